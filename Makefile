@@ -1,0 +1,46 @@
+# Two commands: `make conformance` and `make test`. Both set up all they need in .venv.
+.DEFAULT_GOAL := help
+.PHONY: help conformance test lint unit reference real bench stubs clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT := build
+
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+conformance: $(VENV)/.ready ## Every scenario on the reference: prints the table, writes reports
+	$(BIN)/dra-conformance run --target reference --output $(OUT)/conformance
+
+test: $(VENV)/.ready ## Lint, types, layers, unit tests, scenarios on reference and real cluster
+	@ci/test
+
+lint: $(VENV)/.ready ## Lint, formatting, types, import layers
+	@ci/test lint
+
+unit: $(VENV)/.ready ## Unit tests
+	@ci/test unit
+
+reference: $(VENV)/.ready ## Scenarios on the reference, by pytest and xdist
+	@ci/test reference
+
+real: $(VENV)/.ready ## Scenarios on a real local cluster, compared (Linux, root)
+	@ci/test real
+
+bench: $(VENV)/.ready ## Measure the suite itself
+	$(BIN)/python -m benchmarks.suite
+
+stubs: $(VENV)/.ready ## Generate the gRPC stubs of the kubelet APIs again
+	$(BIN)/python -m nvml_driver.kubeletapi.generate
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	command -v cc >/dev/null || $(BIN)/python -m pip install --quiet --editable '.[compiler]'
+	touch $@
+
+clean: ## Remove what was made here (not the caches below ~/.cache)
+	rm -rf $(OUT) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
