@@ -1,0 +1,1 @@
+"""What a scenario runs against: one protocol, two implementations (reference, cluster)."""

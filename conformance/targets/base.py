@@ -1,0 +1,261 @@
+"""The one seam between scenarios and what they run against.
+
+The engine knows nothing of a cluster but this protocol, so the same scenario, step by step, runs
+against the in-process reference and against any API server. Kubernetes objects cross the seam as
+plain JSON (``dict`` with the API's camelCase names, ``apiVersion`` and ``kind`` always set).
+
+A :class:`Target` is opened once per process. Each scenario gets a :class:`Scope` of its own: one
+namespace plus whatever cluster-scoped objects it creates. Scopes of one target are used from
+several threads at once, one thread for each scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar
+
+from conformance.errors import InfrastructureError
+
+Obj = dict[str, Any]
+"""One Kubernetes object, or a part of one, as JSON."""
+
+Objs = list[Obj]
+
+T = TypeVar("T")
+
+RUN_LABEL = "dra-conformance.dev/run"
+"""On everything that a run creates; nothing without it is ever touched."""
+
+SCENARIO_LABEL = "dra-conformance.dev/scenario"
+
+Tier = Literal["allocation", "node", "device"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Names one object: ``namespace`` is None for a cluster-scoped kind."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str | None = None
+
+    @classmethod
+    def of(cls, obj: Mapping[str, Any]) -> Ref:
+        """The reference to an object that has ``apiVersion``, ``kind`` and ``metadata.name``."""
+        meta = obj["metadata"]
+        return cls(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One of the ``details.causes`` of a Status: the field path and what is wrong there."""
+
+    field: str
+    reason: str
+    message: str
+
+
+class ApiError(Exception):
+    """The API server refused a request (``metav1.Status`` with status Failure).
+
+    Attributes:
+        code: HTTP status, for example 422.
+        reason: ``Status.reason``, for example ``Invalid``, ``NotFound``, ``Conflict``.
+        message: ``Status.message``.
+        causes: ``Status.details.causes``.
+    """
+
+    def __init__(self, code: int, reason: str, message: str, causes: Sequence[Cause] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.causes = tuple(causes)
+
+
+class TargetError(InfrastructureError):
+    """The target itself broke (connection lost, component dead), as opposed to refusing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a target is and can do; decides which scenarios run on it.
+
+    Attributes:
+        kubernetes_version: for example ``1.37.1``.
+        served_apis: group/versions, for example ``resource.k8s.io/v1``, ``v1``.
+        tiers: the tiers that it can serve.
+        driver: the driver whose devices the ``node`` tier uses, None without one.
+        devices: how many devices of that driver the ``node`` tier may use at once.
+        nodes: nodes with a kubelet that the suite may use.
+        abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
+            ``fault:<component>`` (restart that component), ``image`` (run probe containers).
+        feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
+        simulated: what is simulated, in words, for reports; empty where nothing is.
+        versions: component versions for reports (kubernetes, containerd, driver, reference, ...).
+    """
+
+    kubernetes_version: str
+    served_apis: frozenset[str]
+    tiers: frozenset[Tier]
+    driver: str | None = None
+    devices: int = 0
+    nodes: tuple[str, ...] = ()
+    abilities: frozenset[str] = frozenset()
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    simulated: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerView:
+    """What one container sees of its surroundings, read from inside it.
+
+    Attributes:
+        environment: the container's environment, name -> value.
+        device_nodes: paths of the character devices below ``/dev`` in the container.
+    """
+
+    environment: Mapping[str, str]
+    device_nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One scheduling decision that allocated claims: what was decided, and from what.
+
+    Attributes:
+        pod: name of the pod for which the claims were allocated.
+        namespace: namespace of the pod and its claims.
+        node: the node that was chosen.
+        claims: the claims that were allocated together, as they were before (no allocation).
+        allocations: ``status.allocation`` of each of them, in the same order.
+        snapshot: everything else the allocation depends on, at that moment: a JSON document as
+            ``reference_allocator.snapshot.Snapshot.to_dict`` gives it (ResourceSlices,
+            DeviceClasses, Nodes, claims that were allocated already, features).
+    """
+
+    pod: str
+    namespace: str
+    node: str
+    claims: tuple[Obj, ...]
+    allocations: tuple[Obj, ...]
+    snapshot: Obj
+
+
+class Scope(Protocol):
+    """One scenario's view of a target. Opened and closed by the engine (``Target.scope``)."""
+
+    namespace: str
+
+    def create(self, obj: Obj) -> Obj:
+        """Create an object, unknown fields being an error (``fieldValidation=Strict``).
+
+        For a Node that brings ``status``, the status is written too (a hollow node that is Ready).
+        A namespaced object without a namespace goes into the scope's.
+
+        Raises:
+            ApiError: the API server refused it.
+            TargetError: there was no answer.
+        """
+        ...
+
+    def get(self, ref: Ref) -> Obj | None:
+        """The object as the target sees it now, None if there is none.
+
+        ``ref.api_version`` chooses the version in which it is returned. May be served from a
+        watch cache, which always includes what this scope itself created.
+        """
+        ...
+
+    def list(
+        self, api_version: str, kind: str, labels: Mapping[str, str] | None = None
+    ) -> Objs:
+        """All objects of a kind in the scope's namespace (all of them if cluster-scoped)."""
+        ...
+
+    def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
+        """Apply an RFC 7386 merge patch and return the result."""
+        ...
+
+    def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
+        """Ask for deletion; an object that is gone already is no error."""
+        ...
+
+    def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
+        """Call ``check`` now and whenever something changed, until it returns not None.
+
+        It is called at least once a second, so that a run can be interrupted, and once more when
+        the time is over. What it raises ends the wait.
+
+        Args:
+            check: a cheap function of :meth:`get` and :meth:`list`.
+            timeout: seconds of the target's time (virtual on the reference).
+
+        Returns:
+            What ``check`` returned, or None when the time was over.
+        """
+        ...
+
+    def pause(self, seconds: float) -> None:
+        """Let the target's time pass."""
+        ...
+
+    def observe(self, pod: str, container: str) -> ContainerView | None:
+        """What that container saw, None as long as it has not run the probe (see probe.py)."""
+        ...
+
+    def cdi_claims(self) -> Mapping[str, Sequence[str]]:
+        """Claim uid -> names of CDI spec files that mention it, on all nodes (ability ``cdi``)."""
+        ...
+
+    def fault(self, component: str, action: str) -> None:
+        """``restart`` or ``kill`` a component (ability ``fault:<component>``)."""
+        ...
+
+    def decisions(self) -> Sequence[Decision]:
+        """Decisions taken for pods of this namespace so far, oldest first."""
+        ...
+
+    def snapshot(self) -> Obj:
+        """The present snapshot, with the unallocated claims of this namespace as ``claims``."""
+        ...
+
+    def diagnostics(self) -> Mapping[str, str]:
+        """Name -> text for a failure report: objects, events, logs. Never Secrets or tokens."""
+        ...
+
+    def close(self) -> None:
+        """Stop watching. Deletes nothing."""
+        ...
+
+
+class Target(Protocol):
+    """An API server with DRA behind it, or something that behaves like one."""
+
+    name: str
+
+    def capabilities(self) -> Capabilities:
+        """What it is and can do; asked once, after it was opened."""
+        ...
+
+    def scope(self, namespace: str) -> Scope:
+        """Start to follow a namespace (which need not exist yet)."""
+        ...
+
+    def owned(self, run: str | None = None) -> list[Ref]:
+        """Everything that carries the run label (of one run, or of any), in deletion order."""
+        ...
+
+    def now(self) -> float:
+        """Seconds of the target's time, for durations."""
+        ...
+
+    def close(self) -> None:
+        """Release connections and threads. Deletes nothing."""
+        ...
