@@ -1,0 +1,151 @@
+"""Find scenario files, read them, and hand them out with their public ids."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance.errors import UsageError
+from conformance.scenario.model import API_VERSION, Scenario
+from conformance.scenario.registry import FeatureRegistry
+from conformance.scenario.validate import InvalidDocumentError, validated
+from conformance.scenario.variables import Variables, substitute
+from conformance.scenario.yamlfile import Document, PathTuple, dotted, read_documents
+
+SCENARIO_FOLDERS = ("core", "extended", "regressions")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedScenario:
+    """A scenario with where it came from.
+
+    Attributes:
+        id: path below the scenario root without suffix, for example ``core/isolation-container``.
+        digest: ``sha256:`` over the document's canonical JSON.
+    """
+
+    id: str
+    scenario: Scenario
+    document: Document
+    digest: str
+
+    def bind(self, variables: Variables) -> Scenario:
+        """The scenario with every ``${...}`` replaced.
+
+        Raises:
+            UsageError: a variable is unknown, or a replaced value does not fit.
+        """
+
+        def text(value: Any, path: PathTuple) -> Any:
+            try:
+                return substitute(value, variables.value)
+            except UsageError as error:
+                where = f"{self.document.file}:{self.document.line(path)}: {dotted(path)}"
+                raise UsageError(f"{where}: {error}") from None
+
+        def replace(value: Any, path: PathTuple) -> Any:
+            if isinstance(value, dict):
+                return {
+                    text(key, (*path, key)): replace(item, (*path, key))
+                    for key, item in value.items()
+                }
+            if isinstance(value, list):
+                return [replace(item, (*path, index)) for index, item in enumerate(value)]
+            return text(value, path)
+
+        document = self.document
+        bound = Document(document.file, replace(document.data, ()), document.lines)
+        return validated(Scenario, bound)
+
+    def where(self, path: Sequence[str | int]) -> str:
+        """``file:line`` of a path in the document."""
+        return f"{self.document.file}:{self.document.line(path)}"
+
+
+def load_scenarios(
+    paths: Iterable[Path], root: Path, registry: FeatureRegistry
+) -> list[LoadedScenario]:
+    """Read scenario files and folders, in the order of their ids.
+
+    Args:
+        paths: files, or folders that are searched for ``*.yaml``.
+        root: the folder that ids are relative to; a file elsewhere has its stem as id.
+        registry: the features that a scenario may name.
+
+    Raises:
+        UsageError: naming every file, line and path that is wrong, all of them at once.
+    """
+    found: dict[str, LoadedScenario] = {}
+    problems: list[str] = []
+    for file in _files(paths):
+        try:
+            loaded = _load(file, root, registry)
+        except InvalidDocumentError as error:
+            problems += error.problems
+            continue
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        if loaded.id in found and found[loaded.id].document.file != file:
+            problems.append(
+                f"{file}:1: id {loaded.id!r} is used by {found[loaded.id].document.file} too;"
+                " rename one of them"
+            )
+        found[loaded.id] = loaded
+    if problems:
+        raise InvalidDocumentError(problems)
+    return [found[key] for key in sorted(found)]
+
+
+def default_paths(root: Path) -> list[Path]:
+    """The folders below a scenario root that hold scenarios."""
+    return [root / folder for folder in SCENARIO_FOLDERS if (root / folder).is_dir()]
+
+
+def set_digest(scenarios: Iterable[LoadedScenario]) -> str:
+    """``sha256:`` over ids and digests of a set of scenarios."""
+    lines = sorted(f"{item.id} {item.digest}\n" for item in scenarios)
+    return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def is_scenario(document: Document) -> bool:
+    """Whether a document says that it is a scenario."""
+    data = document.data
+    return isinstance(data, dict) and (
+        data.get("apiVersion") == API_VERSION or data.get("kind") == "Scenario"
+    )
+
+
+def _files(paths: Iterable[Path]) -> Iterable[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(path.rglob("*.yaml"))
+        elif path.is_file():
+            yield path
+        else:
+            raise UsageError(f"{path}: no such file or folder; check the path")
+
+
+def _load(file: Path, root: Path, registry: FeatureRegistry) -> LoadedScenario:
+    documents = read_documents(file)
+    if len(documents) != 1:
+        raise UsageError(f"{file}:1: has {len(documents)} documents; one file holds one scenario")
+    document = documents[0]
+    scenario = validated(Scenario, document)
+    name = scenario.metadata.name
+    if file.stem != name:
+        raise UsageError(
+            f"{file}:{document.line(('metadata', 'name'))}: $.metadata.name: is {name!r}, but the"
+            f" file is called {file.name}; name it {name}.yaml"
+        )
+    registry.check(scenario.spec.feature, document)
+    resolved, base = file.resolve(), root.resolve()
+    inside = resolved.is_relative_to(base)
+    identity = str(resolved.relative_to(base).with_suffix("")) if inside else name
+    canonical = json.dumps(document.data, sort_keys=True, separators=(",", ":"))
+    digest = "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
+    return LoadedScenario(identity, scenario, document, digest)

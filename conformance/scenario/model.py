@@ -1,0 +1,178 @@
+"""The scenario document: what a YAML file may say. The JSON Schema is generated from this model.
+
+One document describes one behaviour. It is data: object manifests as Kubernetes knows them, and
+expectations on what a conformant implementation makes of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from conformance.scenario.expectations import Expectation, ObjectSelector
+
+API_VERSION = "dra-conformance/v1"
+NAME = r"^[a-z0-9]([-a-z0-9]{0,78}[a-z0-9])?$"
+
+_DURATION = re.compile(r"^(\d+(?:\.\d+)?)(ms|s|m)$")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+
+
+def parse_duration(value: Any) -> float:
+    """Seconds from ``500ms``, ``3s`` or ``2m`` (a part of Go's duration format)."""
+    match = _DURATION.match(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f"is not a duration like 500ms, 3s or 2m: {value!r}")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+Duration = Annotated[
+    float,
+    BeforeValidator(parse_duration, json_schema_input_type=str),
+    Field(ge=0, le=3600, description="a duration like 500ms, 3s or 2m"),
+]
+Manifest = Annotated[
+    dict[str, Any], Field(description="a Kubernetes object, as one would apply it")
+]
+
+
+class Model(BaseModel):
+    """Unknown fields are errors, and what was read does not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Metadata(Model):
+    """The scenario's name, which with its path is its public id and is never reused."""
+
+    name: str = Field(pattern=NAME)
+
+
+class Requires(Model):
+    """What a target must have; a scenario whose needs are not met is skipped with the reason."""
+
+    kubernetes: str = Field(default=">=1.34", description="version range, for example >=1.35")
+    devices: int = Field(default=0, ge=0, le=4096, description="free devices of the driver")
+    nodes: int = Field(default=0, ge=0, le=64, description="nodes with a kubelet")
+    exclusive: bool = Field(
+        default=False,
+        description="depends on how many devices are free, so no other node scenario may run",
+    )
+    feature_gates: tuple[str, ...] = Field(default=(), alias="featureGates")
+    apis: tuple[str, ...] = Field(default=(), description="served group/versions")
+    abilities: tuple[str, ...] = Field(
+        default=(), description="what the target can do beyond the API: cdi, fault:<component>"
+    )
+    config: tuple[str, ...] = Field(
+        default=(), description="names below config: that the driver profile must have"
+    )
+
+    @field_validator("kubernetes")
+    @classmethod
+    def _range(cls, value: str) -> str:
+        try:
+            SpecifierSet(value)
+        except InvalidSpecifier:
+            raise ValueError(f"is not a version range like >=1.34: {value!r}") from None
+        return value
+
+
+class Timeouts(Model):
+    """The longest that a conformant implementation may take, by what is waited for.
+
+    Inherited suite -> scenario -> expectation (``eventually`` and ``consistently`` there).
+    """
+
+    eventually: Duration = Field(default=60.0, description="until an expectation holds")
+    pod_running: Duration = Field(
+        default=180.0,
+        alias="podRunning",
+        description="until a pod has started or ended, pulling its image included",
+    )
+    consistently: Duration = Field(default=1.0, description="how long a state must stay as it is")
+    cleanup: Duration = Field(default=120.0, description="until all that was made is gone")
+
+
+class Delete(ObjectSelector):
+    """Delete one object, or all that the selector finds."""
+
+    grace_seconds: int | None = Field(
+        default=None, alias="gracePeriodSeconds", ge=0, description="metav1.DeleteOptions"
+    )
+
+
+class Patch(ObjectSelector):
+    """Change one object with a merge patch (RFC 7386)."""
+
+    patch: dict[str, Any]
+    subresource: Literal["status"] | None = None
+
+
+class Fault(Model):
+    """Disturb a component of the cluster, where the target can (``requires.abilities``)."""
+
+    component: str
+    action: Literal["restart", "kill"] = "restart"
+
+
+class Step(Model):
+    """One step: exactly one of its fields."""
+
+    apply: tuple[Manifest, ...] | None = Field(default=None, min_length=1)
+    expect: tuple[Expectation, ...] | None = Field(default=None, min_length=1)
+    delete: tuple[Delete, ...] | None = Field(default=None, min_length=1)
+    patch: Patch | None = None
+    fault: Fault | None = None
+    wait: Duration | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Step:
+        if len(self.model_fields_set) != 1:
+            raise ValueError(
+                "a step has exactly one of apply, expect, delete, patch, fault, wait"
+                f" (found {', '.join(sorted(self.model_fields_set)) or 'none'})"
+            )
+        return self
+
+    @property
+    def action(self) -> str:
+        """The one field that is set."""
+        return next(iter(self.model_fields_set))
+
+
+class Spec(Model):
+    """What the scenario shows, what it needs and its steps."""
+
+    summary: str = Field(min_length=10, max_length=200)
+    level: Literal["core", "extended"]
+    feature: str = Field(description="a name from the feature registry (features.yaml)")
+    tier: Literal["allocation", "node", "device"]
+    requires: Requires = Requires()
+    references: tuple[str, ...] = Field(
+        min_length=1, description="where the behaviour is written down: URLs or documents"
+    )
+    nodes: tuple[str, ...] = Field(
+        default=(), description="hollow nodes that the scenario brings; ${node.NAME} names one"
+    )
+    timeouts: Timeouts = Timeouts()
+    steps: tuple[Step, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Spec:
+        if self.nodes and self.tier != "allocation":
+            raise ValueError("hollow nodes are for the allocation tier: no kubelet runs there")
+        if not any(step.expect for step in self.steps):
+            raise ValueError("no step expects anything, so the scenario could not fail")
+        return self
+
+
+class Scenario(Model):
+    """One scenario document."""
+
+    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    kind: Literal["Scenario"]
+    metadata: Metadata
+    spec: Spec

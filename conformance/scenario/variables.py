@@ -1,0 +1,94 @@
+"""Replace ``${...}`` in a scenario by what the driver profile, or this run, calls things.
+
+This is not a template language: a name stands for a value, and nothing can be computed. A text
+that is nothing but one ``${...}`` becomes the value with its type (a list, a mapping).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+from conformance import probe
+from conformance.errors import UsageError
+from conformance.scenario.profile import DriverProfile
+
+_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+SYNTHETIC_DOMAIN = "dra-conformance.dev"
+
+
+class UnknownVariableError(UsageError):
+    """A scenario uses a ``${...}`` that nothing defines."""
+
+    def __init__(self, name: str, known: str) -> None:
+        super().__init__(f"unknown variable ${{{name}}}; known are {known}")
+
+
+def suffix(run: str, scenario_id: str) -> str:
+    """Eight hex digits that tell this scenario in this run from any other."""
+    return hashlib.sha256(f"{run}/{scenario_id}".encode()).hexdigest()[:8]
+
+
+class Variables:
+    """The names of one scenario in one run.
+
+    Args:
+        profile: of the driver whose devices are used; None in the allocation tier, where the
+            scenario brings a synthetic driver with a name of its own.
+        unique: from :func:`suffix`.
+        image: the image that scenario pods run.
+    """
+
+    def __init__(self, profile: DriverProfile | None, unique: str, image: str) -> None:
+        self._unique = unique
+        self._profile = profile
+        fixed: dict[str, Any] = {
+            "image": image,
+            "probe.hold": list(probe.HOLD),
+            "probe.exit": list(probe.EXIT),
+        }
+        if profile is None:
+            fixed["driver"] = f"d-{unique}.{SYNTHETIC_DOMAIN}"
+        else:
+            spec = profile.spec
+            fixed["driver"] = spec.driver
+            fixed |= {f"class.{key}": value.name for key, value in spec.classes.items()}
+            fixed |= {f"attribute.{key}": value for key, value in spec.attributes.items()}
+            fixed |= {f"selector.{key}": value for key, value in spec.selectors.items()}
+            fixed |= {f"config.{key}": value for key, value in spec.config.items()}
+        self._fixed = fixed
+
+    def value(self, name: str) -> Any:
+        """What ``${name}`` stands for.
+
+        Raises:
+            UnknownVariableError: nothing defines it.
+        """
+        if name in self._fixed:
+            return self._fixed[name]
+        group, _, rest = name.partition(".")
+        if rest and (group in {"node", "name"} or (group == "class" and self._profile is None)):
+            return (
+                f"{rest}-{self._unique}.{SYNTHETIC_DOMAIN}"
+                if group == "class"
+                else (f"dra-{rest}-{self._unique}")
+            )
+        raise UnknownVariableError(
+            name, ", ".join([*sorted(self._fixed), "node.NAME", "name.NAME"])
+        )
+
+    def canonical(self, text: str) -> str:
+        """``text`` without what differs from run to run."""
+        return text.replace(self._unique, "*")
+
+
+def substitute(value: Any, lookup: Callable[[str], Any]) -> Any:
+    """A scalar with every ``${name}`` replaced by ``lookup(name)``; no text is searched twice."""
+    if not isinstance(value, str):
+        return value
+    whole = _VARIABLE.fullmatch(value)
+    if whole:
+        return lookup(whole[1])
+    return _VARIABLE.sub(lambda match: str(lookup(match[1])), value)

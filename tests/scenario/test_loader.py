@@ -1,0 +1,165 @@
+"""Scenario files: ids, digests, and errors that say file, line and path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.scenario.loader import LoadedScenario, load_scenarios, set_digest
+from conformance.scenario.registry import Feature, FeatureRegistry
+from conformance.scenario.variables import Variables
+
+REGISTRY = FeatureRegistry(
+    apiVersion="dra-conformance/v1",
+    kind="FeatureRegistry",
+    features={"ResourceClaim": Feature(summary="claims", kep="https://kep.k8s.io/4381")},
+)
+
+SCENARIO = """\
+apiVersion: dra-conformance/v1
+kind: Scenario
+metadata:
+  name: given
+spec:
+  summary: A pod is scheduled to the node with the device.
+  level: core
+  feature: ResourceClaim
+  tier: allocation
+  references: [https://kep.k8s.io/4381]
+  nodes: [a]
+  steps:
+  - apply:
+    - {apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeName: "${node.a}"}}
+  - expect:
+    - {pod: p, node: "${node.a}"}
+"""
+
+
+def write(tmp_path: Path, text: str, name: str = "core/given.yaml") -> Path:
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def load(tmp_path: Path, text: str, name: str = "core/given.yaml") -> LoadedScenario:
+    [loaded] = load_scenarios([write(tmp_path, text, name)], tmp_path, REGISTRY)
+    return loaded
+
+
+def test_the_id_is_the_path_below_the_root(tmp_path: Path) -> None:
+    assert load(tmp_path, SCENARIO).id == "core/given"
+
+
+def test_comments_do_not_change_the_digest_and_content_does(tmp_path: Path) -> None:
+    plain = load(tmp_path, SCENARIO)
+    commented = load(tmp_path, "# why\n" + SCENARIO)
+    changed = load(tmp_path, SCENARIO.replace("the device.", "a device."))
+    assert plain.digest == commented.digest != changed.digest
+    assert set_digest([plain]) == set_digest([commented]) != set_digest([changed])
+
+
+def test_variables_are_replaced_in_manifests_and_expectations(tmp_path: Path) -> None:
+    bound = load(tmp_path, SCENARIO).bind(Variables(None, "0badcafe", "image"))
+    apply, expect = bound.spec.steps
+    assert apply.apply is not None
+    assert expect.expect is not None
+    assert apply.apply[0]["spec"] == {"nodeName": "dra-a-0badcafe"}
+    assert getattr(expect.expect[0], "node", None) == "dra-a-0badcafe"
+
+
+def test_variables_are_replaced_in_keys(tmp_path: Path) -> None:
+    text = SCENARIO.replace('spec: {nodeName: "${node.a}"}', 'spec: {limits: {"x/${name.r}": 1}}')
+    bound = load(tmp_path, text).bind(Variables(None, "0badcafe", "image"))
+    apply = bound.spec.steps[0].apply
+    assert apply is not None
+    assert apply[0]["spec"] == {"limits": {"x/dra-r-0badcafe": 1}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        pytest.param(
+            "level: core", "level: cor", ":7: $.spec.level: input should be", id="unknown level"
+        ),
+        pytest.param(
+            "tier: allocation", "tier: cloud", ":9: $.spec.tier: input should be", id="unknown tier"
+        ),
+        pytest.param(
+            "feature: ResourceClaim",
+            "feature: ResourceClaims",
+            ":8: $.spec.feature: unknown feature 'ResourceClaims'; did you mean ResourceClaim?",
+            id="unknown feature",
+        ),
+        pytest.param(
+            "  - expect:",
+            "  - expects:",
+            ":15: $.spec.steps[1].expects: unknown field 'expects'",
+            id="unknown field",
+        ),
+        pytest.param(
+            "{pod: p, node:",
+            "{pods: p, node:",
+            ":16: $.spec.steps[1].expect[0]: an expectation has exactly one of pod,",
+            id="unknown expectation",
+        ),
+        pytest.param(
+            '{pod: p, node: "${node.a}"}',
+            "{pod: p, scheduled: true, eventually: soon}",
+            ":16: $.spec.steps[1].expect[0].eventually: is not a duration like 500ms, 3s or 2m",
+            id="bad duration",
+        ),
+        pytest.param(
+            "name: given", "name: other", ":4: $.metadata.name: is 'other', but", id="file name"
+        ),
+        pytest.param(
+            '  - expect:\n    - {pod: p, node: "${node.a}"}\n',
+            "",
+            ":5: $.spec: no step expects anything",
+            id="cannot fail",
+        ),
+        pytest.param(
+            "  summary: A pod is scheduled to the node with the device.\n",
+            "",
+            ":5: $.spec.summary: is required but missing",
+            id="missing field",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_file_line_and_path(
+    tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    assert old in SCENARIO
+    with pytest.raises(UsageError) as error:
+        load(tmp_path, SCENARIO.replace(old, new))
+    assert f"{tmp_path}/core/given.yaml{says}" in str(error.value)
+
+
+def test_an_unknown_variable_is_said_with_its_place(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path,
+        SCENARIO.replace('{pod: p, node: "${node.a}"}', '{pod: "${no.such}", scheduled: true}'),
+    )
+    with pytest.raises(UsageError, match=r"unknown variable \$\{no\.such\}; known are") as error:
+        loaded.bind(Variables(None, "0badcafe", "image"))
+    assert ":16: $.spec.steps[1].expect[0].pod" in str(error.value)
+
+
+def test_every_problem_of_every_file_is_said_at_once(tmp_path: Path) -> None:
+    write(tmp_path, SCENARIO.replace("level: core", "level: x"), "core/given.yaml")
+    write(tmp_path, "a: [", "core/other.yaml")
+    with pytest.raises(UsageError) as error:
+        load_scenarios([tmp_path / "core"], tmp_path, REGISTRY)
+    assert len(str(error.value).splitlines()) == 2
+
+
+def test_two_documents_in_one_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has 2 documents; one file holds one scenario"):
+        load(tmp_path, SCENARIO + "---\n" + SCENARIO)
+
+
+def test_a_missing_path_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file or folder"):
+        load_scenarios([tmp_path / "absent"], tmp_path, REGISTRY)

@@ -1,0 +1,50 @@
+"""``${...}`` stands for a name and computes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance import probe
+from conformance.data import scenarios_dir
+from conformance.scenario.profile import load_profile
+from conformance.scenario.variables import (
+    UnknownVariableError,
+    Variables,
+    substitute,
+    suffix,
+)
+
+SYNTHETIC = Variables(None, "0badcafe", "busybox")
+
+
+def test_a_text_that_is_one_variable_becomes_its_value() -> None:
+    assert substitute("${probe.hold}", SYNTHETIC.value) == list(probe.HOLD)
+
+
+def test_inside_a_text_the_value_is_inserted() -> None:
+    text = substitute('device.driver == "${driver}"', SYNTHETIC.value)
+    assert text == 'device.driver == "d-0badcafe.dra-conformance.dev"'
+
+
+def test_a_synthetic_class_has_a_name_of_its_own() -> None:
+    assert SYNTHETIC.value("class.gpu") == "gpu-0badcafe.dra-conformance.dev"
+
+
+def test_a_replaced_value_is_not_searched_again() -> None:
+    assert substitute("${driver}", lambda _: "${driver}") == "${driver}"
+
+
+def test_scenarios_and_runs_never_share_a_suffix() -> None:
+    assert len({suffix("a", "x"), suffix("a", "y"), suffix("b", "x")}) == 3
+
+
+def test_a_class_that_the_profile_lacks_is_unknown() -> None:
+    profile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
+    variables = Variables(profile, "0badcafe", "busybox")
+    assert variables.value("class.gpu") == "gpu.nvidia.com"
+    with pytest.raises(UnknownVariableError, match="known are attribute"):
+        variables.value("class.nothing")
+
+
+def test_observations_lose_what_differs_from_run_to_run() -> None:
+    assert SYNTHETIC.canonical("dra-x-0badcafe") == "dra-x-*"

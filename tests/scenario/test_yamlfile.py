@@ -1,0 +1,72 @@
+"""YAML files are read with line numbers, and nothing hostile gets through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.scenario.yamlfile import YamlError, dotted, parse_documents, read_documents
+
+FILE = Path("given.yaml")
+
+
+def test_every_path_knows_its_line() -> None:
+    [document] = parse_documents("a: 1\nb:\n- x\n- c: 2\n", FILE)
+    assert document.data == {"a": 1, "b": ["x", {"c": 2}]}
+    assert document.line(("b", 1, "c")) == 4
+    assert document.line(("b", 1, "unknown", "deeper")) == 4
+
+
+def test_empty_documents_are_left_out() -> None:
+    assert [item.data for item in parse_documents("---\n---\na: 1\n---\n", FILE)] == [{"a": 1}]
+
+
+def test_a_date_stays_text_as_in_kubernetes() -> None:
+    [document] = parse_documents("when: 2026-11-21\n", FILE)
+    assert document.data == {"when": "2026-11-21"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("a: [1\n", "given.yaml:2: is not YAML", id="unclosed list"),
+        pytest.param("a: 1\nb: 2\na: 3\n", "given.yaml:3: $.a is given twice", id="duplicate key"),
+        pytest.param("? [x]\n: 1\n", "a key must be plain text", id="list as key"),
+        pytest.param("a: !!python/object/apply:os.system [id]\n", "", id="python tag"),
+        pytest.param("a: !!binary aGk=\n", "is not allowed here", id="binary"),
+        pytest.param("a: &x [*x]\n", "given.yaml:1", id="recursive alias"),
+    ],
+)
+def test_bad_files_are_refused_with_their_line(text: str, says: str) -> None:
+    if "python" in text:  # an unknown tag on a list is only a list
+        assert [item.data for item in parse_documents(text, FILE)] == [{"a": ["id"]}]
+        return
+    with pytest.raises(YamlError) as error:
+        list(parse_documents(text, FILE))
+    assert says in str(error.value)
+
+
+def test_aliases_cannot_explode() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    for level in range(1, 9):
+        item = f"*a{level - 1}"
+        lines.append(f"a{level}: &a{level} [{', '.join([item] * 10)}]")
+    with pytest.raises(YamlError, match="more than 100000 values"):
+        list(parse_documents("\n".join(lines), FILE))
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(YamlError, match=r"absent\.yaml: cannot be read: No such file"):
+        read_documents(Path("absent.yaml"))
+
+
+def test_binary_content_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "binary.yaml"
+    file.write_bytes(b"a: \xff\xfe")
+    with pytest.raises(YamlError, match="is not UTF-8"):
+        read_documents(file)
+
+
+def test_paths_are_written_as_people_do() -> None:
+    assert dotted(("spec", "steps", 2, "expect")) == "$.spec.steps[2].expect"
