@@ -1,0 +1,1 @@
+"""Runs scenarios against a target: steps, expectations, events, cleanup."""

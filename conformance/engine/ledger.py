@@ -1,0 +1,123 @@
+"""The one way in which a scenario creates objects, so that nothing is made without being noted.
+
+Everything gets the run's label, which also lets ``dra-conformance cleanup`` find it after the
+suite itself was killed. Cleanup has an outcome of its own: what could not be removed is named.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+
+from conformance.engine.kinds import CLUSTER_SCOPED, default_version
+from conformance.targets.base import ApiError, Obj, Ref, Scope, TargetError
+
+
+class Ledger:
+    """Creates objects in a scope, remembers them, and removes them again.
+
+    Args:
+        scope: where they are made.
+        labels: put on each of them.
+    """
+
+    def __init__(self, scope: Scope, labels: Mapping[str, str]) -> None:
+        self._scope = scope
+        self._labels = dict(labels)
+        self._made: list[Ref] = []
+
+    @property
+    def made(self) -> tuple[Ref, ...]:
+        """What was created and not removed since, oldest first."""
+        return tuple(self._made)
+
+    def create(self, obj: Obj) -> Obj:
+        """Create an object with the run's labels, in the scope's namespace unless it names one.
+
+        Raises:
+            ApiError: the API server refused it; nothing was made.
+            TargetError: no answer; it counts as made, because it may have been.
+        """
+        labelled = copy.deepcopy(obj)
+        meta = labelled.setdefault("metadata", {})
+        meta.setdefault("labels", {}).update(self._labels)
+        if labelled.get("kind") not in CLUSTER_SCOPED:
+            meta.setdefault("namespace", self._scope.namespace)
+        ref = Ref(
+            str(labelled.get("apiVersion")),
+            str(labelled.get("kind")),
+            str(meta.get("name")),
+            meta.get("namespace"),
+        )
+        self._made.append(ref)
+        try:
+            return self._scope.create(labelled)
+        except ApiError:
+            self._made.remove(ref)
+            raise
+
+    def cleanup(self, timeout: float) -> tuple[str, ...]:
+        """Delete all that was made, newest first, and see it gone.
+
+        Namespaced objects go first, with the generated claims and pods that belong to them; then
+        what they stood on. Namespaces are deleted but not waited for: the namespace controller
+        takes seconds for an empty one (the suite looks once more at its end).
+
+        Returns:
+            What was still there after ``timeout`` seconds, in words.
+        """
+        left: list[str] = []
+        namespaced = [ref for ref in self._made if ref.namespace is not None]
+        cluster = [ref for ref in self._made if ref.namespace is None and ref.kind != "Namespace"]
+        left += self._remove(namespaced, timeout, self._in_namespace)
+        left += self._remove(cluster, timeout, list)
+        for ref in reversed([ref for ref in self._made if ref.kind == "Namespace"]):
+            left += self._delete(ref)
+        self._made.clear()
+        return tuple(left)
+
+    def _remove(
+        self, refs: list[Ref], timeout: float, others: Callable[[], list[str]]
+    ) -> list[str]:
+        problems: list[str] = []
+        for ref in reversed(refs):
+            problems += self._delete(ref)
+
+        def remaining() -> list[str]:
+            own = [_describe(obj) for ref in refs if (obj := self._scope.get(ref)) is not None]
+            return list(dict.fromkeys([*own, *others()]))
+
+        if not refs:
+            return problems
+        try:
+            if self._scope.wait(lambda: True if not remaining() else None, timeout) is None:
+                problems += [f"{what} is still there after {timeout:g} s" for what in remaining()]
+        except (ApiError, TargetError) as error:
+            problems.append(f"could not be checked: {error}")
+        return problems
+
+    def _in_namespace(self) -> list[str]:
+        """Pods and claims that others made for us: by templates, Jobs, the scheduler."""
+        return [
+            _describe(obj)
+            for kind in ("Pod", "ResourceClaim")
+            for obj in self._scope.list(default_version(kind), kind)
+        ]
+
+    def _delete(self, ref: Ref) -> list[str]:
+        try:
+            self._scope.delete(ref)
+        except ApiError as error:
+            if error.reason != "NotFound":
+                return [f"{ref} could not be deleted: {error.message}"]
+        except TargetError as error:
+            return [f"{ref} could not be deleted: {error}"]
+        return []
+
+
+def _describe(obj: Obj) -> str:
+    meta = obj["metadata"]
+    extra = ""
+    if meta.get("finalizers"):
+        extra = f" (finalizers {', '.join(meta['finalizers'])})"
+    return f"{obj.get('kind', 'object')} {meta['name']}{extra}"

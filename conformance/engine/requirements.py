@@ -1,0 +1,50 @@
+"""Whether a target has what a scenario needs; if not, the reason for skipping it."""
+
+from __future__ import annotations
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from conformance.scenario.model import Spec
+from conformance.scenario.profile import DriverProfile
+from conformance.targets.base import Capabilities
+
+
+def reason_to_skip(
+    spec: Spec, capabilities: Capabilities, profile: DriverProfile | None
+) -> str | None:
+    """Why the scenario cannot run on the target, None if it can."""
+    needs = spec.requires
+    if spec.tier not in capabilities.tiers:
+        return f"tier {spec.tier} is not served by this target"
+    version = _release(capabilities.kubernetes_version)
+    if version is None or not SpecifierSet(needs.kubernetes).contains(version):
+        return f"needs Kubernetes {needs.kubernetes}, this is {capabilities.kubernetes_version}"
+    for api in needs.apis:
+        if api not in capabilities.served_apis:
+            return f"API {api} is not served"
+    for gate in needs.feature_gates:
+        if not capabilities.feature_gates.get(gate, False):
+            return f"feature gate {gate} is not known to be on"
+    for ability in needs.abilities:
+        if ability not in capabilities.abilities:
+            return f"this target lacks the ability {ability}"
+    if spec.tier != "allocation":
+        if profile is None or capabilities.driver != profile.driver:
+            return "no driver profile for the driver of this target"
+        for name in needs.config:
+            if name not in profile.spec.config:
+                return f"driver profile {profile.metadata.name} has no config {name}"
+        if needs.devices > capabilities.devices:
+            return f"needs {needs.devices} devices, {capabilities.devices} are free"
+        if needs.nodes > len(capabilities.nodes):
+            return f"needs {needs.nodes} nodes with a kubelet, {len(capabilities.nodes)} are there"
+    return None
+
+
+def _release(text: str) -> Version | None:
+    """The version without pre-release and vendor parts (``1.37.1-gke.5`` is 1.37.1)."""
+    try:
+        return Version(Version(text.lstrip("v").split("-")[0].split("+")[0]).base_version)
+    except InvalidVersion:
+        return None

@@ -1,0 +1,251 @@
+"""Run one scenario against one target: prepare, steps, diagnostics, cleanup, verdict."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+from conformance.engine.context import Context
+from conformance.engine.events import (
+    Diagnostics,
+    Event,
+    Outcome,
+    PlannedScenario,
+    ScenarioFinished,
+    ScenarioStarted,
+    StepFinished,
+    StepStarted,
+)
+from conformance.engine.failures import Divergence, Interrupted
+from conformance.engine.hollow import hollow_node
+from conformance.engine.ledger import Ledger
+from conformance.engine.requirements import reason_to_skip
+from conformance.engine.steps import perform, title
+from conformance.engine.timing import TimedScope
+from conformance.errors import ConformanceError
+from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.model import Step
+from conformance.scenario.profile import DriverProfile
+from conformance.scenario.variables import Variables, suffix
+from conformance.targets.base import (
+    RUN_LABEL,
+    SCENARIO_LABEL,
+    ApiError,
+    Capabilities,
+    Target,
+    TargetError,
+)
+
+Emit = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What all scenarios of a run have in common.
+
+    Attributes:
+        run: the run's id, a valid label value.
+        record: keep decisions and snapshots, for comparison.
+        stop: set when the user wants the run to end.
+    """
+
+    run: str
+    target: Target
+    capabilities: Capabilities
+    profile: DriverProfile | None
+    image: str
+    record: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def variables(self, loaded: LoadedScenario) -> Variables:
+        """The names of a scenario in this run."""
+        synthetic = loaded.scenario.spec.tier == "allocation"
+        profile = None if synthetic else self.profile
+        return Variables(profile, suffix(self.run, loaded.id), self.image)
+
+    def namespace(self, loaded: LoadedScenario) -> str:
+        """The namespace of a scenario in this run."""
+        return f"dra-{suffix(self.run, loaded.id)}"
+
+    def labels(self, loaded: LoadedScenario) -> dict[str, str]:
+        """What everything that a scenario makes is labelled with."""
+        return {RUN_LABEL: self.run, SCENARIO_LABEL: loaded.scenario.metadata.name[:63]}
+
+
+def planned(loaded: LoadedScenario) -> PlannedScenario:
+    """What reporters need to know of a scenario."""
+    spec = loaded.scenario.spec
+    return PlannedScenario(
+        id=loaded.id,
+        name=loaded.scenario.metadata.name,
+        summary=spec.summary,
+        level=spec.level,
+        feature=spec.feature,
+        tier=spec.tier,
+        references=spec.references,
+        file=str(loaded.document.file),
+        line=1,
+        digest=loaded.digest,
+    )
+
+
+def run_scenario(loaded: LoadedScenario, setup: Setup, emit: Emit) -> ScenarioFinished:
+    """Run a scenario to its end, cleanup included, and say how it ended.
+
+    Everything that can go wrong becomes an outcome; nothing is raised but programming errors in
+    the suite's own bookkeeping around it.
+    """
+    emit(ScenarioStarted(planned(loaded), setup.namespace(loaded)))
+    finished = _Run(loaded, setup, emit).finish()
+    emit(finished)
+    return finished
+
+
+class _Run:
+    """The state of one scenario while it runs."""
+
+    def __init__(self, loaded: LoadedScenario, setup: Setup, emit: Emit) -> None:
+        self.loaded = loaded
+        self.setup = setup
+        self.emit = emit
+        self.outcome = Outcome.PASSED
+        self.message = ""
+        self.where = loaded.where(())
+        self.steps: list[StepFinished] = []
+
+    def finish(self) -> ScenarioFinished:
+        spec = self.loaded.scenario.spec
+        reason = reason_to_skip(spec, self.setup.capabilities, self.setup.profile)
+        if reason is not None:
+            return self._result(Outcome.SKIPPED, reason)
+        start = time.perf_counter()
+        scope = TimedScope(
+            self.setup.target.scope(self.setup.namespace(self.loaded)), self.setup.stop
+        )
+        context = Context(
+            scenario=self.loaded.scenario,
+            scope=scope,
+            ledger=Ledger(scope, self.setup.labels(self.loaded)),
+            variables=self.setup.variables(self.loaded),
+            profile=self.setup.profile,
+            record=self.setup.record,
+        )
+        try:
+            return self._run(context, start)
+        finally:
+            scope.close()
+
+    def _run(self, context: Context, start: float) -> ScenarioFinished:
+        scope = context.scope
+        if self._guarded(lambda: self._prepare(context), self.where):
+            for index, step in enumerate(context.scenario.spec.steps):
+                if not self._step(index, step, context):
+                    break
+        decisions: list[dict[str, object]] = []
+        if context.record and self.outcome in {Outcome.PASSED, Outcome.FAILED}:
+            self._guarded(lambda: decisions.extend(map(asdict, scope.decisions())), self.where)
+        if self.outcome in {Outcome.FAILED, Outcome.ERROR}:
+            self._diagnose(context)
+        scope.stoppable = False  # what was made is removed, also when the user is in a hurry
+        made = bool(context.ledger.made)
+        left = context.ledger.cleanup(context.scenario.spec.timeouts.cleanup) if made else ()
+        cleanup = Outcome.FAILED if left else Outcome.PASSED if made else Outcome.SKIPPED
+        if left and self.outcome is Outcome.PASSED:
+            self.outcome = Outcome.FAILED
+            self.message = f"the cleanup failed: {'; '.join(left)}"
+        return ScenarioFinished(
+            scenario=planned(self.loaded),
+            outcome=self.outcome,
+            message=self.message,
+            where=self.where,
+            cleanup=cleanup,
+            left=left,
+            seconds=time.perf_counter() - start,
+            waited=scope.waited,
+            steps=tuple(self.steps),
+            decisions=tuple(decisions),
+            undecided=tuple(context.undecided),
+        )
+
+    def _prepare(self, context: Context) -> None:
+        context.scenario = self.loaded.bind(context.variables)
+        context.ledger.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": context.scope.namespace}}
+        )
+        for node in context.scenario.spec.nodes:
+            context.ledger.create(hollow_node(str(context.variables.value(f"node.{node}")), node))
+
+    def _step(self, index: int, step: Step, context: Context) -> bool:
+        name = title(step)
+        self.emit(StepStarted(self.loaded.id, index, name))
+        start, before = time.perf_counter(), context.scope.waited
+        observed: list[dict[str, object]] = []
+        where = self.loaded.where(("spec", "steps", index))
+        ok = self._guarded(lambda: observed.extend(perform(step, context)), where)
+        finished = StepFinished(
+            scenario=self.loaded.id,
+            index=index,
+            title=context.variables.canonical(name),
+            outcome=Outcome.PASSED if ok else self.outcome,
+            message="" if ok else self.message,
+            seconds=time.perf_counter() - start,
+            waited=context.scope.waited - before,
+            observed=tuple(observed),
+        )
+        self.steps.append(finished)
+        self.emit(finished)
+        return ok
+
+    def _guarded(self, action: Callable[[], object], where: str) -> bool:
+        """Do something; turn whatever is raised into the scenario's outcome."""
+        try:
+            action()
+        except Divergence as error:
+            self._end(Outcome.FAILED, str(error), where)
+        except ApiError as error:
+            text = f"the API server refused: {error.code} {error.reason}: {error.message}"
+            self._end(Outcome.FAILED, text, where)
+        except Interrupted:
+            self._end(Outcome.LOST, "the run was interrupted", where)
+        except (TargetError, ConformanceError) as error:
+            self._end(Outcome.ERROR, str(error), where)
+        except Exception as error:  # noqa: BLE001 -- a bug of the suite must not end the run
+            trace = traceback.format_exc()
+            self._end(Outcome.ERROR, f"the suite failed: {type(error).__name__}: {error}", where)
+            self.emit(Diagnostics(self.loaded.id, {"suite-traceback.txt": trace}))
+        else:
+            return True
+        return False
+
+    def _end(self, outcome: Outcome, message: str, where: str) -> None:
+        if self.outcome is Outcome.PASSED:
+            self.outcome, self.message, self.where = outcome, message, where
+
+    def _diagnose(self, context: Context) -> None:
+        try:
+            self.emit(Diagnostics(self.loaded.id, context.scope.diagnostics()))
+        except Exception as error:  # noqa: BLE001 -- the finding matters more than its context
+            self.emit(Diagnostics(self.loaded.id, {"diagnostics-error.txt": str(error)}))
+
+    def _result(self, outcome: Outcome, message: str) -> ScenarioFinished:
+        return ScenarioFinished(
+            scenario=planned(self.loaded),
+            outcome=outcome,
+            message=message,
+            where=self.where,
+            cleanup=Outcome.SKIPPED,
+            left=(),
+            seconds=0.0,
+            waited=0.0,
+            steps=(),
+        )
+
+
+def check_bindings(scenarios: list[LoadedScenario], setup: Setup) -> None:
+    """Raise UsageError for a scenario whose variables do not resolve, before anything runs."""
+    for loaded in scenarios:
+        if reason_to_skip(loaded.scenario.spec, setup.capabilities, setup.profile) is None:
+            loaded.bind(setup.variables(loaded))

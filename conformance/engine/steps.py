@@ -1,0 +1,77 @@
+"""Carry out the steps of a scenario, one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.engine.checks.objects import describe_selector
+from conformance.engine.context import Context
+from conformance.engine.expecting import describe, fulfil
+from conformance.engine.failures import Divergence
+from conformance.scenario.model import Step
+from conformance.targets.base import ApiError, Ref
+
+
+def title(step: Step) -> str:
+    """A step in a line: for the report, not for machines."""
+    if step.apply is not None:
+        names = (f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}" for obj in step.apply)
+        return "apply " + ", ".join(names)
+    if step.expect is not None:
+        return "expect " + "; ".join(describe(expectation) for expectation in step.expect)
+    if step.delete is not None:
+        return "delete " + ", ".join(describe_selector(item) for item in step.delete)
+    if step.patch is not None:
+        return f"patch {describe_selector(step.patch)}"
+    if step.fault is not None:
+        return f"{step.fault.action} {step.fault.component}"
+    return f"wait {step.wait:g} s"
+
+
+def perform(step: Step, context: Context) -> list[dict[str, Any]]:
+    """Carry out one step.
+
+    Returns:
+        What was observed by each of its expectations.
+
+    Raises:
+        Divergence: an expectation does not hold, or the API server refused what it must accept.
+        TargetError: the target broke.
+    """
+    if step.apply is not None:
+        for obj in step.apply:
+            _apply(dict(obj), context)
+    elif step.expect is not None:
+        return [fulfil(expectation, context) for expectation in step.expect]
+    elif step.delete is not None:
+        for selector in step.delete:
+            found = context.find(selector)
+            if not found:
+                raise Divergence(f"{describe_selector(selector)} to delete", "none")
+            for obj in found:
+                context.scope.delete(Ref.of(obj), selector.grace_seconds)
+    elif step.patch is not None:
+        found = context.find(step.patch)
+        if len(found) != 1:
+            raise Divergence(f"one {describe_selector(step.patch)} to patch", f"{len(found)}")
+        try:
+            context.scope.patch(Ref.of(found[0]), step.patch.patch, step.patch.subresource)
+        except ApiError as error:
+            raise Divergence(
+                f"the patch of {Ref.of(found[0])} to be accepted", str(error)
+            ) from None
+    elif step.fault is not None:
+        context.scope.fault(step.fault.component, step.fault.action)
+    elif step.wait is not None:
+        context.scope.pause(step.wait)
+    return []
+
+
+def _apply(obj: dict[str, Any], context: Context) -> None:
+    try:
+        context.ledger.create(obj)
+    except ApiError as error:
+        name = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}"
+        raise Divergence(
+            f"{name} to be accepted", f"{error.code} {error.reason}: {error.message}"
+        ) from None

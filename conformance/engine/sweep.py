@@ -1,0 +1,34 @@
+"""Remove everything that carries the run label, whoever left it there."""
+
+from __future__ import annotations
+
+from conformance.targets.base import ApiError, Ref, Target
+
+GONE = 120.0
+"""Seconds until everything must be gone, the namespaces included."""
+
+
+def sweep(target: Target, run: str | None = None, timeout: float = GONE) -> tuple[str, ...]:
+    """Delete what ``target.owned`` finds, in its order, and wait until it finds nothing.
+
+    Pods are deleted without grace: nobody waits for what they still want to say.
+
+    Returns:
+        What is left, in words.
+    """
+    problems: list[str] = []
+    scope = target.scope("dra-conformance-cleanup")
+    try:
+        for ref in target.owned(run):
+            try:
+                scope.delete(ref, 0 if ref.kind == "Pod" else None)
+            except ApiError as error:
+                problems.append(f"{ref}: {error.message}")
+        end = target.now() + timeout
+        left: list[Ref] = target.owned(run)
+        while left and target.now() < end:
+            scope.pause(0.5)
+            left = target.owned(run)
+    finally:
+        scope.close()
+    return (*problems, *map(str, left))

@@ -1,0 +1,185 @@
+"""A target small enough to be obviously right: it stores objects and lets virtual time pass.
+
+Pods are scheduled at once unless they are named ``pending``; deleting works unless a finalizer is
+set. What a test wants otherwise it puts into ``on_create``.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from conformance.engine.events import Event
+from conformance.engine.scenario_run import Setup
+from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.model import Scenario
+from conformance.scenario.yamlfile import Document
+from conformance.targets.base import (
+    RUN_LABEL,
+    ApiError,
+    Capabilities,
+    ContainerView,
+    Decision,
+    Obj,
+    Objs,
+    Ref,
+)
+
+T = TypeVar("T")
+
+
+class Miniature:
+    """The target; ``objects`` is everything there is."""
+
+    name = "miniature"
+
+    def __init__(self, devices: int = 4) -> None:
+        self.objects: dict[Ref, Obj] = {}
+        self.log: list[str] = []
+        self.time = 0.0
+        self.devices = devices
+        self.on_create: Callable[[Obj], None] = lambda obj: None
+        self.closed = 0
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            kubernetes_version="1.37.1",
+            served_apis=frozenset({"v1", "resource.k8s.io/v1"}),
+            tiers=frozenset({"allocation", "node"}),
+            devices=self.devices,
+        )
+
+    def scope(self, namespace: str) -> MiniScope:
+        return MiniScope(self, namespace)
+
+    def owned(self, run: str | None = None) -> list[Ref]:
+        return [
+            ref
+            for ref, obj in self.objects.items()
+            if obj["metadata"].get("labels", {}).get(RUN_LABEL) in ({run} if run else {None, run})
+        ]
+
+    def now(self) -> float:
+        return self.time
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class MiniScope:
+    """A scope of the miniature."""
+
+    def __init__(self, target: Miniature, namespace: str) -> None:
+        self.target = target
+        self.namespace = namespace
+
+    def create(self, obj: Obj) -> Obj:
+        obj = copy.deepcopy(obj)
+        self.target.on_create(obj)
+        ref = Ref.of(obj)
+        if ref in self.target.objects:
+            raise ApiError(409, "AlreadyExists", f"{ref} exists")
+        if obj["kind"] == "Pod" and obj["metadata"]["name"] != "pending":
+            obj["spec"]["nodeName"] = "node"
+        self.target.objects[ref] = obj
+        self.target.log.append(f"create {ref}")
+        return obj
+
+    def get(self, ref: Ref) -> Obj | None:
+        return self.target.objects.get(ref)
+
+    def list(self, api_version: str, kind: str, labels: Mapping[str, str] | None = None) -> Objs:
+        return [
+            obj
+            for ref, obj in self.target.objects.items()
+            if ref.kind == kind and ref.namespace in {None, self.namespace}
+        ]
+
+    def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
+        self.target.objects[ref]["metadata"] |= patch["metadata"]
+        return self.target.objects[ref]
+
+    def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
+        self.target.log.append(f"delete {ref}")
+        obj = self.target.objects.get(ref)
+        if obj is not None and not obj["metadata"].get("finalizers"):
+            del self.target.objects[ref]
+
+    def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
+        end = self.target.time + timeout
+        while True:
+            found = check()
+            if found is not None or self.target.time >= end:
+                return found
+            self.target.time = min(self.target.time + 1.0, end)
+
+    def pause(self, seconds: float) -> None:
+        self.target.time += seconds
+
+    def observe(self, pod: str, container: str) -> ContainerView | None:
+        return None
+
+    def cdi_claims(self) -> Mapping[str, Sequence[str]]:
+        return {}
+
+    def fault(self, component: str, action: str) -> None:
+        self.target.log.append(f"{action} {component}")
+
+    def decisions(self) -> Sequence[Decision]:
+        return []
+
+    def snapshot(self) -> Obj:
+        return {}
+
+    def diagnostics(self) -> Mapping[str, str]:
+        return {"objects.txt": "\n".join(map(str, self.target.objects))}
+
+    def close(self) -> None:
+        self.target.log.append("close")
+
+
+def scenario(*steps: dict[str, Any], name: str = "given", **spec: Any) -> LoadedScenario:
+    """A scenario from its steps."""
+    data = {
+        "apiVersion": "dra-conformance/v1",
+        "kind": "Scenario",
+        "metadata": {"name": name},
+        "spec": {
+            "summary": "What the test is about.",
+            "level": "core",
+            "feature": "ResourceClaim",
+            "tier": "allocation",
+            "references": ["https://kep.k8s.io/4381"],
+            "steps": list(steps),
+            **spec,
+        },
+    }
+    document = Document(Path(f"{name}.yaml"), data, {(): 1})
+    return LoadedScenario(f"core/{name}", Scenario.model_validate(data), document, "sha256:0")
+
+
+def pod(name: str, **metadata: Any) -> Obj:
+    """A pod manifest."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, **metadata},
+        "spec": {"containers": []},
+    }
+
+
+def setup(target: Miniature) -> Setup:
+    """A run on the miniature."""
+    return Setup("run0", target, target.capabilities(), None, "image")
+
+
+class Recorder:
+    """A reporter that keeps every event."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def handle(self, event: Event) -> None:
+        self.events.append(event)

@@ -1,0 +1,172 @@
+"""One scenario: its outcome, its cleanup, and what is told when it fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinished
+from conformance.engine.scenario_run import run_scenario
+from conformance.scenario.loader import LoadedScenario
+from conformance.targets.base import ApiError, Obj, TargetError
+from tests.engine.miniature import Miniature, pod, scenario, setup
+
+SCHEDULED = {"expect": [{"pod": "p", "scheduled": True}]}
+PENDING = {"expect": [{"pod": "pending", "scheduled": True, "eventually": "5s"}]}
+
+
+def run(
+    target: Miniature, loaded: LoadedScenario, events: list[Event] | None = None
+) -> ScenarioFinished:
+    return run_scenario(loaded, setup(target), (events if events is not None else []).append)
+
+
+def test_a_scenario_that_holds_passes_and_leaves_nothing() -> None:
+    target = Miniature()
+    finished = run(target, scenario({"apply": [pod("p")]}, SCHEDULED))
+    assert (finished.outcome, finished.cleanup) == (Outcome.PASSED, Outcome.PASSED)
+    assert target.objects == {}
+    assert finished.steps[1].observed == ({"pod": "p", "scheduled": True},)
+
+
+def test_everything_made_has_the_runs_label() -> None:
+    target = Miniature()
+    made: list[Obj] = []
+    target.on_create = made.append
+    run(target, scenario({"apply": [pod("p")]}, SCHEDULED, nodes=["a"]))
+    assert [obj["kind"] for obj in made] == ["Namespace", "Node", "Pod"]
+    assert {obj["metadata"]["labels"]["dra-conformance.dev/run"] for obj in made} == {"run0"}
+
+
+def test_an_expectation_that_never_holds_fails_with_what_was_found() -> None:
+    events: list[Event] = []
+    target = Miniature()
+    finished = run(target, scenario({"apply": [pod("pending")]}, PENDING), events)
+    assert finished.outcome is Outcome.FAILED
+    assert "expected pod pending scheduled within 5 s; found" in finished.message
+    assert "not scheduled" in finished.message
+    assert target.time == 5.0
+
+
+def test_diagnostics_are_taken_before_the_cleanup() -> None:
+    events: list[Event] = []
+    run(Miniature(), scenario({"apply": [pod("pending")]}, PENDING), events)
+    [diagnostics] = [event for event in events if isinstance(event, Diagnostics)]
+    assert "Pod pending" in diagnostics.items["objects.txt"]
+
+
+def test_steps_after_a_failure_are_not_run() -> None:
+    target = Miniature()
+    finished = run(target, scenario({"apply": [pod("pending")]}, PENDING, {"apply": [pod("q")]}))
+    assert len(finished.steps) == 2
+    assert "create Pod q" not in target.log
+
+
+def test_what_cannot_be_removed_fails_the_scenario_and_is_named() -> None:
+    target = Miniature()
+    stuck = pod("p", finalizers=["example.com/never"])
+    loaded = scenario({"apply": [stuck]}, SCHEDULED, timeouts={"cleanup": "3s"})
+    finished = run(target, loaded)
+    assert (finished.outcome, finished.cleanup) == (Outcome.FAILED, Outcome.FAILED)
+    assert finished.left == ("Pod p (finalizers example.com/never) is still there after 3 s",)
+
+
+def test_an_object_that_must_be_accepted_and_is_refused_is_a_failure() -> None:
+    target = Miniature()
+
+    def refuse(obj: Obj) -> None:
+        if obj["kind"] == "Pod":
+            raise ApiError(422, "Invalid", "spec is wrong")
+
+    target.on_create = refuse
+    finished = run(target, scenario({"apply": [pod("p")]}, SCHEDULED))
+    assert finished.outcome is Outcome.FAILED
+    assert "expected Pod p to be accepted; found 422 Invalid: spec is wrong" in finished.message
+
+
+@pytest.mark.parametrize("raised", [TargetError("no answer"), ValueError("a bug")])
+def test_a_broken_target_and_a_broken_suite_are_errors_not_failures(raised: Exception) -> None:
+    target = Miniature()
+
+    def break_down(obj: Obj) -> None:
+        if obj["kind"] == "Pod":
+            raise raised
+
+    target.on_create = break_down
+    finished = run(target, scenario({"apply": [pod("p")]}, SCHEDULED))
+    assert finished.outcome is Outcome.ERROR
+    assert str(raised) in finished.message
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"requires": {"kubernetes": ">=1.99"}}, "needs Kubernetes >=1.99, this is 1.37.1"),
+        ({"requires": {"apis": ["x/v1"]}}, "API x/v1 is not served"),
+        ({"requires": {"abilities": ["cdi"]}}, "lacks the ability cdi"),
+        ({"requires": {"featureGates": ["DRAx"]}}, "feature gate DRAx is not known to be on"),
+        ({"tier": "node"}, "no driver profile for the driver"),
+        ({"tier": "device"}, "tier device is not served"),
+    ],
+)
+def test_unmet_needs_skip_with_the_reason(spec: dict[str, Any], reason: str) -> None:
+    finished = run(Miniature(), scenario({"apply": [pod("p")]}, SCHEDULED, **spec))
+    assert finished.outcome is Outcome.SKIPPED
+    assert reason in finished.message
+
+
+def test_a_stop_ends_the_waiting_and_still_cleans_up() -> None:
+    target = Miniature()
+    given = setup(target)
+    given.stop.set()
+    finished = run_scenario(
+        scenario({"apply": [pod("pending")]}, PENDING), given, lambda event: None
+    )
+    assert finished.outcome is Outcome.LOST
+    assert target.objects == {}
+
+
+REFUSED = {"rejected": {"object": pod("p"), "code": 422, "field": "spec.x", "message": "bad"}}
+
+
+def test_a_rejection_that_does_not_come_is_a_failure_and_cleaned_up() -> None:
+    target = Miniature()
+    finished = run(target, scenario({"expect": [REFUSED]}))
+    assert finished.outcome is Outcome.FAILED
+    assert "it was accepted as p" in finished.message
+    assert target.objects == {}
+
+
+def test_a_rejection_for_another_reason_is_a_failure() -> None:
+    target = Miniature()
+
+    def refuse(obj: Obj) -> None:
+        if obj["kind"] == "Pod":
+            raise ApiError(403, "Forbidden", "no")
+
+    target.on_create = refuse
+    finished = run(target, scenario({"expect": [REFUSED]}))
+    assert "code 403, it names no field, another message: no" in finished.message
+
+
+def test_consistently_fails_when_it_changes_meanwhile() -> None:
+    target = Miniature()
+    loaded = scenario(
+        {"apply": [pod("pending")]},
+        {"expect": [{"pod": "pending", "scheduled": False, "consistently": "10s"}]},
+    )
+    given = setup(target)
+    real = target.scope
+
+    class Late(type(real("x"))):  # type: ignore[misc]
+        def get(self, ref: Any) -> Any:
+            found = super().get(ref)
+            if found is not None and ref.kind == "Pod" and target.time > 4:
+                found["spec"]["nodeName"] = "late"
+            return found
+
+    target.scope = lambda namespace: Late(target, namespace)  # type: ignore[method-assign]
+    finished = run_scenario(loaded, given, lambda event: None)
+    assert "expected pod pending not scheduled, for 10 s; found" in finished.message
+    assert "bound to late" in finished.message

@@ -1,0 +1,76 @@
+"""A run: header, scenarios beside one another where they may, footer."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.engine.events import Outcome, RunFinished, RunStarted, ScenarioFinished
+from conformance.engine.suite import fits_beside, run_suite
+from conformance.errors import UsageError
+from conformance.scenario.loader import LoadedScenario
+from tests.engine.miniature import Miniature, Recorder, pod, scenario, setup
+
+STEPS = ({"apply": [pod("p")]}, {"expect": [{"pod": "p", "scheduled": True}]})
+
+
+def node(name: str, devices: int = 1, *, exclusive: bool = False) -> LoadedScenario:
+    return scenario(
+        *STEPS, name=name, tier="node", requires={"devices": devices, "exclusive": exclusive}
+    )
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_every_planned_scenario_is_reported_once(workers: int) -> None:
+    recorder = Recorder()
+    scenarios = [scenario(*STEPS, name=f"s{number}") for number in range(6)]
+    target = Miniature()
+    result = run_suite(scenarios, setup(target), [recorder], workers=workers)
+    assert [item.scenario.id for item in result.finished] == [item.id for item in scenarios]
+    assert isinstance(recorder.events[0], RunStarted)
+    footer = recorder.events[-1]
+    assert isinstance(footer, RunFinished)
+    assert footer.counts["passed"] == 6
+    assert footer.left == ()
+    assert target.objects == {}
+    reported = [item for item in recorder.events if isinstance(item, ScenarioFinished)]
+    assert len(reported) == 6
+
+
+def test_what_was_not_begun_when_the_user_stopped_is_lost() -> None:
+    given = setup(Miniature())
+    given.stop.set()
+    result = run_suite([scenario(*STEPS)], given, [])
+    assert result.interrupted
+    assert [item.outcome for item in result.finished] == [Outcome.LOST]
+
+
+def test_nothing_to_run_is_an_error() -> None:
+    with pytest.raises(UsageError, match="no scenario matches"):
+        run_suite([], setup(Miniature()), [])
+
+
+def test_device_scenarios_share_what_there_is() -> None:
+    running = [node("a", 2), scenario(*STEPS, name="other")]
+    assert fits_beside(node("b", 2), running, devices=4)
+    assert not fits_beside(node("c", 3), running, devices=4)
+
+
+def test_an_exclusive_scenario_runs_beside_no_other_that_uses_devices() -> None:
+    assert not fits_beside(node("a", exclusive=True), [node("b")], devices=4)
+    assert not fits_beside(node("a"), [node("b", exclusive=True)], devices=4)
+    assert fits_beside(node("a", exclusive=True), [scenario(*STEPS)], devices=4)
+
+
+def test_a_scenario_that_disturbs_a_component_runs_alone() -> None:
+    fault = scenario(*STEPS, {"fault": {"component": "kubelet"}}, name="fault")
+    assert fits_beside(fault, [], devices=4)
+    assert not fits_beside(fault, [scenario(*STEPS)], devices=4)
+    assert not fits_beside(scenario(*STEPS), [fault], devices=4)
+
+
+def test_a_variable_that_does_not_resolve_is_told_before_anything_runs() -> None:
+    target = Miniature()
+    bad = scenario({"apply": [pod("${no.such}")]}, STEPS[1])
+    with pytest.raises(UsageError, match="unknown variable"):
+        run_suite([bad], setup(target), [])
+    assert target.log == []
