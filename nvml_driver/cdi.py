@@ -1,0 +1,225 @@
+"""CDI: how a prepared device gets into a container.
+
+One spec file for each claim; the kubelet passes the device names that it defines to the container
+runtime, which applies their edits. The format is the Container Device Interface specification
+(github.com/cncf-tags/container-device-interface, SPEC.md); 0.6.0 is the first version with
+``annotations`` and is read by containerd 1.7 and later and by CRI-O.
+
+``resolve`` does what a runtime does with the files, for the reference target: what a container
+gets is what was written to disk, not what the driver meant to write.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nvml_driver.errors import CdiError
+
+VERSION = "0.6.0"
+KNOWN_VERSIONS = ("0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0")
+CLASS = "claim"
+_VENDOR = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]")
+_CLASS = re.compile(r"[A-Za-z]([A-Za-z0-9_-]*[A-Za-z0-9])?")
+_DEVICE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?")
+_SAFE_UID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNode:
+    """A device file in a container.
+
+    Attributes:
+        path: in the container.
+        host_path: on the node; the same path if None.
+        type: ``c`` or ``b``, None: what the file on the node is.
+    """
+
+    path: str
+    host_path: str | None = None
+    type: str | None = None
+    major: int | None = None
+    minor: int | None = None
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> DeviceNode:
+        """From one entry of ``containerEdits.deviceNodes``."""
+        return cls(
+            path=document["path"],
+            host_path=document.get("hostPath"),
+            type=document.get("type"),
+            major=document.get("major"),
+            minor=document.get("minor"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEdits:
+    """What a container gets: environment (name to value) and device files, each path once."""
+
+    env: Mapping[str, str]
+    device_nodes: tuple[DeviceNode, ...]
+
+
+def vendor(driver_name: str) -> str:
+    """The vendor part of the driver's CDI names, for example ``k8s.gpu.nvidia.com``."""
+    return f"k8s.{driver_name}"
+
+
+def qualified_name(driver_name: str, device_name: str) -> str:
+    """A CDI device id, ``vendor/class=name``."""
+    return f"{vendor(driver_name)}/{CLASS}={device_name}"
+
+
+def spec_path(cdi_root: Path, driver_name: str, claim_uid: str) -> Path:
+    """The file of a claim's spec.
+
+    Raises:
+        CdiError: the uid could name a file elsewhere.
+    """
+    if _SAFE_UID.fullmatch(claim_uid) is None:
+        raise CdiError(f"claim uid {claim_uid!r} cannot be used in a file name")
+    return cdi_root / f"{vendor(driver_name)}-{CLASS}_{claim_uid}.json"
+
+
+def claim_uid_of(path: Path, driver_name: str) -> str | None:
+    """The claim that a spec file of this driver is for, None for any other file."""
+    prefix = f"{vendor(driver_name)}-{CLASS}_"
+    if not path.name.startswith(prefix) or path.suffix != ".json":
+        return None
+    return path.name[len(prefix) : -len(".json")]
+
+
+def encode(spec: Mapping[str, Any]) -> bytes:
+    """A spec as file content.
+
+    Raises:
+        CdiError: the spec breaks a rule of the specification.
+    """
+    validate(spec, "new spec")
+    return (json.dumps(spec, indent=1, sort_keys=True) + "\n").encode()
+
+
+def validate(spec: object, where: str) -> None:
+    """Check a spec against the rules of the specification that concern what drivers write.
+
+    Raises:
+        CdiError: names ``where`` and the field.
+    """
+    if not isinstance(spec, Mapping):
+        raise CdiError(f"{where}: a CDI spec is an object")
+    if spec.get("cdiVersion") not in KNOWN_VERSIONS:
+        raise CdiError(f"{where}: cdiVersion {spec.get('cdiVersion')!r} is not known")
+    maker, slash, class_name = str(spec.get("kind")).partition("/")
+    if not slash or not _VENDOR.fullmatch(maker) or not _CLASS.fullmatch(class_name):
+        raise CdiError(f"{where}: kind {spec.get('kind')!r} is not vendor/class")
+    devices = spec.get("devices")
+    if not isinstance(devices, list) or not devices:
+        raise CdiError(f"{where}: devices must be a list with at least one device")
+    seen: set[str] = set()
+    for index, device in enumerate(devices):
+        path = f"{where}: devices[{index}]"
+        name = device.get("name") if isinstance(device, Mapping) else None
+        if not isinstance(name, str) or not _DEVICE.fullmatch(name):
+            raise CdiError(f"{path}: {name!r} is not a device name")
+        if name in seen:
+            raise CdiError(f"{path}: device name {name!r} is there twice")
+        seen.add(name)
+        edits = device.get("containerEdits")
+        if not isinstance(edits, Mapping) or not edits:
+            raise CdiError(f"{path}: containerEdits must not be empty")
+        _validate_edits(edits, f"{path}.containerEdits")
+    common = spec.get("containerEdits", {})
+    if not isinstance(common, Mapping):
+        raise CdiError(f"{where}: containerEdits must be an object")
+    _validate_edits(common, f"{where}: containerEdits")
+
+
+def _validate_edits(edits: Mapping[str, Any], path: str) -> None:
+    for variable in edits.get("env") or ():
+        name, equals, _ = str(variable).partition("=")
+        if not name or not equals:
+            raise CdiError(f"{path}.env: {variable!r} is not NAME=value")
+    for node in edits.get("deviceNodes") or ():
+        if not isinstance(node, Mapping) or not str(node.get("path", "")).startswith("/"):
+            raise CdiError(f"{path}.deviceNodes: {node!r} has no absolute path")
+        if node.get("type") not in (None, "", "b", "c", "u", "p"):
+            raise CdiError(f"{path}.deviceNodes: type {node.get('type')!r} is not b, c, u or p")
+
+
+def read_spec(path: Path) -> Mapping[str, Any]:
+    """One spec file.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        CdiError: it is no valid spec.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        spec = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise CdiError(f"{path}: cannot be read: {error}") from None
+    validate(spec, str(path))
+    checked: Mapping[str, Any] = spec
+    return checked
+
+
+def read_specs(cdi_root: Path) -> dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """All devices that the spec files (``*.json``, ``*.yaml``) of a directory define.
+
+    Returns:
+        CDI device id to its device and the spec around it.
+
+    Raises:
+        CdiError: a file is no valid spec, or two define the same device.
+    """
+    found: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+    for path in sorted(cdi_root.glob("*")) if cdi_root.is_dir() else ():
+        if path.suffix not in (".json", ".yaml"):
+            continue
+        try:
+            spec = read_spec(path)
+        except FileNotFoundError:
+            continue  # removed since it was listed
+        for device in spec["devices"]:
+            name = f"{spec['kind']}={device['name']}"
+            if name in found:
+                raise CdiError(f"{path}: device {name} is defined by another file, too")
+            found[name] = (device, spec)
+    return found
+
+
+def resolve(cdi_root: Path, cdi_device_ids: Iterable[str]) -> ContainerEdits:
+    """What a container that is given these devices gets, as a container runtime applies it.
+
+    The edits of a spec come once, before those of its devices in the order given; a later value
+    of a variable replaces an earlier one, and so for the path of a device file.
+
+    Raises:
+        CdiError: a device that no spec defines, or what ``read_specs`` raises.
+    """
+    defined = read_specs(cdi_root)
+    env: dict[str, str] = {}
+    nodes: dict[str, DeviceNode] = {}
+    applied: set[int] = set()
+    for name in cdi_device_ids:
+        if name not in defined:
+            raise CdiError(f"unresolvable CDI device {name}: no spec in {cdi_root} defines it")
+        device, spec = defined[name]
+        common = () if id(spec) in applied else (spec.get("containerEdits") or {},)
+        applied.add(id(spec))
+        for edits in (*common, device["containerEdits"]):
+            for variable in edits.get("env") or ():
+                key, _, value = variable.partition("=")
+                env[key] = value
+            for node in edits.get("deviceNodes") or ():
+                nodes[node["path"]] = DeviceNode.from_json(node)
+    return ContainerEdits(env, tuple(nodes.values()))

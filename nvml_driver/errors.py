@@ -1,0 +1,44 @@
+"""The driver's errors: each carries one message that says what is wrong and what to do."""
+
+from __future__ import annotations
+
+
+class DriverError(Exception):
+    """Something that the driver cannot work with; the message is meant for its user."""
+
+
+class NvmlUnavailableError(DriverError):
+    """No NVML to ask: the library does not load, does not build, or does not initialise."""
+
+
+class ProfileError(DriverError):
+    """A profile of simulated GPUs that cannot be used; the message names the file and the path."""
+
+
+class CheckpointError(DriverError):
+    """A checkpoint that must not be trusted or overwritten: corrupt, from elsewhere, or newer."""
+
+
+class CdiError(DriverError):
+    """A CDI spec that is not valid, or a CDI device that no spec on disk defines."""
+
+
+class PrepareError(DriverError):
+    """One claim cannot be prepared or unprepared; the message becomes its error to the kubelet."""
+
+
+class ConfigError(PrepareError):
+    """An opaque configuration that the driver refuses; the message names source and field path."""
+
+
+class KubeError(DriverError):
+    """The API server refused, failed or cannot be reached.
+
+    Attributes:
+        status: HTTP status, 0 where there was no answer.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        """Say what failed, with the HTTP status if there was one."""
+        super().__init__(message)
+        self.status = status

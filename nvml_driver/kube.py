@@ -1,0 +1,221 @@
+"""The driver's side of the API server: claims, its node, its slices. Plain dicts in and out.
+
+The official client signs and sends the requests; its model classes are not used, because a driver
+should pass on fields that the client's version does not know. All failures become ``KubeError``
+here, so that nothing else need know the client.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import urllib3
+from kubernetes import client, config
+
+from nvml_driver.errors import KubeError
+
+_LOG = logging.getLogger(__name__)
+_SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+_TIMEOUT = (5.0, 30.0)  # connect, read: below the kubelet's 45 s for a prepare call
+_WATCH_SECONDS = 300
+
+Json = dict[str, Any]
+
+
+class KubeClient:
+    """A client for one API server."""
+
+    def __init__(self, api: client.ApiClient) -> None:
+        """Use ``connect`` instead."""
+        self._api = api
+
+    @classmethod
+    def connect(cls, kubeconfig: Path | None) -> KubeClient:
+        """Read the configuration; the server is not asked yet.
+
+        Args:
+            kubeconfig: a kubeconfig file; None: the service account of the pod.
+
+        Raises:
+            KubeError: no such file, or not a kubeconfig, or not in a pod.
+        """
+        settings = client.Configuration()
+        if kubeconfig is not None and not kubeconfig.is_file():
+            raise KubeError(f"kubeconfig {kubeconfig} does not exist")
+        try:
+            if kubeconfig is None:
+                config.load_incluster_config(client_configuration=settings)
+            else:
+                config.load_kube_config(
+                    config_file=str(kubeconfig),
+                    client_configuration=settings,
+                    persist_config=False,
+                )
+        except (config.ConfigException, OSError, ValueError, KeyError, TypeError) as error:
+            where = (
+                f"kubeconfig {kubeconfig} cannot be used"
+                if kubeconfig
+                else "no --kubeconfig was given, and this is not a pod with a service account"
+            )
+            raise KubeError(f"{where}: {error}") from None
+        settings.retries = False
+        return cls(client.ApiClient(settings))
+
+    def get_claim(self, namespace: str, name: str) -> Json | None:
+        """The ResourceClaim, None if there is none."""
+        path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
+        try:
+            return self._json("GET", path)
+        except KubeError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def node_reference(self, name: str) -> Json:
+        """An ownerReference to the Node, so that its slices go with it.
+
+        Raises:
+            KubeError: there is no such node (yet).
+        """
+        node = self._json("GET", f"/api/v1/nodes/{name}")
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "name": name,
+            "uid": node["metadata"]["uid"],
+            "controller": True,
+        }
+
+    def list_slices(self, driver_name: str, node_name: str) -> tuple[list[Json], str]:
+        """The driver's slices of the node, and the list's resourceVersion."""
+        found = self._json("GET", _SLICES, query=_selector(driver_name, node_name))
+        version = str(found["metadata"].get("resourceVersion", ""))
+        return list(found.get("items") or ()), version
+
+    def create_slice(self, body: Json) -> Json:
+        """Create a ResourceSlice and give back what the server stored."""
+        return self._json("POST", _SLICES, body=body)
+
+    def replace_slice(self, body: Json) -> Json:
+        """Replace a ResourceSlice; ``metadata.resourceVersion`` guards against lost updates."""
+        return self._json("PUT", f"{_SLICES}/{body['metadata']['name']}", body=body)
+
+    def delete_slice(self, name: str) -> None:
+        """Delete a ResourceSlice; it may be gone already."""
+        try:
+            self._json("DELETE", f"{_SLICES}/{name}")
+        except KubeError as error:
+            if error.status != 404:
+                raise
+
+    def watch_slices(self, driver_name: str, node_name: str, version: str) -> SliceWatch:
+        """Begin to watch the driver's slices of the node from a list's resourceVersion."""
+        query = [
+            *_selector(driver_name, node_name),
+            ("watch", "true"),
+            ("resourceVersion", version),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", str(_WATCH_SECONDS)),
+        ]
+        # The server ends the watch; later than that, the connection is dead.
+        timeout = (_TIMEOUT[0], _WATCH_SECONDS + 15.0)
+        return SliceWatch(self._send("GET", _SLICES, query, None, timeout))
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: list[tuple[str, str]] | None = None,
+        body: Json | None = None,
+    ) -> Json:
+        response = self._send(method, path, query or [], body, _TIMEOUT)
+        try:
+            answer: Json = json.loads(response.data)
+        except (ValueError, urllib3.exceptions.HTTPError) as error:
+            raise KubeError(f"{method} {path}: the answer cannot be read: {error}") from None
+        return answer
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        query: list[tuple[str, str]],
+        body: Json | None,
+        timeout: tuple[float, float],
+    ) -> urllib3.HTTPResponse:
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        request = self._api.param_serialize(
+            method,
+            path,
+            query_params=query,
+            header_params=headers,
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        try:
+            answer = self._api.call_api(*request, _request_timeout=timeout)
+        except (urllib3.exceptions.HTTPError, client.ApiException, OSError) as error:
+            raise KubeError(f"{method} {path}: cannot reach the API server: {error}") from None
+        response: urllib3.HTTPResponse = answer.response
+        if not 200 <= response.status < 300:
+            raise KubeError(f"{method} {path}: {_reason(response)}", response.status)
+        return response
+
+
+class SliceWatch:
+    """A running watch; iterate over its events, ``stop`` it from another thread."""
+
+    def __init__(self, response: urllib3.HTTPResponse) -> None:
+        """Use ``KubeClient.watch_slices`` instead."""
+        self._response = response
+        self._stopped = threading.Event()
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        """Events until the server ends the watch or it is stopped.
+
+        Raises:
+            KubeError: the server ends it with an error, for example 410: list again.
+        """
+        rest = b""
+        try:
+            for chunk in self._response.stream(65536):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in filter(None, lines):
+                    event = json.loads(line)
+                    if event.get("type") == "ERROR":
+                        status = event.get("object") or {}
+                        message = str(status.get("message") or "watch error")
+                        raise KubeError(message, int(status.get("code") or 0))
+                    yield event
+        except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError) as error:
+            if not self._stopped.is_set():
+                raise KubeError(f"the watch of slices broke: {error}") from None
+        finally:
+            self._response.close()
+
+    def stop(self) -> None:
+        """End the iteration."""
+        self._stopped.set()
+        try:
+            self._response.shutdown()
+        except (ValueError, OSError, AttributeError):
+            _LOG.debug("the watch had ended already")
+
+
+def _selector(driver_name: str, node_name: str) -> list[tuple[str, str]]:
+    return [("fieldSelector", f"spec.driver={driver_name},spec.nodeName={node_name}")]
+
+
+def _reason(response: urllib3.HTTPResponse) -> str:
+    """What the API server says is wrong (a Status object), else the HTTP reason."""
+    try:
+        message = json.loads(response.data)["message"]
+    except (ValueError, KeyError, TypeError, urllib3.exceptions.HTTPError):
+        message = response.reason
+    return f"HTTP {response.status}: {message}"

@@ -1,0 +1,28 @@
+"""Generates the committed stubs from the protos: ``python -m nvml_driver.kubeletapi.generate``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def main() -> int:
+    """Write ``*_pb2.py``, ``*_pb2.pyi`` and ``*_pb2_grpc.py`` beside each ``api.proto``.
+
+    Returns:
+        protoc's exit status, 2 where grpcio-tools is not installed.
+    """
+    try:
+        from grpc_tools import protoc  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        print("grpcio-tools is not installed: pip install 'grpcio-tools>=1.80,<2'", file=sys.stderr)
+        return 2
+    here = Path(__file__).resolve().parent
+    root = here.parent.parent
+    protos = sorted(str(path.relative_to(root)) for path in here.rglob("api.proto"))
+    arguments = [f"-I{root}", f"--python_out={root}", f"--pyi_out={root}"]
+    return int(protoc.main(["protoc", *arguments, f"--grpc_python_out={root}", *protos]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""What a driver on one node is told: names and places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+DEFAULT_DRIVER_NAME = "gpu.nvidia.com"
+
+DeviceNodes = Literal["create", "declare"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverOptions:
+    """Options of a DriverCore.
+
+    Attributes:
+        node_name: the node; also the pool's name.
+        cdi_root: where CDI specs go, one directory for each node; made if missing.
+        state_dir: the driver's own directory, one for each node; made if missing. Holds the
+            checkpoint and, for simulated GPUs, a sysfs tree and device files.
+        driver_name: the driver's name in slices, allocations and CDI names.
+        device_root: where ``nvidia<minor>`` is; None: ``/dev`` with real GPUs, ``<state_dir>/dev``
+            with simulated ones.
+        sysfs_root: None: ``/sys`` with real GPUs, a tree made in ``<state_dir>/sys`` with
+            simulated ones.
+        device_nodes: for simulated GPUs. ``create`` makes character devices in ``device_root``
+            (needs root), and the CDI specs name them as ``hostPath``: containers get real device
+            files. ``declare`` makes none and needs no root: the specs say type and numbers without
+            ``hostPath``, and carry the annotation ``dra-conformance.dev/device-nodes: declared``;
+            for callers that only read the specs, as the reference target does.
+        durable: fsync what must survive a loss of power; off for in-process use, where nothing
+            outlives the process.
+    """
+
+    node_name: str
+    cdi_root: Path
+    state_dir: Path
+    driver_name: str = DEFAULT_DRIVER_NAME
+    device_root: Path | None = None
+    sysfs_root: Path | None = None
+    device_nodes: DeviceNodes = "create"
+    durable: bool = True

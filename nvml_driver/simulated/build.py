@@ -1,0 +1,101 @@
+"""Compiles ``nvml.c`` on first use, into a cache that every process of the user shares.
+
+A wheel stays free of binaries that way, and an edit of the C file takes effect at once: the
+cache's key is a digest of source and command line. Two processes may come at the same moment, so
+building happens under a lock and the result appears by rename.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from nvml_driver.errors import NvmlUnavailableError
+
+LIBRARY = "libnvidia-ml.so.1"
+"""Soname and file name: what nvidia-ml-py and NVIDIA's own programs load."""
+
+FLAGS = (
+    *("-std=gnu11", "-O2", "-g", "-fPIC", "-shared", "-pthread"),
+    *("-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", f"-Wl,-soname,{LIBRARY}"),
+)
+
+
+def compiler() -> tuple[str, ...]:
+    """The command of a C compiler: ``cc``, else the one that the ziglang package brings.
+
+    Raises:
+        NvmlUnavailableError: there is neither.
+    """
+    found = shutil.which("cc")
+    if found:
+        return (found,)
+    if importlib.util.find_spec("ziglang") is not None:
+        return (sys.executable, "-m", "ziglang", "cc")
+    raise NvmlUnavailableError(
+        "simulated NVML needs a C compiler and there is no `cc` on PATH: install gcc or clang "
+        "(on Debian: apt-get install gcc libc6-dev), or pip install ziglang"
+    )
+
+
+def build(cache_root: Path, command: Sequence[str] | None = None) -> Path:
+    """The compiled library, built if the cache does not have it yet.
+
+    Args:
+        cache_root: the user's cache directory; the library goes into
+            ``<cache_root>/dra-conformance/nvml/<digest>/libnvidia-ml.so.1``.
+        command: the compiler's command line; by default ``compiler()``.
+
+    Returns:
+        The library's absolute path.
+
+    Raises:
+        NvmlUnavailableError: no compiler, it failed, or the cache cannot be written.
+    """
+    command = tuple(command) if command is not None else compiler()
+    source = resources.files("nvml_driver.simulated").joinpath("nvml.c").read_bytes()
+    digest = hashlib.sha256(b"\0".join([source, *(word.encode() for word in (*command, *FLAGS))]))
+    folder = cache_root.absolute() / "dra-conformance" / "nvml" / digest.hexdigest()[:32]
+    library = folder / LIBRARY
+    if library.exists():
+        return library
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not library.exists():
+                _compile(command, source, library)
+    except OSError as error:
+        raise NvmlUnavailableError(
+            f"cannot build simulated NVML in {folder}: {error}; "
+            "set XDG_CACHE_HOME to a directory that can be written"
+        ) from None
+    return library
+
+
+def _compile(command: Sequence[str], source: bytes, library: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=library.parent, prefix="build-") as scratch:
+        code, built = Path(scratch, "nvml.c"), Path(scratch, LIBRARY)
+        code.write_bytes(source)
+        done = subprocess.run(
+            [*command, *FLAGS, str(code), "-o", str(built)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).strip()[-2000:]
+            raise NvmlUnavailableError(
+                f"`{' '.join(command)}` could not compile simulated NVML "
+                f"(exit status {done.returncode}):\n{said}"
+            )
+        built.replace(library)

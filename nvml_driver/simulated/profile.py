@@ -1,0 +1,227 @@
+"""Profiles: which GPUs a simulated NVML shows, as JSON that a person writes and Python checks.
+
+The checks are all here, so that the C library need not know JSON: it gets short text lines, one
+``key value`` each, from ``Profile.describe``. Numbers in a shipped profile have a source, and the
+profile names it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import pynvml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from nvml_driver.errors import ProfileError
+
+_LINE = r"^[\x20-\x7e]{1,80}$"
+
+
+def _nvml_constant(prefix: str) -> BeforeValidator:
+    """Let a profile say ``TURING`` where NVML's header says ``NVML_DEVICE_ARCH_TURING``."""
+
+    def read(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        number = getattr(pynvml, prefix + value, None)
+        if not isinstance(number, int):
+            raise ValueError(f"NVML has no {prefix}{value}")
+        return number
+
+    return BeforeValidator(read)
+
+
+Brand = Annotated[int, _nvml_constant("NVML_BRAND_"), Field(ge=0, le=2**31 - 1)]
+Architecture = Annotated[int, _nvml_constant("NVML_DEVICE_ARCH_"), Field(ge=0, le=2**32 - 1)]
+ErrorCode = Annotated[int, _nvml_constant("NVML_ERROR_"), Field(ge=1, le=999)]
+Faults = dict[Annotated[str, Field(pattern=r"^(\*|nvml[A-Za-z0-9_]{1,80})$")], ErrorCode]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+    )
+
+
+class SimulatedGpu(_Model):
+    """One GPU, in NVML's own terms.
+
+    Attributes:
+        minor: the number in ``/dev/nvidia<minor>``.
+        memory_bytes: what nvmlDeviceGetMemoryInfo gives as total; None: NOT_SUPPORTED.
+        pci_bus_id: domain:bus:device.function in hexadecimal, for example ``0000:00:1e.0``.
+        sysfs_path: where the device hangs below ``/sys/devices``; None: sysfs does not know it.
+        numa_node: what sysfs says; -1: the platform does not tell.
+        mig_mode: None: a GPU without MIG.
+        faults: NVML function (or ``*``) to the error that it answers.
+    """
+
+    uuid: str = Field(pattern=r"^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+    name: str = Field(pattern=_LINE)
+    minor: int = Field(ge=0, le=2**20 - 1)
+    brand: Brand
+    architecture: Architecture
+    cuda_compute_capability: str = Field(pattern=r"^\d{1,2}\.\d{1,2}$")
+    memory_bytes: int | None = Field(default=None, ge=0, le=2**63 - 1)
+    pci_bus_id: str = Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.0$")
+    pci_device_id: int = Field(default=0, ge=0, le=2**32 - 1)
+    pci_subsystem_id: int = Field(default=0, ge=0, le=2**32 - 1)
+    sysfs_path: str | None = Field(
+        default=None, pattern=r"^pci[0-9a-f]{4}:[0-9a-f]{2}(/[0-9a-f:.]+)*$"
+    )
+    numa_node: int = Field(default=-1, ge=-1, le=1023)
+    addressing_mode: Literal["NONE", "HMM", "ATS"] | None = None
+    mig_mode: Literal["enabled", "disabled"] | None = None
+    faults: Faults = Field(default_factory=dict)
+
+    def describe(self) -> list[str]:
+        """The lines that tell the C library of this GPU."""
+        lines = [
+            "gpu",
+            f"uuid {self.uuid}",
+            f"name {self.name}",
+            f"minor {self.minor}",
+            f"brand {self.brand}",
+            f"architecture {self.architecture}",
+            f"compute_capability {self.cuda_compute_capability}",
+            f"pci_bus_id {self.pci_bus_id}",
+            f"pci_device_id {self.pci_device_id}",
+            f"pci_subsystem_id {self.pci_subsystem_id}",
+        ]
+        if self.memory_bytes is not None:
+            lines.append(f"memory_total {self.memory_bytes}")
+        if self.addressing_mode is not None:
+            mode = getattr(pynvml, f"NVML_DEVICE_ADDRESSING_MODE_{self.addressing_mode}")
+            lines.append(f"addressing_mode {mode}")
+        if self.mig_mode is not None:
+            lines.append(f"mig_mode {int(self.mig_mode == 'enabled')}")
+        return lines + [f"fault {name} {code}" for name, code in self.faults.items()]
+
+
+class Profile(_Model):
+    """A node's GPUs and its NVIDIA driver, as NVML tells them.
+
+    Attributes:
+        sources: where the numbers come from.
+        cuda_driver_version: major * 1000 + minor * 10, as NVML encodes it.
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
+    description: str
+    sources: tuple[str, ...] = Field(strict=False)
+    driver_version: str = Field(pattern=_LINE)
+    nvml_version: str = Field(pattern=_LINE)
+    cuda_driver_version: int = Field(ge=0, le=2**31 - 1)
+    gpus: tuple[SimulatedGpu, ...] = Field(strict=False, max_length=256)
+    faults: Faults = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _no_two_alike(self) -> Self:
+        for field in ("uuid", "minor", "pci_bus_id"):
+            seen = [getattr(gpu, field) for gpu in self.gpus]
+            twice = sorted({str(value) for value in seen if seen.count(value) > 1})
+            if twice:
+                raise ValueError(f"two GPUs have the same {to_camel(field)}: {', '.join(twice)}")
+        return self
+
+    def describe(self) -> bytes:
+        """The whole description for the C library (the format is at the top of nvml.c)."""
+        lines = [
+            "nvml-simulated 1",
+            f"driver_version {self.driver_version}",
+            f"nvml_version {self.nvml_version}",
+            f"cuda_driver_version {self.cuda_driver_version}",
+            *(f"fault {name} {code}" for name, code in self.faults.items()),
+        ]
+        for gpu in self.gpus:
+            lines += gpu.describe()
+        return ("\n".join(lines) + "\n").encode("ascii")
+
+
+def shipped() -> tuple[str, ...]:
+    """Names of the profiles that come with the package, sorted."""
+    folder = resources.files("nvml_driver.simulated").joinpath("profiles")
+    return tuple(
+        sorted(e.name.removesuffix(".json") for e in folder.iterdir() if e.name.endswith(".json"))
+    )
+
+
+def load(profile: str | Path | Profile) -> Profile:
+    """The profile of that name, or in that file.
+
+    Args:
+        profile: a shipped name (``t4x4``), a path to a JSON file, or a Profile, given back as is.
+
+    Raises:
+        ProfileError: no such profile, not JSON, or not what the model asks for.
+    """
+    if isinstance(profile, Profile):
+        return profile
+    if isinstance(profile, str) and re.fullmatch(r"[a-z0-9.-]+", profile) and profile in shipped():
+        return _load_shipped(profile)
+    path = Path(profile)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProfileError(
+            f"profile {str(profile)!r} is neither a file that can be read ({error}) "
+            f"nor one of the shipped: {', '.join(shipped())}"
+        ) from None
+    return parse(text, str(path))
+
+
+@cache
+def _load_shipped(name: str) -> Profile:
+    file = resources.files("nvml_driver.simulated").joinpath("profiles", f"{name}.json")
+    return parse(file.read_text(encoding="utf-8"), f"shipped profile {name}")
+
+
+def parse(text: str, where: str) -> Profile:
+    """Read a profile from JSON text.
+
+    ``defaults`` beside ``gpus`` holds what all GPUs have in common.
+
+    Args:
+        text: the JSON document.
+        where: what to call it in a message.
+
+    Raises:
+        ProfileError: with line and column, or the path of the field and what was expected.
+    """
+    try:
+        document: Any = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ProfileError(f"{where}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    if not isinstance(document, dict):
+        raise ProfileError(f"{where}: a profile is a JSON object")
+    document = dict(document)
+    defaults = document.pop("defaults", {})
+    gpus = document.get("gpus")
+    if isinstance(defaults, dict) and isinstance(gpus, list):
+        document["gpus"] = [{**defaults, **gpu} if isinstance(gpu, dict) else gpu for gpu in gpus]
+    try:
+        return Profile.model_validate(document)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in problem['loc']) or 'profile'}: {problem['msg']}"
+            for problem in error.errors(include_url=False, include_input=False)
+        )
+        raise ProfileError(f"{where}: {problems}") from None

@@ -1,0 +1,153 @@
+"""Opaque configuration: which applies, what it does, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nvml_driver import cdi
+from nvml_driver.config import GpuConfig, settings_for
+from nvml_driver.errors import ConfigError, PrepareError
+from tests.nvml_driver.helpers import DRIVER, gpu_config, make_claim, make_core, opaque, result
+
+API = "resource.nvidia.com/v1beta1"
+
+
+def interval(configs: list[dict[str, Any]], request: str = "gpu") -> str | None:
+    settings = settings_for(DRIVER, configs, [request], simulated=True)[request]
+    return dict(settings).get("TIMESLICE_INTERVAL")
+
+
+def sharing(**fields: Any) -> dict[str, Any]:
+    return {"apiVersion": API, "kind": "GpuConfig", "sharing": fields}
+
+
+def test_time_slicing_shows_in_the_environment(tmp_path: Path) -> None:
+    claim = make_claim(result("gpu-3"), config=[opaque(gpu_config("Default"))])
+    [device] = make_core(tmp_path).prepare(claim)
+    env = cdi.resolve(tmp_path / "cdi", device.cdi_device_ids).env
+    assert env["GPU_DEVICE_3_SHARING_STRATEGY"] == "TimeSlicing"
+    assert env["GPU_DEVICE_3_TIMESLICE_INTERVAL"] == "Default"
+
+
+@pytest.mark.parametrize(
+    ("configs", "request_name", "expected"),
+    [
+        ([], "gpu", None),
+        ([opaque(gpu_config("Short"))], "gpu", "Short"),
+        ([opaque(gpu_config("Short"), driver="other.io")], "gpu", None),
+        (
+            [opaque(gpu_config("Long"), source="FromClass"), opaque(gpu_config("Short"))],
+            "gpu",
+            "Short",
+        ),
+        (
+            [opaque(gpu_config("Short")), opaque(gpu_config("Long"), source="FromClass")],
+            "gpu",
+            "Short",
+        ),
+        ([opaque(gpu_config("Short")), opaque(gpu_config("Medium"))], "gpu", "Medium"),
+        ([opaque(gpu_config("Short"), "other")], "gpu", None),
+        ([opaque(gpu_config("Short"), "gpu")], "gpu/large", "Short"),
+        ([opaque(gpu_config("Short"), "gpu/large")], "gpu/large", "Short"),
+        ([opaque(gpu_config("Short"), "gpu/large")], "gpu/small", None),
+        (
+            [opaque(gpu_config("Short"), "gpu/l"), opaque(gpu_config("Long"), "gpu")],
+            "gpu/l",
+            "Long",
+        ),
+    ],
+    ids=[
+        "none",
+        "unscoped",
+        "of another driver",
+        "claim after class",
+        "claim after class however listed",
+        "later wins",
+        "for another request",
+        "for the request of a subrequest",
+        "for the subrequest",
+        "for another subrequest",
+        "later wins over more specific",
+    ],
+)
+def test_which_configuration_applies(
+    configs: list[dict[str, Any]], request_name: str, expected: str | None
+) -> None:
+    assert interval(configs, request_name) == expected
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (sharing(strategy="TimeSlicing", timeSlicingConfg={}), "sharing.timeSlicingConfg: unknown"),
+        (
+            sharing(strategy="TimeSlicing", timeSlicingConfig={"interval": "Tiny"}),
+            "sharing.timeSlicingConfig.interval: .*'Short'",
+        ),
+        (sharing(strategy="Chaos"), "sharing.strategy"),
+        (sharing(strategy="TimeSlicing", mpsConfig={}), "mpsConfig: not allowed with"),
+        (sharing(strategy="MPS", timeSlicingConfig={}), "timeSlicingConfig: not allowed with"),
+        (
+            sharing(strategy="MPS", mpsConfig={"defaultActiveThreadPercentage": 101}),
+            "sharing.mpsConfig.defaultActiveThreadPercentage",
+        ),
+        (
+            sharing(strategy="MPS", mpsConfig={"defaultPinnedDeviceMemoryLimit": "lots"}),
+            "sharing.mpsConfig.defaultPinnedDeviceMemoryLimit",
+        ),
+        ({"apiVersion": API, "kind": "GpuConfig", "Sharing": {}}, "Sharing: unknown field"),
+        ({"apiVersion": "v1", "kind": "GpuConfig"}, "unknown apiVersion 'v1'"),
+        ({"apiVersion": API, "kind": "Gpu"}, "kind 'Gpu'; expected .*GpuConfig"),
+    ],
+)
+def test_a_configuration_is_decoded_strictly(parameters: dict[str, Any], message: str) -> None:
+    configs = [opaque(gpu_config("Long")), opaque(parameters, "gpu", source="FromClass")]
+    with pytest.raises(ConfigError, match=message) as caught:
+        settings_for(DRIVER, configs, ["gpu"], simulated=True)
+    assert str(caught.value).startswith("configuration 1 (from the class for requests gpu): ")
+
+
+def test_a_kind_for_other_devices_is_skipped_unless_it_names_the_request() -> None:
+    mig = {"apiVersion": API, "kind": "MigDeviceConfig", "sharing": {"strategy": "MPS"}}
+    assert interval([opaque(gpu_config("Long")), opaque(mig)]) == "Long"
+    with pytest.raises(ConfigError, match="MigDeviceConfig is not for the full GPUs"):
+        interval([opaque(mig, "gpu")])
+
+
+def test_mps_settings_are_read() -> None:
+    config = GpuConfig.model_validate(
+        sharing(
+            strategy="MPS",
+            mpsConfig={
+                "defaultActiveThreadPercentage": 50,
+                "defaultPinnedDeviceMemoryLimit": "10Gi",
+                "defaultPerDevicePinnedMemoryLimit": {"0": "5Gi"},
+            },
+        )
+    )
+    assert dict(config.settings()) == {
+        "SHARING_STRATEGY": "MPS",
+        "MPS_ACTIVE_THREAD_PERCENTAGE": "50",
+        "MPS_PINNED_DEVICE_MEMORY_LIMIT": "10Gi",
+    }
+
+
+def test_what_a_real_gpu_would_not_be_given_is_refused_for_it() -> None:
+    default = GpuConfig.model_validate(gpu_config("Default"))
+    assert default.problem(simulated=False) is None
+    for asked in (gpu_config("Short"), sharing(strategy="MPS")):
+        config = GpuConfig.model_validate(asked)
+        assert config.problem(simulated=True) is None
+        assert "real GPUs" in str(config.problem(simulated=False))
+
+
+def test_a_refused_configuration_names_the_claim_and_leaves_nothing(tmp_path: Path) -> None:
+    driver = make_core(tmp_path)
+    claim = make_claim(result("gpu-0"), config=[opaque(gpu_config("Tiny"))])
+    with pytest.raises(PrepareError, match=r"^claim default/claim-uid-1 \(uid uid-1\): config"):
+        driver.prepare(claim)
+    assert driver.prepared() == {}
+    assert list((tmp_path / "cdi").iterdir()) == []

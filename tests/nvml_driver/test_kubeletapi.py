@@ -1,0 +1,70 @@
+"""The stubs speak the kubelet's wire format: names and numbers of k8s.io/kubelet v0.37.1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
+from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
+from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
+
+DRA = {
+    "Claim": {"namespace": 1, "uid": 2, "name": 3},
+    "NodePrepareResourcesRequest": {"claims": 1},
+    "NodePrepareResourcesResponse": {"claims": 1},
+    "NodePrepareResourceResponse": {"devices": 1, "error": 2},
+    "Device": {"request_names": 1, "pool_name": 2, "device_name": 3, "cdi_device_ids": 4},
+    "NodeUnprepareResourcesRequest": {"claims": 1},
+    "NodeUnprepareResourcesResponse": {"claims": 1},
+    "NodeUnprepareResourceResponse": {"error": 1},
+}
+DRA_V1 = {**DRA, "Device": {**DRA["Device"], "share_id": 5}}
+REGISTRATION = {
+    "InfoRequest": {},
+    "PluginInfo": {"type": 1, "name": 2, "endpoint": 3, "supported_versions": 4},
+    "RegistrationStatus": {"plugin_registered": 1, "error": 2},
+    "RegistrationStatusResponse": {},
+}
+DRA_METHODS = ["NodePrepareResources", "NodeUnprepareResources"]
+
+
+@pytest.mark.parametrize(
+    ("module", "service", "methods", "messages"),
+    [
+        (v1, "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin", DRA_METHODS, DRA_V1),
+        (v1beta1, "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin", DRA_METHODS, DRA),
+        (
+            registration,
+            "pluginregistration.Registration",
+            ["GetInfo", "NotifyRegistrationStatus"],
+            REGISTRATION,
+        ),
+    ],
+    ids=["dra v1", "dra v1beta1", "registration"],
+)
+def test_names_and_numbers_are_the_kubelets(
+    module: Any, service: str, methods: list[str], messages: dict[str, dict[str, int]]
+) -> None:
+    file = module.DESCRIPTOR
+    [found] = file.services_by_name.values()
+    assert found.full_name == service
+    assert [method.name for method in found.methods] == methods
+    assert {
+        name: {field.name: field.number for field in message.fields}
+        for name, message in file.message_types_by_name.items()
+    } == messages
+
+
+def test_a_response_is_a_map_by_uid_and_an_empty_entry_is_one() -> None:
+    response = v1.NodePrepareResourcesResponse()
+    response.claims["u"].error = ""
+    # Field 1, an entry with key (1) "u" and an empty message as value (2).
+    assert response.SerializeToString() == b"\x0a\x05\x0a\x01u\x12\x00"
+
+
+def test_only_v1_can_leave_a_share_id_unset() -> None:
+    device = v1.Device(share_id="")
+    assert device.HasField("share_id")
+    assert "share_id" not in v1beta1.Device.DESCRIPTOR.fields_by_name

@@ -1,0 +1,191 @@
+"""The kubelet's side of the plugin: real gRPC over unix sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from nvml_driver.errors import DriverError, KubeError
+from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
+from nvml_driver.kubeletapi.dra.v1 import api_pb2_grpc as v1_grpc
+from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
+from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2_grpc as v1beta1_grpc
+from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
+from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2_grpc as registration_grpc
+from nvml_driver.plugin import KubeletPlugin
+from tests.nvml_driver.helpers import make_claim, make_core, result
+
+VERSIONS = [(v1, v1_grpc), (v1beta1, v1beta1_grpc)]
+both_versions = pytest.mark.parametrize(("messages", "services"), VERSIONS, ids=["v1", "v1beta1"])
+
+
+class Node:
+    """A plugin, the claims that its API server has, and a kubelet's connections to it."""
+
+    def __init__(self, root: Path) -> None:
+        self.claims: dict[tuple[str, str], dict[str, Any]] = {}
+        self.core = make_core(root)
+        self.plugin = KubeletPlugin(
+            self.core,
+            lambda namespace, name: self.claims.get((namespace, name)),
+            plugins=root / "p",
+            registry=root / "r",
+        )
+        self.plugin.start()
+        self.registrar = grpc.insecure_channel(f"unix://{self.plugin.registration_socket}")
+        self.dra = grpc.insecure_channel(f"unix://{self.plugin.dra_socket}")
+
+    def add(self, claim: dict[str, Any]) -> dict[str, str]:
+        """Make the claim exist; its reference as fields of a Claim message."""
+        metadata = claim["metadata"]
+        self.claims[metadata["namespace"], metadata["name"]] = claim
+        return {key: metadata[key] for key in ("namespace", "name", "uid")}
+
+    def close(self) -> None:
+        self.registrar.close()
+        self.dra.close()
+        self.plugin.stop(grace=0)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    running = Node(tmp_path)
+    yield running
+    running.close()
+
+
+def test_the_plugin_registers_with_the_newest_version_first(node: Node) -> None:
+    stub = registration_grpc.RegistrationStub(node.registrar)  # type: ignore[no-untyped-call]
+    info = stub.GetInfo(registration.InfoRequest(), timeout=5)
+    assert (info.type, info.name) == ("DRAPlugin", "gpu.nvidia.com")
+    assert list(info.supported_versions) == ["v1.DRAPlugin", "v1beta1.DRAPlugin"]
+    assert info.endpoint == str(node.plugin.dra_socket)
+    refused = registration.RegistrationStatus(plugin_registered=False, error="no")
+    stub.NotifyRegistrationStatus(refused, timeout=5)
+    assert not node.plugin.registered.is_set()
+    stub.NotifyRegistrationStatus(registration.RegistrationStatus(plugin_registered=True))
+    assert node.plugin.registered.is_set()
+
+
+@both_versions
+def test_claims_are_prepared_and_unprepared(node: Node, messages: Any, services: Any) -> None:
+    stub = services.DRAPluginStub(node.dra)
+    claim = messages.Claim(**node.add(make_claim(result("gpu-1", "gpu/sub"), result("gpu-2"))))
+    request = messages.NodePrepareResourcesRequest(claims=[claim])
+    answer = stub.NodePrepareResources(request, timeout=5)
+    assert list(answer.claims) == ["uid-1"]
+    devices = answer.claims["uid-1"].devices
+    assert [(d.device_name, d.pool_name, list(d.request_names)) for d in devices] == [
+        ("gpu-1", "node-a", ["gpu"]),
+        ("gpu-2", "node-a", ["gpu"]),
+    ]
+    assert list(devices[0].cdi_device_ids) == ["k8s.gpu.nvidia.com/claim=uid-1-gpu-1"]
+    assert stub.NodePrepareResources(request, timeout=5) == answer
+
+    node.claims.clear()
+    request = messages.NodeUnprepareResourcesRequest(claims=[claim])
+    for _ in range(2):
+        done = stub.NodeUnprepareResources(request, timeout=5)
+        assert dict(done.claims) == {"uid-1": messages.NodeUnprepareResourceResponse()}
+    assert node.core.prepared() == {}
+
+
+def test_a_share_id_is_told_in_v1(node: Node) -> None:
+    stub = v1_grpc.DRAPluginStub(node.dra)  # type: ignore[no-untyped-call]
+    shared = v1.Claim(**node.add(make_claim(result("gpu-1", shareID="s-1"))))
+    whole = v1.Claim(**node.add(make_claim(result("gpu-2"), uid="uid-2")))
+    request = v1.NodePrepareResourcesRequest(claims=[shared, whole])
+    answer = stub.NodePrepareResources(request, timeout=5)
+    assert answer.claims["uid-1"].devices[0].share_id == "s-1"
+    assert not answer.claims["uid-2"].devices[0].HasField("share_id")
+
+
+@both_versions
+def test_every_claim_of_a_call_has_its_own_result(node: Node, messages: Any, services: Any) -> None:
+    good = node.add(make_claim(result("gpu-0"), uid="good"))
+    taken = node.add(make_claim(result("gpu-0"), uid="taken"))
+    none = node.add(make_claim(uid="none"))
+    replaced = {**node.add(make_claim(result("gpu-1"), uid="new")), "uid": "old"}
+    unallocated = node.add(make_claim(result("gpu-1"), uid="unallocated"))
+    node.claims["default", "claim-unallocated"].pop("status")
+    gone = {"namespace": "default", "name": "gone", "uid": "gone"}
+    asked = [good, taken, none, replaced, unallocated, gone]
+    request = messages.NodePrepareResourcesRequest(
+        claims=[messages.Claim(**reference) for reference in asked]
+    )
+    answer = services.DRAPluginStub(node.dra).NodePrepareResources(request, timeout=5)
+    assert set(answer.claims) == {reference["uid"] for reference in asked}
+    errors = {uid: entry.error for uid, entry in answer.claims.items()}
+    assert (errors["good"], errors["none"]) == ("", "")
+    assert "gpu-0 is still prepared for claim default/claim-good" in errors["taken"]
+    assert "claim default/claim-new (uid old) was replaced" in errors["old"]
+    assert "is not allocated" in errors["unallocated"]
+    assert errors["gone"] == "claim default/gone (uid gone) does not exist"
+    assert list(node.core.prepared()) == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        (KubeError("HTTP 500: out of order"), "cannot be read: HTTP 500: out of order"),
+        (ZeroDivisionError("oops"), "internal error of the driver: ZeroDivisionError: oops"),
+    ],
+)
+def test_a_claim_that_cannot_be_read_is_that_claims_error(
+    tmp_path: Path, failure: Exception, message: str
+) -> None:
+    def fail(_namespace: str, _name: str) -> None:
+        raise failure
+
+    plugin = KubeletPlugin(make_core(tmp_path), fail, plugins=tmp_path, registry=tmp_path)
+    plugin.start()
+    try:
+        with grpc.insecure_channel(f"unix://{plugin.dra_socket}") as channel:
+            stub = v1_grpc.DRAPluginStub(channel)  # type: ignore[no-untyped-call]
+            claim = v1.Claim(namespace="n", name="c", uid="u")
+            request = v1.NodePrepareResourcesRequest(claims=[claim])
+            answer = stub.NodePrepareResources(request, timeout=5)
+        assert message in answer.claims["u"].error
+    finally:
+        plugin.stop(grace=0)
+
+
+def test_stopping_removes_the_sockets_and_keeps_prepared_claims(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.core.prepare(make_claim(result("gpu-0")))
+    assert node.plugin.registration_socket.is_socket()
+    node.close()
+    assert not node.plugin.registration_socket.exists()
+    assert not node.plugin.dra_socket.exists()
+    restarted = Node(tmp_path)
+    try:
+        assert list(restarted.core.prepared()) == ["uid-1"]
+        assert restarted.plugin.dra_socket.is_socket()
+    finally:
+        restarted.close()
+
+
+def test_a_socket_left_by_a_crash_is_replaced(tmp_path: Path) -> None:
+    import socket
+
+    path = tmp_path / "p" / "gpu.nvidia.com" / "dra.sock"
+    path.parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    node = Node(tmp_path)
+    try:
+        stub = v1_grpc.DRAPluginStub(node.dra)  # type: ignore[no-untyped-call]
+        answer = stub.NodePrepareResources(v1.NodePrepareResourcesRequest(), timeout=5)
+        assert not answer.claims
+    finally:
+        node.close()
+
+
+def test_a_socket_path_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100)
+    with pytest.raises(DriverError, match="at most 107: use shorter directories"):
+        KubeletPlugin(make_core(tmp_path), lambda *_: None, plugins=deep, registry=tmp_path)

@@ -1,0 +1,77 @@
+"""The CDI spec of a claim on a node whose device files are the node's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nvml_driver.errors import PrepareError
+from nvml_driver.inventory import Gpu, Inventory
+from nvml_driver.prepared import ClaimRecord, ClaimState, PreparedDevice
+from nvml_driver.spec import SpecBuilder
+
+RECORD = ClaimRecord(
+    uid="u",
+    namespace="n",
+    name="c",
+    state=ClaimState.PREPARE_COMPLETED,
+    devices=(
+        PreparedDevice(
+            request_names=("gpu",),
+            pool_name="node-a",
+            device_name="gpu-1",
+            cdi_device_ids=("k8s.d.io/claim=u-gpu-1",),
+        ),
+    ),
+)
+
+
+def builder(device_root: Path) -> SpecBuilder:
+    gpu = Gpu(name="gpu-1", minor=1, uuid=None, attributes={}, capacity={})
+    return SpecBuilder(
+        Inventory(devices=(gpu,), simulated=False),
+        driver_name="d.io",
+        node_name="node-a",
+        device_root=device_root,
+        declared_only=False,
+    )
+
+
+def make_files(root: Path, *names: str) -> None:
+    """Character devices, without needing root: links to the null device."""
+    for name in names:
+        (root / name).symlink_to("/dev/null")
+
+
+def test_the_files_that_all_gpus_share_are_named_if_they_are_there(tmp_path: Path) -> None:
+    make_files(tmp_path, "nvidia1", "nvidiactl", "nvidia-uvm")
+    spec = builder(tmp_path).build(RECORD)
+    assert [node["hostPath"] for node in spec["containerEdits"]["deviceNodes"]] == [
+        f"{tmp_path}/nvidiactl",
+        f"{tmp_path}/nvidia-uvm",
+    ]
+    [device] = spec["devices"]
+    assert device["name"] == "u-gpu-1"
+    assert device["containerEdits"] == {
+        "env": ["GPU_DEVICE_1=gpu-1", "GPU_DEVICE_1_RESOURCE_CLAIM=u"],
+        "deviceNodes": [
+            {"path": "/dev/nvidia1", "hostPath": f"{tmp_path}/nvidia1", "permissions": "rw"}
+        ],
+    }
+
+
+@pytest.mark.parametrize("missing", ["nvidia1", "nvidiactl"])
+def test_a_missing_device_file_is_an_error_and_no_container_without_its_gpu(
+    tmp_path: Path, missing: str
+) -> None:
+    make_files(tmp_path, *{"nvidia1", "nvidiactl"} - {missing})
+    with pytest.raises(PrepareError, match=f"{missing} is missing"):
+        builder(tmp_path).build(RECORD)
+
+
+def test_a_plain_file_is_no_device(tmp_path: Path) -> None:
+    make_files(tmp_path, "nvidiactl")
+    (tmp_path / "nvidia1").write_text("")
+    with pytest.raises(PrepareError, match="nvidia1 is missing"):
+        builder(tmp_path).build(RECORD)
