@@ -1,0 +1,144 @@
+"""How much time the suite itself takes, beside what its targets take.
+
+Run with ``make bench`` (``python -m benchmarks.suite``). It measures
+
+- the whole reference run in one process, after start;
+- on a real local control plane with a node: the suite's own share of each scenario's time, with 1,
+  2 and 4 scenarios at once (own time is wall time less the time spent inside calls to the target);
+- the ten shortest allocation scenarios on a running local control plane, cleanup verified, one
+  after the other and eight at once.
+
+Medians of several rounds; numbers of one machine say nothing about another, so the result names
+the machine and the versions. Results go to ``benchmarks/results/suite.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from conformance import __version__
+from conformance.data import scenarios_dir
+from conformance.engine.events import Outcome
+from conformance.engine.scenario_run import Setup
+from conformance.engine.suite import RunResult, run_suite
+from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
+from conformance.scenario.registry import load_registry
+from conformance.targets.opening import Opened, TargetOptions, open_target
+
+RESULTS = Path(__file__).parent / "results" / "suite.json"
+
+
+def main() -> None:
+    """Measure, print and write down."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--no-cluster", action="store_true", help="only the reference")
+    parser.add_argument("--binaries", type=Path)
+    arguments = parser.parse_args()
+    root = scenarios_dir()
+    scenarios = load_scenarios(default_paths(root), root, load_registry(root / "features.yaml"))
+    result: dict[str, Any] = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "suite": __version__,
+        "machine": {
+            "cores": os.cpu_count(),
+            "processor": platform.machine(),
+            "system": platform.system(),
+            "python": platform.python_version(),
+        },
+        "rounds": arguments.rounds,
+        "scenarios": len(scenarios),
+        "reference": on_reference(scenarios, arguments.rounds),
+    }
+    if not arguments.no_cluster:
+        options = TargetOptions(
+            target="cluster", cluster="local", name="bench", binaries=arguments.binaries
+        )
+        with open_target(options, lambda line: print(line, file=sys.stderr)) as opened:
+            result["kubernetes"] = opened.capabilities.kubernetes_version
+            result["cluster"] = on_cluster(scenarios, opened, arguments.rounds)
+    print(json.dumps(result, indent=2))
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+def on_reference(scenarios: Sequence[LoadedScenario], rounds: int) -> dict[str, Any]:
+    """Seconds of a whole run in one process, each round on a target of its own."""
+    seconds = []
+    for number in range(rounds):
+        with open_target(TargetOptions()) as opened:
+            seconds.append(timed(lambda: run(scenarios, opened, f"bench-{number}")))  # noqa: B023
+    return {"run_seconds": spread(seconds), "aim_seconds": 2.0}
+
+
+def on_cluster(scenarios: Sequence[LoadedScenario], opened: Opened, rounds: int) -> dict[str, Any]:
+    """Own share with 1, 2 and 4 scenarios at once, and the ten shortest."""
+    measured: dict[str, Any] = {"own_share": {}}
+    shortest: list[LoadedScenario] = []
+    for workers in (1, 2, 4):
+        shares, walls = [], []
+        for number in range(max(1, rounds // 2)):
+            start = time.perf_counter()
+            result = run(scenarios, opened, f"bench-w{workers}-{number}", workers)
+            walls.append(time.perf_counter() - start)
+            total = sum(item.seconds for item in result.finished)
+            waited = sum(item.waited for item in result.finished)
+            shares.append((total - waited) / total)
+            if not shortest:
+                by_time = {item.scenario.id: item.seconds for item in result.finished}
+                allocation = [i for i in scenarios if i.scenario.spec.tier == "allocation"]
+                shortest = sorted(allocation, key=lambda item: by_time[item.id])[:10]
+        measured["own_share"][f"workers_{workers}"] = spread(shares)
+        measured.setdefault("run_seconds", {})[f"workers_{workers}"] = spread(walls)
+    measured["aim_own_share"] = 0.05
+    for workers in (1, 8):
+        seconds = [
+            timed(lambda: run(shortest, opened, f"bench-s{workers}-{number}", workers))  # noqa: B023
+            for number in range(rounds)
+        ]
+        measured.setdefault("ten_shortest_seconds", {})[f"workers_{workers}"] = spread(seconds)
+    measured["aim_ten_shortest_seconds"] = 5.0
+    return measured
+
+
+def run(
+    scenarios: Sequence[LoadedScenario], opened: Opened, run_id: str, workers: int = 1
+) -> RunResult:
+    """One run; a scenario that does not pass makes the measurement worthless."""
+    setup = Setup(run_id, opened.target, opened.capabilities, opened.profile, opened.image)
+    result = run_suite(scenarios, setup, (), workers=workers)
+    wrong = [item for item in result.finished if item.outcome not in {Outcome.PASSED}]
+    if wrong or result.left:
+        text = "; ".join(f"{item.scenario.id}: {item.message}" for item in wrong)
+        raise SystemExit(f"not measured: {text} {result.left}")
+    return result
+
+
+def timed(action: Callable[[], object]) -> float:
+    """Seconds of wall time that an action takes."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Median, least and most."""
+    return {
+        "median": round(statistics.median(values), 4),
+        "min": round(min(values), 4),
+        "max": round(max(values), 4),
+    }
+
+
+if __name__ == "__main__":
+    main()
