@@ -1,0 +1,1 @@
+"""Conformance reports: made from a result file, and checked against it by somebody else."""

@@ -1,0 +1,209 @@
+"""The conformance report as a document: what is claimed, by whom, on which evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from conformance.errors import ExitCode, UsageError
+from conformance.scenario.validate import validated
+from conformance.scenario.yamlfile import read_documents
+
+API_VERSION: Literal["dra-conformance/v1"] = "dra-conformance/v1"
+Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+Number = Annotated[int, Field(ge=0)]
+Text = Annotated[str, Field(min_length=1, max_length=400)]
+
+
+class _Dumper(yaml.SafeDumper):
+    """A safe dumper that also writes the rarer line separators so that they are read back."""
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
+    # Plain and single-quoted scalars would break lines at these; in double quotes they are escaped.
+    style = '"' if any(char in text for char in "\x85\u2028\u2029\ufeff") else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+class Result(StrEnum):
+    """What a profile came to."""
+
+    SUCCESS = "success"
+    """Every scenario of it passed (skips allowed only where the profile says so)."""
+
+    PARTIAL = "partial"
+    """Nothing failed, and something that counts was skipped or not selected."""
+
+    FAILURE = "failure"
+    """A scenario failed, or an allocation broke a rule."""
+
+    INCONCLUSIVE = "inconclusive"
+    """Nothing failed, and something was lost, broke, could not be judged, or nothing ran."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code that stands for it."""
+        return {
+            Result.SUCCESS: ExitCode.CONFORMANT,
+            Result.PARTIAL: ExitCode.PARTIAL,
+            Result.FAILURE: ExitCode.NOT_CONFORMANT,
+            Result.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+        }[self]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True
+    )
+
+
+class Implementation(_Model):
+    """What is certified: stated by who submits the report; nothing here can be recomputed."""
+
+    organization: Text
+    project: Text
+    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$", max_length=400)]
+    version: Text
+    contact: tuple[Text, ...] = ()
+
+
+def implementation(
+    *, organization: str, project: str, url: str, version: str, contact: Sequence[str] = ()
+) -> Implementation:
+    """The particulars from a command line.
+
+    Raises:
+        UsageError: one of them has not its form; names the option.
+    """
+    try:
+        return Implementation(
+            organization=organization,
+            project=project,
+            url=url,
+            version=version,
+            contact=tuple(contact),
+        )
+    except ValidationError as error:
+        item = error.errors()[0]
+        name = str(item["loc"][0])
+        hint = "an address like https://example.com" if name == "url" else "1 to 400 characters"
+        raise UsageError(f"--{name}: {item['msg']}; give {hint}") from None
+
+
+class Suite(_Model):
+    """What was run: the suite's version and the digest of the planned scenarios."""
+
+    version: str
+    scenario_set_digest: Digest
+
+
+class Evidence(_Model):
+    """The result file that the report was made from."""
+
+    run: str
+    digest: Digest
+    interrupted: bool
+
+
+class Statistics(_Model):
+    """Scenarios of a profile by outcome."""
+
+    passed: Number
+    failed: Number
+    error: Number
+    skipped: Number
+    lost: Number
+
+
+class Skipped(_Model):
+    """A scenario that was skipped, and why."""
+
+    scenario: str
+    reason: str
+
+
+class ComparisonSummary(_Model):
+    """What the comparison with the reference came to."""
+
+    verdicts: dict[str, Number] = Field(description="verdict -> decisions, every verdict present")
+    differences: Number = Field(description="places where observations differ")
+    not_conformant: tuple[str, ...] = Field(description="scenarios with a decision against a rule")
+    not_judged: tuple[str, ...] = Field(description="scenarios with a decision nobody could judge")
+
+
+class ProfileResult(_Model):
+    """What one profile came to; every list is sorted."""
+
+    name: str
+    result: Result
+    statistics: Statistics
+    failed: tuple[str, ...] = ()
+    error: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    lost: tuple[str, ...] = ()
+    not_selected: tuple[str, ...] = Field(
+        default=(), description="scenarios of the profile that the suite has and nobody planned"
+    )
+    comparison: ComparisonSummary | None = None
+
+
+class ConformanceReport(_Model):
+    """A document of kind ConformanceReport."""
+
+    api_version: Literal["dra-conformance/v1"] = API_VERSION
+    kind: Literal["ConformanceReport"] = "ConformanceReport"
+    date: str = Field(description="when the run ended, RFC 3339")
+    implementation: Implementation
+    kubernetes_version: str
+    target: str
+    driver: str | None
+    components: dict[str, str] = Field(description="component -> version")
+    simulated: tuple[str, ...] = Field(description="what was simulated, in words")
+    suite: Suite
+    evidence: Evidence
+    profiles: tuple[ProfileResult, ...] = Field(min_length=1)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """That of the worst profile: failure, then inconclusive, then partial."""
+        order = [Result.FAILURE, Result.INCONCLUSIVE, Result.PARTIAL, Result.SUCCESS]
+        return min((item.result for item in self.profiles), key=order.index).exit_code
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, keys in the order of the model."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    def to_yaml(self) -> str:
+        """The report as a file; the same report gives the same text."""
+        return yaml.dump(
+            self.to_json(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
+        )
+
+
+def load_report(path: Path) -> ConformanceReport:
+    """Read a report.
+
+    Raises:
+        UsageError: it is missing or malformed, with ``file:line: $.path``.
+    """
+    documents = read_documents(path)
+    if len(documents) != 1:
+        raise UsageError(f"{path}: has {len(documents)} documents; a report is one")
+    return validated(ConformanceReport, documents[0])
+
+
+def report_schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of a conformance report."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **ConformanceReport.model_json_schema(by_alias=True),
+    }

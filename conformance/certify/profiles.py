@@ -1,0 +1,100 @@
+"""Profiles: the named sets of scenarios that an implementation is certified for.
+
+They are data (``scenarios/profiles.yaml``), so that a new one needs no Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from conformance.data import scenarios_dir
+from conformance.engine.events import PlannedScenario
+from conformance.errors import UsageError
+from conformance.scenario.validate import validated
+from conformance.scenario.yamlfile import read_documents
+
+CORE = "dra-core"
+
+
+class Profile(BaseModel):
+    """A named set of scenarios.
+
+    Attributes:
+        levels: the levels whose scenarios belong to it.
+        features: only scenarios of these features; empty: of all.
+        skips: ``partial``: a scenario that was skipped makes the result partial; ``allowed``: it
+            does not.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
+    summary: str = Field(min_length=10)
+    levels: tuple[Literal["core", "extended"], ...] = Field(min_length=1)
+    features: tuple[str, ...] = ()
+    skips: Literal["partial", "allowed"] = "partial"
+
+    def has(self, scenario: PlannedScenario) -> bool:
+        """Whether the scenario belongs to the profile."""
+        return scenario.level in self.levels and (
+            not self.features or scenario.feature in self.features
+        )
+
+
+class ProfileSet(BaseModel):
+    """A document of kind ProfileSet."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    kind: Literal["ProfileSet"]
+    profiles: tuple[Profile, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _unique(self) -> ProfileSet:
+        names = [profile.name for profile in self.profiles]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"profiles with the same name: {', '.join(twice)}")
+        return self
+
+    def named(self, names: Iterable[str]) -> tuple[Profile, ...]:
+        """The profiles with these names, in the order of the file.
+
+        Raises:
+            UsageError: one is not known.
+        """
+        wanted = set(names)
+        unknown = sorted(wanted - {profile.name for profile in self.profiles})
+        if unknown:
+            known = ", ".join(profile.name for profile in self.profiles)
+            raise UsageError(f"unknown profile {', '.join(unknown)}; known are {known}")
+        return tuple(profile for profile in self.profiles if profile.name in wanted)
+
+
+def load_profiles(file: Path | None = None) -> ProfileSet:
+    """Read a profile file; None is the one that the suite ships.
+
+    Raises:
+        UsageError: it is missing or malformed, with ``file:line: $.path``.
+    """
+    path = file or scenarios_dir() / "profiles.yaml"
+    documents = read_documents(path)
+    if len(documents) != 1:
+        raise UsageError(f"{path}: has {len(documents)} documents; a profile set is one")
+    return validated(ProfileSet, documents[0])
+
+
+def check_features(profiles: ProfileSet, features: Sequence[str]) -> None:
+    """Raise UsageError where a profile names a feature that the registry lacks."""
+    for index, profile in enumerate(profiles.profiles):
+        for name in profile.features:
+            if name not in features:
+                raise UsageError(
+                    f"profiles.yaml: $.profiles[{index}].features: unknown feature {name!r}; see"
+                    " features.yaml for those known"
+                )

@@ -1,0 +1,192 @@
+"""Read evidence: what a snapshot leaves open, and where a pod that waits may run.
+
+To say that an allocation was missed, nothing but devices may keep the pod from a node. So a node
+counts only if it suits the pod by all that a snapshot tells: scheduling off, taints, readiness, the
+pod's node selector and affinity, and the nodes of claims that the pod has been given already. CPU
+and memory are not told; the pod's condition says that it waits for devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from conformance.errors import UsageError
+from reference_allocator.api import Node, NodeSelector
+from reference_allocator.errors import AllocationError
+from reference_allocator.fields import (
+    InputError,
+    boolean,
+    child,
+    entries,
+    items,
+    mapping,
+    string,
+    text_item,
+)
+from reference_allocator.nodeselector import node_matches
+from reference_allocator.snapshot import Snapshot
+
+Obj = dict[str, Any]
+Object = Mapping[str, Any]
+T = TypeVar("T")
+
+_BLOCKING = ("NoSchedule", "NoExecute")
+
+
+def reading(ask: Callable[[], T]) -> T:
+    """Ask the reference; what it cannot read becomes one message.
+
+    Raises:
+        UsageError: the evidence is malformed, with its JSON path.
+    """
+    try:
+        return ask()
+    except InputError as error:
+        raise UsageError(f"{error}; the snapshot or the decision is damaged") from None
+    except (AttributeError, KeyError, IndexError, TypeError) as error:
+        # Evidence from a newer API may have what the reference does not know. That must not end a
+        # run of an hour, and must not pass for a verdict either: it is told as not judged.
+        raise UsageError(
+            f"$: the reference cannot read this ({type(error).__name__}: {error}); the snapshot or"
+            " the decision is damaged, or of a newer Kubernetes than the suite knows"
+        ) from error
+
+
+def undecided_claims(snapshot: Obj) -> tuple[Obj, ...]:
+    """The claims that a snapshot leaves to be allocated."""
+    read = reading(lambda: Snapshot.from_dict(snapshot))
+    return tuple(
+        dict(claim) for claim in read.claims if not (claim.get("status") or {}).get("allocation")
+    )
+
+
+def eligible_nodes(snapshot: Obj, pod: Object | None = None) -> tuple[str, ...]:
+    """The nodes of a snapshot that suit a pod, in the snapshot's order.
+
+    Args:
+        snapshot: a Snapshot document.
+        pod: a v1 Pod; without one, any pod: a node with a blocking taint then counts for none.
+
+    Raises:
+        UsageError: the snapshot or the pod is malformed.
+    """
+
+    def ask() -> tuple[str, ...]:
+        read = Snapshot.from_dict(snapshot)
+        try:
+            selectors = list(_selectors(pod, read)) if pod is not None else []
+        except InputError as error:
+            raise error.under("pod") from None
+        found = []
+        for index, node in enumerate(read.nodes):
+            try:
+                suits = _is_open(node, pod) and all(
+                    _matches(node, selector) for selector in selectors
+                )
+            except InputError as error:
+                raise error.under("nodes", index) from None
+            if suits:
+                found.append(name_of(node))
+        return tuple(found)
+
+    return reading(ask)
+
+
+def node_named(snapshot: Snapshot, name: str) -> Object:
+    """The node of that name.
+
+    Raises:
+        UsageError: the snapshot has none.
+    """
+    for node in snapshot.nodes:
+        if name_of(node) == name:
+            return node
+    known = ", ".join(map(name_of, snapshot.nodes)) or "none"
+    raise UsageError(f"$.nodes: node {name!r} is not in the snapshot (it has {known})")
+
+
+def name_of(obj: Object) -> str:
+    """``metadata.name``."""
+    return str((obj.get("metadata") or {}).get("name", ""))
+
+
+def key_of(obj: Object) -> tuple[str, str]:
+    """Namespace and name."""
+    return str((obj.get("metadata") or {}).get("namespace", "")), name_of(obj)
+
+
+def _is_open(node: Object, pod: Object | None) -> bool:
+    spec = child(node, "spec", mapping) or {}
+    if boolean(spec, "unschedulable"):
+        return False
+    pod_spec = (child(pod, "spec", mapping) if pod is not None else None) or {}
+    tolerations = items(pod_spec, "tolerations", mapping)
+    for taint in items(spec, "taints", mapping):
+        blocking = string(taint, "effect") in _BLOCKING
+        if blocking and not any(_tolerates(item, taint) for item in tolerations):
+            return False
+    status = child(node, "status", mapping) or {}
+    conditions = items(status, "conditions", mapping)
+    ready = [string(item, "status") for item in conditions if item.get("type") == "Ready"]
+    return all(value == "True" for value in ready)  # reduced snapshots have no conditions
+
+
+def _tolerates(toleration: Object, taint: Object) -> bool:
+    """v1.Toleration.ToleratesTaint: an empty effect or key covers all."""
+    if string(toleration, "effect") not in ("", string(taint, "effect")):
+        return False
+    if string(toleration, "key") not in ("", string(taint, "key")):
+        return False
+    if string(toleration, "operator", "Equal") == "Exists":
+        return True
+    return string(toleration, "value") == string(taint, "value")
+
+
+def _selectors(pod: Object, snapshot: Snapshot) -> Iterator[NodeSelector]:
+    """What a node must match: the pod's selector, its affinity, its allocated claims."""
+    spec = child(pod, "spec", mapping) or {}
+    labels = entries(spec, "nodeSelector", text_item)
+    required = [{"key": k, "operator": "In", "values": [v]} for k, v in sorted(labels.items())]
+    node_name = string(spec, "nodeName")
+    fields = [{"key": "metadata.name", "operator": "In", "values": [node_name]}]
+    if required:
+        yield _selector({"nodeSelectorTerms": [{"matchExpressions": required}]})
+    if node_name:
+        yield _selector({"nodeSelectorTerms": [{"matchFields": fields}]})
+    affinity = child(spec, "affinity", mapping) or {}
+    node_affinity = child(affinity, "nodeAffinity", mapping) or {}
+    selector = child(
+        node_affinity, "requiredDuringSchedulingIgnoredDuringExecution", NodeSelector.from_dict
+    )
+    if selector is not None:
+        yield selector
+    names = set(_claim_names(pod, spec))
+    namespace = key_of(pod)[0]
+    for claim in snapshot.allocated:
+        if key_of(claim) in {(namespace, name) for name in names}:
+            status = child(claim, "status", mapping) or {}
+            allocation = child(status, "allocation", mapping) or {}
+            selector = child(allocation, "nodeSelector", NodeSelector.from_dict)
+            if selector is not None:
+                yield selector
+
+
+def _claim_names(pod: Object, spec: Object) -> Iterator[str]:
+    """The ResourceClaims of a pod: named by it, or generated for it."""
+    for entry in items(spec, "resourceClaims", mapping):
+        yield string(entry, "resourceClaimName")
+    status = child(pod, "status", mapping) or {}
+    for entry in items(status, "resourceClaimStatuses", mapping):
+        yield string(entry, "resourceClaimName")
+
+
+def _selector(value: Obj) -> NodeSelector:
+    return NodeSelector.from_dict(value)
+
+
+def _matches(node: Object, selector: NodeSelector) -> bool:
+    try:
+        return node_matches(Node.from_dict(node), None, False, selector)
+    except AllocationError:
+        return False  # a selector that does not parse keeps the pod from every node

@@ -1,0 +1,253 @@
+"""Judge one allocation by the reference: admissible, not equal.
+
+Several allocations of a claim can be right, so a target is not asked for the same answer as the
+reference, but for one that breaks no rule. The reference is asked twice, by two independent parts
+of it: its search (which devices would you take on that node?) and its checker (does what was taken
+break a rule?). The choice of the node is the scheduler's and is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from conformance.compare.allocations import (
+    beside_devices,
+    claim_name,
+    devices_of,
+    names_of,
+    preferences,
+)
+from conformance.compare.evidence import Obj, eligible_nodes, name_of, undecided_claims
+from conformance.errors import UsageError
+
+
+class Verdict(StrEnum):
+    """What the comparison says of one decision, from best to worst."""
+
+    IDENTICAL = "identical"
+    """The reference picks the same devices on that node."""
+
+    ADMISSIBLE = "admissible"
+    """Other devices than the reference would pick, and every rule holds."""
+
+    MISSED = "missed"
+    """Left pending, though the reference finds an allocation."""
+
+    INADMISSIBLE = "inadmissible"
+    """A rule is broken."""
+
+    IMPOSSIBLE = "impossible"
+    """Allocated, though the reference proves that there is no allocation on that node."""
+
+    @property
+    def conformant(self) -> bool:
+        """Whether a conformant target may get this verdict."""
+        return self in (Verdict.IDENTICAL, Verdict.ADMISSIBLE)
+
+    @classmethod
+    def is_bad(cls, text: str | None) -> bool:
+        """Whether a verdict, as it stands in a file or table, is one against a rule."""
+        return text in [str(item) for item in cls if not item.conformant]
+
+    @property
+    def rank(self) -> int:
+        """0 for the best, 4 for the worst."""
+        return list(Verdict).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the reference's search says of some claims on one node.
+
+    Attributes:
+        allocations: ``status.allocation`` of each claim, in order; None: there is none.
+        reason: why there is none; empty otherwise.
+        proven: False where the search gave up, so that "none" proves nothing.
+    """
+
+    allocations: tuple[Obj, ...] | None
+    reason: str = ""
+    proven: bool = True
+
+
+class Witness(Protocol):
+    """The reference, as the comparison sees it: two parts that share no search."""
+
+    def allocate(self, snapshot: Obj, claims: Sequence[Obj], node: str) -> Answer:
+        """What the search would allocate on that node, first fit."""
+        ...
+
+    def check(
+        self, snapshot: Obj, claims: Sequence[Obj], allocations: Sequence[Obj], node: str
+    ) -> tuple[str, ...]:
+        """The rules that these allocations break, each in words; empty when all hold."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict and what it rests on.
+
+    Attributes:
+        verdict: see :class:`Verdict`.
+        reason: one sentence; names the first broken rule where there is one.
+        violations: every broken rule, in words.
+        reference_allocation: what the reference would allocate, by claim; None if nothing.
+        pod: the pod that was decided on; empty for one that stayed pending.
+        node: the node that was chosen; for ``missed`` the one the reference would choose.
+    """
+
+    verdict: Verdict
+    reason: str
+    violations: tuple[str, ...] = ()
+    reference_allocation: tuple[Obj, ...] | None = None
+    pod: str = ""
+    node: str = ""
+
+    def to_json(self) -> Obj:
+        """Plain JSON with the API's way of naming, keys in a fixed order."""
+        return {
+            "verdict": str(self.verdict),
+            "reason": self.reason,
+            "violations": list(self.violations),
+            "referenceAllocation": (
+                None if self.reference_allocation is None else list(self.reference_allocation)
+            ),
+            "pod": self.pod,
+            "node": self.node,
+        }
+
+
+def judge(decision: Mapping[str, Any], witness: Witness | None = None) -> Judgement:
+    """Judge one decision by the snapshot that it was made from.
+
+    Args:
+        decision: ``conformance.targets.base.Decision`` as JSON.
+        witness: the reference; None is the one that the suite ships.
+
+    Raises:
+        UsageError: the decision or its snapshot is not well formed.
+    """
+    witness = witness or default_witness()
+    pod, node, snapshot, claims, allocations = _parts(decision)
+    violations = witness.check(snapshot, claims, allocations, node)
+    answer = witness.allocate(snapshot, claims, node)
+    if answer.allocations is None and not answer.proven:
+        doubt = f"the reference's search gave up on node {node} ({answer.reason})"
+        if violations:
+            return Judgement(Verdict.INADMISSIBLE, violations[0], violations, None, pod, node)
+        return Judgement(Verdict.ADMISSIBLE, f"every rule holds; {doubt}", (), None, pod, node)
+    if answer.allocations is None:
+        rules = (
+            f"it breaks: {'; '.join(violations)}"
+            if violations
+            else "yet no rule is broken, so the reference's search and its checker disagree"
+        )
+        reason = f"the reference finds no allocation on node {node} ({answer.reason}); {rules}"
+        return Judgement(Verdict.IMPOSSIBLE, reason, violations, None, pod, node)
+    found = [devices_of(item) for item in allocations]
+    expected = [devices_of(item) for item in answer.allocations]
+    same = found == expected
+    if same:
+        violations += tuple(
+            text
+            for text in beside_devices(claims, allocations, answer.allocations)
+            if text not in violations
+        )
+    else:
+        violations += tuple(preferences(claims, found, expected))
+    if violations:
+        return Judgement(
+            Verdict.INADMISSIBLE, violations[0], violations, answer.allocations, pod, node
+        )
+    if same:
+        reason = f"the reference picks the same devices on node {node}"
+        return Judgement(Verdict.IDENTICAL, reason, (), answer.allocations, pod, node)
+    reason = (
+        f"every rule holds; the reference would pick {names_of(expected)}, not {names_of(found)}"
+    )
+    return Judgement(Verdict.ADMISSIBLE, reason, (), answer.allocations, pod, node)
+
+
+def judge_undecided(
+    snapshot: Mapping[str, Any], witness: Witness | None = None
+) -> Judgement | None:
+    """``missed`` if the reference allocates what a target left pending, None if it agrees.
+
+    All claims that the snapshot leaves open are asked for together on one node, so that a pod with
+    several claims is never called missed for one of them alone.
+
+    Args:
+        snapshot: taken while a pod was confirmed to be pending: an object with ``snapshot`` and
+            ``pod`` (a v1 Pod), or the bare snapshot. Only nodes that suit the pod count
+            (``evidence.eligible_nodes``).
+        witness: the reference; None is the one that the suite ships.
+
+    Raises:
+        UsageError: the snapshot is not well formed.
+    """
+    witness = witness or default_witness()
+    document, pod = _undecided_parts(snapshot)
+    claims = undecided_claims(document)
+    if not claims:
+        return None
+    for node in eligible_nodes(document, pod):
+        answer = witness.allocate(document, claims, node)
+        if answer.allocations is not None:
+            names = ", ".join(claim_name(claim) for claim in claims)
+            taken = names_of([devices_of(item) for item in answer.allocations])
+            reason = f"{names} stayed pending; the reference allocates {taken} on node {node}"
+            return Judgement(
+                Verdict.MISSED, reason, (), answer.allocations, name_of(pod or {}), node
+            )
+    return None
+
+
+def default_witness() -> Witness:
+    """The reference that the suite ships: its allocator and its checker."""
+    from conformance.compare.witness import ReferenceWitness
+
+    return ReferenceWitness()
+
+
+def _parts(
+    decision: Mapping[str, Any],
+) -> tuple[str, str, Obj, tuple[Obj, ...], tuple[Obj, ...]]:
+    """Pod, node, snapshot, claims and allocations of a decision, checked for shape."""
+    snapshot, node = decision.get("snapshot"), decision.get("node")
+    claims, allocations = _objects(decision, "claims"), _objects(decision, "allocations")
+    if not isinstance(snapshot, Mapping):
+        raise UsageError("$.snapshot: is required and must be an object; give a saved decision")
+    if not isinstance(node, str) or not node:
+        raise UsageError("$.node: is required and must be the name of the chosen node")
+    if not claims or len(claims) != len(allocations):
+        raise UsageError(
+            f"$.allocations: {len(allocations)} for {len(claims)} claims; each claim has one"
+        )
+    return str(decision.get("pod") or ""), node, dict(snapshot), claims, allocations
+
+
+def _undecided_parts(document: Mapping[str, Any]) -> tuple[Obj, Mapping[str, Any] | None]:
+    """The snapshot and the pod, None where only the snapshot was kept."""
+    snapshot, pod = document.get("snapshot"), document.get("pod")
+    if not isinstance(snapshot, Mapping):
+        return dict(document), None
+    if pod is not None and not isinstance(pod, Mapping):
+        raise UsageError("$.pod: must be a v1 Pod")
+    if pod is not None and not isinstance(pod.get("metadata") or {}, Mapping):
+        raise UsageError("$.pod.metadata: must be an object")
+    return dict(snapshot), pod
+
+
+def _objects(decision: Mapping[str, Any], field: str) -> tuple[Obj, ...]:
+    items = decision.get(field)
+    if (
+        not isinstance(items, Sequence)
+        or isinstance(items, str)
+        or not all(isinstance(item, Mapping) for item in items)
+    ):
+        raise UsageError(f"$.{field}: is required and must be a list of objects")
+    return tuple(dict(item) for item in items)

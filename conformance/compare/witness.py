@@ -1,0 +1,108 @@
+"""The reference as a witness: ``reference_allocator`` seen through the comparison's two questions.
+
+Its search and its checker share no code path of the decision, so that one mistake does not vouch
+for itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from conformance.compare.evidence import Obj, key_of, node_named, reading
+from conformance.compare.verdicts import Answer
+from reference_allocator.allocator import Allocator
+from reference_allocator.api import ResourceClaim
+from reference_allocator.api.claims import AllocatedDevice
+from reference_allocator.api.nodes import NodeSelector
+from reference_allocator.checker import check
+from reference_allocator.defaults import default_claim
+from reference_allocator.fields import InputError, child, items, mapping, string, text_item
+from reference_allocator.snapshot import Snapshot
+
+SEARCH_SECONDS = 30.0
+"""For one search; the scheduler itself gives up after 10 s (DRASchedulerFilterTimeout)."""
+
+
+class ReferenceWitness:
+    """Answers from the shipped allocator and checker.
+
+    Every method raises UsageError with a JSON path where the snapshot, a claim or an allocation
+    has not the form of its kind.
+    """
+
+    def allocate(self, snapshot: Obj, claims: Sequence[Obj], node: str) -> Answer:
+        """What the search takes first on that node."""
+
+        def ask() -> Answer:
+            read = Snapshot.from_dict(snapshot)
+            # A snapshot taken just after the decision has these claims as allocated already.
+            own = {key_of(claim) for claim in claims}
+            held = [claim for claim in read.allocated if key_of(claim) not in own]
+            allocator = Allocator(read.features, read.slices, read.device_classes, held)
+            outcome = allocator.allocate(
+                node_named(read, node),
+                _defaulted(claims),
+                deadline=time.monotonic() + SEARCH_SECONDS,
+            )
+            if outcome.kind == "allocated":
+                return Answer(outcome.allocations)
+            if outcome.kind == "timeout":
+                return Answer(None, f"no answer within {SEARCH_SECONDS:.0f} s", proven=False)
+            return Answer(None, outcome.error or "no combination of devices fits")
+
+        return reading(ask)
+
+    def check(
+        self, snapshot: Obj, claims: Sequence[Obj], allocations: Sequence[Obj], node: str
+    ) -> tuple[str, ...]:
+        """The broken rules, each as ``rule: message``."""
+
+        def ask() -> tuple[str, ...]:
+            read = Snapshot.from_dict(snapshot)
+            found = check(read, node_named(read, node), _defaulted(claims), _readable(allocations))
+            return tuple(f"{item.rule}: {item.message}" for item in found)
+
+        return reading(ask)
+
+
+def _defaulted(claims: Sequence[Obj]) -> list[Obj]:
+    """The claims as the API server stores them; reading each first tells a malformed one."""
+    for index, claim in enumerate(claims):
+        try:
+            ResourceClaim.from_dict(claim)
+        except InputError as error:
+            raise error.under("claims", index) from None
+    return [default_claim(claim) for claim in claims]
+
+
+def _readable(allocations: Sequence[Obj]) -> Sequence[Obj]:
+    """The allocations, the form of their parts checked as far as the checker compares them."""
+    for index, allocation in enumerate(allocations):
+        try:
+            child(allocation, "nodeSelector", NodeSelector.from_dict)
+            child(allocation, "devices", _read_devices)
+        except InputError as error:
+            raise error.under("allocations", index) from None
+    return allocations
+
+
+def _read_devices(value: object) -> None:
+    devices = mapping(value)
+    items(devices, "config", _read_config)
+    items(devices, "results", _read_result)
+
+
+def _read_config(value: object) -> None:
+    config = mapping(value)
+    string(config, "source")
+    items(config, "requests", text_item)
+    child(config, "opaque", mapping)
+
+
+def _read_result(value: object) -> None:
+    result = mapping(value)
+    AllocatedDevice.from_dict(result)
+    items(result, "tolerations", mapping)
+    for field in ("bindingConditions", "bindingFailureConditions", "skipNodeOperations"):
+        items(result, field, text_item)

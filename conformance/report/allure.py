@@ -1,0 +1,299 @@
+"""Allure results: one for each scenario, the same from the command line and from pytest.
+
+Allure 3 knows a test over time by its ``testCaseId``; it is made of the scenario's public id alone,
+so that the history survives other versions, targets and namespaces. Allure is presentation: the
+verdict on conformance comes from the result file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from allure_commons.logger import AllureFileLogger
+from allure_commons.model2 import (
+    ATTACHMENT_PATTERN,
+    Attachment,
+    Label,
+    Link,
+    Status,
+    StatusDetails,
+    TestResult,
+    TestStepResult,
+)
+from allure_commons.types import AttachmentType, LabelType, LinkType, Severity
+
+from conformance.compare.results import by_outcome
+from conformance.compare.verdicts import Verdict
+from conformance.engine.events import (
+    Diagnostics,
+    Event,
+    Outcome,
+    PlannedScenario,
+    RunFinished,
+    RunStarted,
+    ScenarioFinished,
+    ScenarioStarted,
+)
+from conformance.report.redact import redact, redact_json
+from conformance.report.text import public_text, visible
+
+STATUS: Mapping[Outcome, str] = {
+    Outcome.PASSED: Status.PASSED,
+    Outcome.FAILED: Status.FAILED,
+    Outcome.ERROR: Status.BROKEN,
+    Outcome.SKIPPED: Status.SKIPPED,
+    Outcome.LOST: Status.BROKEN,
+}
+"""Failed: the target is wrong. Broken: the suite or what is under it."""
+
+
+class AllureResults:
+    """A reporter that writes Allure result files for runs of the command line.
+
+    Args:
+        folder: the results folder; it is made, never emptied (a crashed worker's replacement would
+            delete what others wrote).
+        clock: seconds since the epoch.
+        verdicts: scenario id -> worst verdict of the comparison, as a label; one against a rule
+            makes a scenario fail that passed.
+        notes: scenario id -> what the comparison found (``Comparer.notes``), as an attachment.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        clock: Callable[[], float] = time.time,
+        verdicts: Mapping[str, str] | None = None,
+        notes: Callable[[str], Sequence[str]] | None = None,
+    ) -> None:
+        self.folder = folder
+        self._clock = clock
+        self._verdicts = verdicts if verdicts is not None else {}
+        self._notes = notes or (lambda _: ())
+        self._logger = AllureFileLogger(str(folder))
+        self._started: RunStarted | None = None
+        self._began: dict[str, int] = {}
+        self._finished: list[ScenarioFinished] = []
+        self._diagnostics: dict[str, dict[str, str]] = {}
+
+    def handle(self, event: Event) -> None:
+        """Write a result as soon as its scenario ended."""
+        match event:
+            case RunStarted():
+                self._started = event
+                _write_environment(self.folder / "environment.properties", environment(event))
+            case ScenarioStarted():
+                self._began[event.scenario.id] = self._now()
+            case Diagnostics():
+                self._diagnostics.setdefault(event.scenario, {}).update(event.items)
+            case ScenarioFinished():
+                self._finished.append(event)
+                self._write(event)
+            case RunFinished() if self._started is not None:
+                self._write_lost(self._started)
+            case _:
+                pass
+
+    def _now(self) -> int:
+        return round(self._clock() * 1000)
+
+    def _write(self, event: ScenarioFinished) -> None:
+        stop = self._now()
+        start = self._began.get(event.scenario.id, stop - round(event.seconds * 1000))
+        result = _result(event.scenario, start, stop)
+        result.status = STATUS[event.outcome]
+        result.statusDetails = status_details(event)
+        result.steps = steps_of(event, start)
+        verdict = self._verdicts.get(event.scenario.id)
+        if verdict:
+            result.labels.append(Label("verdict", visible(verdict)))
+        if event.outcome is Outcome.PASSED and Verdict.is_bad(verdict):
+            result.status = Status.FAILED
+            result.statusDetails = StatusDetails(message=f"an allocation is {verdict}")
+        items = self._diagnostics.pop(event.scenario.id, {})
+        attachments = attachments_of(event, items)
+        notes = "\n".join(self._notes(event.scenario.id))
+        if notes:
+            attachments.append(("comparison", redact(notes), AttachmentType.TEXT))
+        for name, body, kind in attachments:
+            file = ATTACHMENT_PATTERN.format(prefix=uuid.uuid4(), ext=kind.extension)
+            self._logger.report_attached_data(body, file)
+            result.attachments.append(Attachment(name=name, source=file, type=kind.mime_type))
+        self._logger.report_result(result)
+
+    def _write_lost(self, started: RunStarted) -> None:
+        reported = {event.scenario.id for event in self._finished}
+        lost = set(by_outcome(started.planned, self._finished)[Outcome.LOST]) - reported
+        for scenario in sorted(started.planned, key=lambda item: item.id):
+            if scenario.id in lost:
+                result = _result(scenario, self._now(), self._now())
+                result.status = STATUS[Outcome.LOST]
+                result.statusDetails = StatusDetails(message="lost: planned, and never reported")
+                self._logger.report_result(result)
+
+
+def full_name(scenario: PlannedScenario) -> str:
+    """``scenarios.core.name#name``: what allure-pytest makes of ``scenarios/core/name.yaml::name``.
+
+    The custom pytest item of a scenario is called by its ``metadata.name``, so that a run of the
+    command line and one of pytest continue each other's history.
+    """
+    return f"scenarios.{scenario.id.replace('/', '.')}#{scenario.name}"
+
+
+def case_id(scenario: PlannedScenario) -> str:
+    """The stable id of the test: the digest that allure-pytest makes of the full name."""
+    return hashlib.md5(full_name(scenario).encode(), usedforsecurity=False).hexdigest()
+
+
+def labels_of(scenario: PlannedScenario) -> list[tuple[str, str]]:
+    """Label name and value, in a stable order."""
+    core = scenario.level == "core"
+    folder = scenario.id.rpartition("/")[0] or "scenarios"
+    return [
+        (LabelType.EPIC, "dra-core" if core else "dra-extended"),
+        (LabelType.FEATURE, scenario.feature),
+        (LabelType.STORY, scenario.summary),
+        (LabelType.SEVERITY, (Severity.CRITICAL if core else Severity.NORMAL).value),
+        (LabelType.TAG, scenario.tier),
+        (LabelType.PARENT_SUITE, "dra-conformance"),
+        (LabelType.SUITE, folder),
+        (LabelType.SUB_SUITE, scenario.feature),
+    ]
+
+
+def links_of(scenario: PlannedScenario) -> list[str]:
+    """The references that are addresses; a document's bare name is no link."""
+    return [
+        visible(item) for item in scenario.references if item.startswith(("https://", "http://"))
+    ]
+
+
+def status_details(event: ScenarioFinished) -> StatusDetails | None:
+    """Message, and as trace where it happened and what was left behind."""
+    if event.outcome is Outcome.PASSED:
+        return None
+    lines = [f"at {event.where}"] if event.where else []
+    lines += [f"left behind: {item}" for item in event.left]
+    return StatusDetails(
+        message=_public(event.message, event.scenario) or None,
+        trace=_public("\n".join(lines), event.scenario) or None,
+    )
+
+
+def steps_of(event: ScenarioFinished, start: int) -> list[TestStepResult]:
+    """The scenario's steps one after the other, from ``start`` (milliseconds since the epoch)."""
+    steps = []
+    for step in event.steps:
+        stop = start + round(step.seconds * 1000)
+        message = _public(step.message, event.scenario)
+        steps.append(
+            TestStepResult(
+                name=_public(step.title, event.scenario),
+                status=STATUS[step.outcome],
+                statusDetails=StatusDetails(message=message) if message else None,
+                stage="finished",
+                start=start,
+                stop=stop,
+            )
+        )
+        start = stop
+    return steps
+
+
+def attachments_of(
+    event: ScenarioFinished, diagnostics: Mapping[str, str]
+) -> list[tuple[str, str, AttachmentType]]:
+    """Name, text and type of everything that belongs to a result, redacted, in a stable order."""
+    found = [
+        (visible(redact(name)), redact(text), _type_of(name, text))
+        for name, text in sorted(diagnostics.items())
+    ]
+    observed = {step.title: list(step.observed) for step in event.steps if step.observed}
+    evidence = [
+        ("observed", observed),
+        ("decisions", list(event.decisions)),
+        ("undecided", list(event.undecided)),
+    ]
+    found += [(name, _json(value), AttachmentType.JSON) for name, value in evidence if value]
+    return found
+
+
+def environment(started: RunStarted) -> dict[str, str]:
+    """What a reader must know of the run's surroundings: name -> value, sorted."""
+    return {
+        "Driver": started.driver or "none",
+        "Kubernetes": started.kubernetes_version,
+        "Simulated": "; ".join(started.simulated) or "nothing",
+        "Suite": started.suite_version,
+        "Target": started.target,
+        **{f"Version.{name}": version for name, version in sorted(started.versions.items())},
+    }
+
+
+def _result(scenario: PlannedScenario, start: int, stop: int) -> TestResult:
+    identity = case_id(scenario)
+    return TestResult(
+        uuid=str(uuid.uuid4()),
+        name=visible(scenario.name),
+        fullName=full_name(scenario),
+        testCaseId=identity,
+        historyId=identity,
+        titlePath=["scenarios", *scenario.id.split("/")],
+        description=visible(scenario.summary),
+        stage="finished",
+        start=start,
+        stop=stop,
+        labels=[Label(name, visible(value)) for name, value in labels_of(scenario)],
+        links=[Link(LinkType.LINK, url, url) for url in links_of(scenario)],
+    )
+
+
+def _public(text: str, scenario: PlannedScenario) -> str:
+    return visible(redact(public_text(text, scenario.file, scenario.id)))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(redact_json(value), indent=2, sort_keys=True)
+
+
+def _type_of(name: str, text: str) -> AttachmentType:
+    if name.endswith((".yaml", ".yml")):
+        return AttachmentType.YAML
+    if name.endswith(".json") or text.lstrip()[:1] in ("{", "["):
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError):
+            return AttachmentType.TEXT
+        return AttachmentType.JSON
+    return AttachmentType.TEXT
+
+
+def _write_environment(file: Path, values: Mapping[str, str]) -> None:
+    """A Java properties file, which is what Allure reads."""
+    lines = [
+        f"{_escape(name).replace(' ', chr(92) + ' ')} = {_escape(value.strip())}\n"
+        for name, value in values.items()
+    ]
+    file.write_text("".join(lines), encoding="ascii")
+
+
+def _escape(text: str) -> str:
+    out = []
+    for char in redact(text):
+        if char in "\\:=#!":
+            out.append(f"\\{char}")
+        elif char == "\n":
+            out.append("\\n")
+        elif " " <= char <= "~":
+            out.append(char)
+        else:
+            units = char.encode("utf-16-be")
+            out += [f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2)]
+    return "".join(out)

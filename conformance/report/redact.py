@@ -1,0 +1,98 @@
+"""What must not leave the machine is taken out here, at the boundary of every report.
+
+Diagnostics are texts that other components wrote (logs, events, objects), so nobody can promise
+that no credential is in them. Every reporter passes what it writes through :func:`redact` or
+:func:`redact_json`; both are idempotent, so that passing twice does no harm.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+REDACTED = "<redacted>"
+
+# Whole names, with anything before: `token`, `id-token`, `bearerToken`, `client-key-data`.
+# Not `tokenExpirationSeconds`, not `secretName`: these are no credentials.
+_SENSITIVE = (
+    r"(?:token|passw(?:or)?d|secret|api[-_]?key|private[-_]?key|client-key-data"
+    r"|client-certificate-data|aws_secret_access_key)"
+)
+_KEY_NAME = re.compile(rf".*{_SENSITIVE}", re.IGNORECASE | re.DOTALL)
+
+# The look-behind and the bound keep the search linear in long words.
+_KEY = rf"[\w.-]{{0,64}}?{_SENSITIVE}(?![\w-])"
+_WORD = rf"(?<![\w.-]){_KEY}"
+
+# Every pattern below contains one of these; most strings contain none.
+_TRIGGER = re.compile(r"(?i)token|passw|secret|key|certificate|bearer|basic|eyJ|://")
+_PEM = re.compile(
+    r"-----BEGIN (?P<what>[A-Z0-9 ]{0,40}PRIVATE KEY)-----.*?(?:-----END (?P=what)-----|\Z)",
+    re.DOTALL,
+)
+_JWT = re.compile(r"\beyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*")
+_AUTHORIZATION = re.compile(r"(?i)\b(?P<scheme>bearer|basic)(?P<gap>[ \t]+)[A-Za-z0-9._~+/=-]{8,}")
+_USER_INFO = re.compile(
+    r"(?P<scheme>\b[a-z][a-z0-9+.-]{1,15}://)[^\s/@:'\"<>]{1,256}:[^\s/@]{1,256}@"
+)
+_QUOTED = re.compile(
+    # JSON and Python's repr: key and value are in quotes.
+    rf"(?is)(?P<key>(?P<quote>[\"']){_WORD}(?P=quote)\s{{0,8}}:\s{{0,8}})"
+    r"(?P<open>[\"'])(?:\\.|(?!(?P=open))[^\\])*(?P<close>(?P=open)|\\?\Z)"
+)
+_ESCAPED = re.compile(
+    # JSON inside a JSON string.
+    rf"(?is)(?P<key>\\\"{_WORD}\\\"\s{{0,8}}:\s{{0,8}})"
+    r"(?P<open>\\\")(?:(?!\\\").)*(?P<close>\\\"|\Z)"
+)
+_LINE = re.compile(
+    # YAML and NAME=value at the start of a line; a block scalar takes its indented lines along.
+    rf"(?im)^(?P<indent>[ \t]*)(?P<key>(?:- )?{_WORD}[ \t]*[:=][ \t]*)"
+    r"(?P<value>[|>][-+0-9]*[ \t]*(?:\n(?P=indent)[ \t]+.*)+|[^\s{\[].*)$"
+)
+_INLINE = re.compile(
+    # --token=x, ?token=x, {token: x}: the name follows a mark that no prose has before a word.
+    rf"(?i)(?P<key>(?:--|[?&{{,][ \t]*){_KEY}(?:=|[ \t]+(?=[^-\s])|:[ \t]*))"
+    r"(?P<value>[^\s,}&\"'{\[]+)"
+)
+
+
+def redact(text: str) -> str:
+    """The text without bearer tokens, JWTs, private keys and the values of sensitive keys.
+
+    Characters that are no Unicode text (lone surrogates) become ``?``, so that the result can
+    always be written as UTF-8.
+    """
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    if not _TRIGGER.search(text):
+        return text
+    text = _PEM.sub(REDACTED, text)
+    text = _JWT.sub(REDACTED, text)
+    text = _AUTHORIZATION.sub(rf"\g<scheme>\g<gap>{REDACTED}", text)
+    text = _USER_INFO.sub(rf"\g<scheme>{REDACTED}@", text)
+    text = _QUOTED.sub(rf"\g<key>\g<open>{REDACTED}\g<close>", text)
+    text = _ESCAPED.sub(rf"\g<key>\g<open>{REDACTED}\g<close>", text)
+    text = _LINE.sub(rf"\g<indent>\g<key>{REDACTED}", text)
+    return _INLINE.sub(rf"\g<key>{REDACTED}", text)
+
+
+def redact_json(value: Any) -> Any:
+    """A copy of a JSON value, :func:`redact` applied to every string in it.
+
+    A string under a sensitive key (``token``, ``password``, ...) is replaced as a whole.
+    """
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {
+            redact(str(key)): (
+                REDACTED
+                if isinstance(item, str) and item and _KEY_NAME.fullmatch(str(key))
+                else redact_json(item)
+            )
+            for key, item in value.items()
+        }
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return [redact_json(item) for item in value]
+    return value

@@ -1,0 +1,71 @@
+"""Text from elsewhere, made fit for a terminal or an XML file.
+
+A message may hold whatever a driver, a log or a fuzzer put there: escape sequences that would move
+the cursor, characters that XML forbids, direction marks that show something else than what is
+there, or ten megabytes. What is unfit is shown, not dropped: silently losing a character has sent
+people looking in the wrong place before.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+# C0 and C1 controls but tab and newline, the marks that change the direction of text, and lone
+# surrogates, which no encoding has.
+_UNFIT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+# What XML 1.0 forbids beyond these (production [2] Char).
+_NOT_XML = re.compile("[\ufffe\uffff]")
+
+
+def visible(text: str) -> str:
+    """The text, control and direction characters shown as their escapes (x1b, u202e)."""
+    return _UNFIT.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def xml_text(text: str) -> str:
+    """The text with everything that an XML 1.0 document cannot hold shown as an escape."""
+    return _NOT_XML.sub(_escape, visible(text))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def shorten(text: str, lines: int, characters: int) -> str:
+    """At most so many lines and characters, with a note on what was left out."""
+    kept = text
+    if len(kept) > characters:
+        kept = kept[:characters]
+    parts = kept.split("\n")
+    if len(parts) > lines:
+        kept = "\n".join(parts[:lines])
+    if len(kept) == len(text):
+        return text
+    return f"{kept}\n... ({len(text) - len(kept)} more characters)"
+
+
+def public_path(file: str, scenario_id: str) -> str:
+    """A scenario's file as others may see it: below the scenario root, without local folders.
+
+    Args:
+        file: as the loader names it, often absolute.
+        scenario_id: the public id, which is the path below the root without suffix.
+
+    Returns:
+        ``core/name.yaml`` where the file is the one the id names, else the bare file name.
+    """
+    path = PurePosixPath(Path(file).as_posix())
+    named = PurePosixPath(scenario_id)
+    size = len(named.parts)
+    if path.with_suffix("").parts[-size:] == named.parts:
+        return str(named.with_name(path.name))
+    return path.name
+
+
+def public_text(text: str, file: str, scenario_id: str) -> str:
+    """The text with the scenario's file named as :func:`public_path` names it."""
+    return text.replace(file, public_path(file, scenario_id)) if file else text

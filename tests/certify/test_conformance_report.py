@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.certify.model import (
+    ConformanceReport,
+    Implementation,
+    Result,
+    implementation,
+    load_report,
+    report_schema,
+)
+from conformance.certify.profiles import CORE, Profile, check_features, load_profiles
+from conformance.certify.report import build_report
+from conformance.compare.compare import Comparer, compare_runs
+from conformance.compare.conclude import exit_code
+from conformance.compare.results import RunResult
+from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
+from conformance.errors import ExitCode, UsageError
+from conformance.report.results import ResultFile, load_results
+from tests.compare.cluster import Scripted, allocation, claim, decision
+from tests.report.builders import HOSTILE, finished, planned, play, sample, stream
+from tests.report.golden import check
+
+GOLDEN = Path(__file__).parent / "golden"
+IMPLEMENTATION = Implementation(
+    organization="Example",
+    project="example-driver",
+    url="https://example.com/driver",
+    version="1.2.3",
+    contact=("@example/team",),
+)
+PROFILES = load_profiles().profiles
+
+
+def recorded(
+    folder: Path,
+    scenarios: list[PlannedScenario],
+    events: list[ScenarioFinished],
+    **changes: Any,
+) -> RunResult:
+    path = folder / "results.jsonl"
+    play(ResultFile(path), stream(scenarios, events, **changes))
+    return load_results(path)
+
+
+def core(folder: Path, events: list[ScenarioFinished], **changes: Any) -> Result:
+    scenarios = changes.pop("scenarios", None) or [event.scenario for event in events]
+    result = recorded(folder, scenarios, events)
+    profiles = load_profiles().named([CORE])
+    return build_report(result, IMPLEMENTATION, profiles, **changes).profiles[0].result
+
+
+def test_a_report_says_what_the_result_file_says(tmp_path: Path) -> None:
+    result = recorded(tmp_path, *sample()[:2])
+    report = build_report(result, IMPLEMENTATION, PROFILES, sample()[0] + [planned("core/new")])
+    check("report.yaml", report.to_yaml(), GOLDEN)
+
+
+def test_a_report_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    report = build_report(recorded(tmp_path, *sample()[:2]), IMPLEMENTATION, PROFILES)
+    path = tmp_path / "report.yaml"
+    path.write_text(report.to_yaml(), encoding="utf-8")
+    assert load_report(path) == report
+    assert load_report(path).to_yaml() == report.to_yaml()
+
+
+@settings(deadline=None)
+@given(text=st.text(min_size=1, max_size=50))
+def test_any_text_survives_the_round_trip(text: str, tmp_path_factory: Any) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    implementation = IMPLEMENTATION.model_copy(update={"project": text})
+    event = finished(outcome=Outcome.SKIPPED, message=text)
+    report = build_report(recorded(folder, [event.scenario], [event]), implementation, PROFILES)
+    path = folder / "any.yaml"
+    path.write_text(report.to_yaml(), encoding="utf-8")
+    assert load_report(path) == report
+
+
+def test_hostile_texts_stay_data(tmp_path: Path) -> None:
+    event = finished(outcome=Outcome.SKIPPED, message=f"{HOSTILE}\n---\n!!python/object:os.x {{}}")
+    report = build_report(recorded(tmp_path, [event.scenario], [event]), IMPLEMENTATION, PROFILES)
+    documents = list(yaml.safe_load_all(report.to_yaml()))
+    assert len(documents) == 1
+    assert documents[0]["profiles"][0]["skipped"][0]["reason"].endswith("!!python/object:os.x {}")
+
+
+def test_no_local_folder_is_in_a_report(tmp_path: Path) -> None:
+    text = build_report(recorded(tmp_path, *sample()[:2]), IMPLEMENTATION, PROFILES).to_yaml()
+    assert "/home/somebody" not in text
+    assert str(tmp_path) not in text
+
+
+A, B = planned("core/a"), planned("core/b")
+
+
+def test_a_profile_in_which_everything_passed_is_a_success(tmp_path: Path) -> None:
+    assert core(tmp_path, [finished(A), finished(B)]) is Result.SUCCESS
+
+
+def test_any_core_skip_makes_it_partial(tmp_path: Path) -> None:
+    assert core(tmp_path, [finished(A), finished(B, Outcome.SKIPPED, "no")]) is Result.PARTIAL
+
+
+def test_an_extended_skip_does_not_count(tmp_path: Path) -> None:
+    two = planned("extended/two")
+    scenarios = [planned("extended/one"), two]
+    events = [finished(scenarios[0]), finished(two, Outcome.SKIPPED, "no gate")]
+    report = build_report(
+        recorded(tmp_path, scenarios, events),
+        IMPLEMENTATION,
+        load_profiles().named(["dra-extended"]),
+    )
+    assert report.profiles[0].result is Result.SUCCESS
+    assert report.profiles[0].skipped[0].reason == "no gate"
+
+
+def test_a_failure_stands_before_all_else(tmp_path: Path) -> None:
+    events = [finished(A, Outcome.FAILED, "no"), finished(B, Outcome.SKIPPED)]
+    scenarios = [A, B, planned("core/lost")]
+    assert core(tmp_path, events, scenarios=scenarios) is Result.FAILURE
+
+
+@pytest.mark.parametrize("outcome", [Outcome.ERROR, Outcome.LOST])
+def test_what_is_not_known_is_inconclusive(tmp_path: Path, outcome: Outcome) -> None:
+    assert core(tmp_path, [finished(A), finished(B, outcome)]) is Result.INCONCLUSIVE
+
+
+def test_nothing_at_all_is_inconclusive(tmp_path: Path) -> None:
+    assert core(tmp_path, []) is Result.INCONCLUSIVE
+
+
+def test_a_selection_never_looks_like_the_whole_profile(tmp_path: Path) -> None:
+    catalogue = [A, B, planned("extended/other")]
+    assert core(tmp_path, [finished(A)], catalogue=catalogue) is Result.PARTIAL
+    assert core(tmp_path, [finished(A), finished(B)], catalogue=catalogue) is Result.SUCCESS
+
+
+def test_an_inadmissible_allocation_fails_the_profile_though_all_passed(tmp_path: Path) -> None:
+    event = finished(A, decisions=(decision([claim()], [allocation("gpu-0")]),))
+    comparer = Comparer([], Scripted(violations=["selector: no"]))
+    path = tmp_path / "r"
+    writer = ResultFile(path, lambda: comparer.comparison().to_json())
+    for item in stream([A], [event]):
+        comparer.handle(item)
+        writer.handle(item)
+    profile = build_report(load_results(path), IMPLEMENTATION, PROFILES).profiles[0]
+    assert profile.result is Result.FAILURE
+    assert profile.comparison is not None
+    assert profile.comparison.not_conformant == ("core/a",)
+    assert profile.comparison.verdicts["impossible"] == 1
+
+
+@pytest.mark.parametrize("outcomes", [(a, b) for a in Outcome for b in Outcome])
+def test_the_core_result_and_the_exit_code_of_the_run_agree(
+    tmp_path: Path, outcomes: tuple[Outcome, Outcome]
+) -> None:
+    events = [finished(A, outcomes[0], "no"), finished(B, outcomes[1], "no")]
+    assert core(tmp_path, events).exit_code is exit_code([A, B], events)
+
+
+def test_a_comparison_that_is_malformed_is_a_usage_error(tmp_path: Path) -> None:
+    result = replace(recorded(tmp_path, [A], [finished(A)]), comparison={"scenarios": [{}]})
+    with pytest.raises(UsageError, match="comparison is malformed"):
+        build_report(result, IMPLEMENTATION, PROFILES)
+
+
+def test_a_truncated_run_cannot_be_certified(tmp_path: Path) -> None:
+    result = replace(recorded(tmp_path, [A], [finished(A)]), footer=None)
+    with pytest.raises(UsageError, match="no footer"):
+        build_report(result, IMPLEMENTATION, PROFILES)
+
+
+def test_a_problem_of_the_comparison_is_inconclusive(tmp_path: Path) -> None:
+    compared = compare_runs([finished(A)], [finished(A, Outcome.ERROR, "boom")])
+    result = replace(recorded(tmp_path, [A], [finished(A)]), comparison=compared.to_json())
+    profile = build_report(result, IMPLEMENTATION, PROFILES).profiles[0]
+    assert profile.result is Result.INCONCLUSIVE
+    assert profile.comparison is not None
+    assert profile.comparison.not_judged == ("core/a",)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(("kind: Conf", "kind: Unconf"), r":2: \$\.kind", id="kind"),
+        pytest.param(("version: 1.2.3", "version: ''"), r"\$\.implementation\.version", id="empty"),
+        pytest.param(("url: https", "url: javascript"), r"\$\.implementation\.url", id="address"),
+        pytest.param(("passed: 1", "passed: -1"), r"\$\.profiles\[0\]\.statistics", id="negative"),
+        pytest.param(("target:", "colour:"), r"\$\.colour: unknown field", id="unknown field"),
+        pytest.param(("kind:", "kind: ["), r":3: is not YAML", id="no YAML"),
+        pytest.param(
+            ("target:", "target: !!python/name:os.system x\ntarget2:"), "not allowed", id="tag"
+        ),
+    ],
+)
+def test_a_malformed_report_is_told_with_its_place(
+    tmp_path: Path, change: tuple[str, str], message: str
+) -> None:
+    report = build_report(recorded(tmp_path, *sample()[:2]), IMPLEMENTATION, PROFILES)
+    path = tmp_path / "report.yaml"
+    assert change[0] in report.to_yaml()
+    path.write_text(report.to_yaml().replace(*change, 1))
+    with pytest.raises(UsageError, match=message) as caught:
+        load_report(path)
+    assert caught.value.exit_code is ExitCode.USAGE
+
+
+def test_several_documents_are_no_report(tmp_path: Path) -> None:
+    path = tmp_path / "report.yaml"
+    path.write_text("a: 1\n---\nb: 2\n")
+    with pytest.raises(UsageError, match="2 documents"):
+        load_report(path)
+
+
+def test_the_schema_has_every_field_of_a_report(tmp_path: Path) -> None:
+    report = build_report(recorded(tmp_path, *sample()[:2]), IMPLEMENTATION, PROFILES)
+    assert set(report_schema()["properties"]) == set(report.to_json())
+    assert json.loads(json.dumps(report.to_json())) == report.to_json()
+    assert ConformanceReport.model_validate(report.to_json()) == report
+
+
+def test_the_shipped_profiles_cover_both_levels() -> None:
+    by_name = {profile.name: profile for profile in PROFILES}
+    assert set(by_name) == {"dra-core", "dra-extended"}
+    assert by_name["dra-core"].has(planned("core/x"))
+    assert not by_name["dra-core"].has(planned("extended/x"))
+    assert by_name["dra-extended"].has(planned("extended/x"))
+    assert by_name["dra-core"].skips == "partial"
+
+
+def test_a_profile_of_features_takes_those_alone() -> None:
+    profile = Profile(
+        name="taints", summary="Only taints of devices.", levels=("extended",), features=("Taints",)
+    )
+    assert profile.has(planned("extended/x", feature="Taints"))
+    assert not profile.has(planned("extended/x"))
+
+
+PROFILE = """apiVersion: dra-conformance/v1
+kind: ProfileSet
+profiles:
+- name: dra-core
+  summary: A long enough summary.
+  levels: [core]
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(("[core]", "[kernel]"), r":6: \$\.profiles\[0\]\.levels\[0\]", id="level"),
+        pytest.param(("levels:", "level:"), r"unknown field 'level'", id="unknown field"),
+        pytest.param(("ProfileSet", "Profiles"), r":2: \$\.kind", id="kind"),
+        pytest.param(("dra-core", "DRA core"), r":4: \$\.profiles\[0\]\.name", id="name"),
+        pytest.param(("kind:", "kind: {"), "is not YAML", id="no YAML"),
+    ],
+)
+def test_a_malformed_profile_file_is_told_with_its_place(
+    tmp_path: Path, change: tuple[str, str], message: str
+) -> None:
+    path = tmp_path / "profiles.yaml"
+    path.write_text(PROFILE.replace(*change))
+    with pytest.raises(UsageError, match=message):
+        load_profiles(path)
+
+
+def test_two_profiles_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "profiles.yaml"
+    path.write_text(PROFILE + PROFILE.split("profiles:\n")[1])
+    with pytest.raises(UsageError, match="same name: dra-core"):
+        load_profiles(path)
+
+
+def test_an_unknown_profile_or_feature_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="unknown profile dra-cor; known are dra-core"):
+        load_profiles().named(["dra-cor"])
+    profiles = load_profiles().model_copy(
+        update={
+            "profiles": (
+                Profile(name="x", summary="Something or other.", levels=("core",), features=("Y",)),
+            )
+        }
+    )
+    with pytest.raises(UsageError, match="unknown feature 'Y'"):
+        check_features(profiles, ["ResourceClaim"])
+
+
+@pytest.mark.parametrize(
+    ("change", "option"),
+    [({"url": "example.com"}, "--url"), ({"version": ""}, "--version")],
+)
+def test_particulars_of_a_wrong_form_are_a_usage_error(change: dict[str, str], option: str) -> None:
+    given = {"organization": "E", "project": "p", "url": "https://e.example", "version": "1"}
+    assert implementation(**given).project == "p"
+    with pytest.raises(UsageError, match=option):
+        implementation(**{**given, **change})
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        ((Outcome.PASSED, Outcome.PASSED), ExitCode.CONFORMANT),
+        ((Outcome.SKIPPED, Outcome.PASSED), ExitCode.PARTIAL),
+        ((Outcome.SKIPPED, Outcome.ERROR), ExitCode.INCONCLUSIVE),
+        ((Outcome.SKIPPED, Outcome.FAILED), ExitCode.NOT_CONFORMANT),
+        ((Outcome.LOST, Outcome.FAILED), ExitCode.NOT_CONFORMANT),
+    ],
+)
+def test_the_worst_profile_decides_on_the_exit_code_of_a_report(
+    tmp_path: Path, outcomes: tuple[Outcome, Outcome], expected: ExitCode
+) -> None:
+    events = [finished(A, outcomes[0]), finished("extended/d", outcomes[1])]
+    result = recorded(tmp_path, [event.scenario for event in events], events)
+    assert build_report(result, IMPLEMENTATION, PROFILES).exit_code is expected

@@ -1,0 +1,99 @@
+"""The judge is judged: a scheduler with a known defect must not get away with it.
+
+The scenarios' own expectations catch these defects as well. Here only the verdicts count, which
+know nothing of a scenario's expectations: they see what was decided, and from what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import pytest
+
+from conformance.compare.compare import Comparison, compare_runs
+from conformance.compare.verdicts import Verdict
+from conformance.data import scenarios_dir
+from conformance.engine.events import ScenarioFinished
+from conformance.engine.scenario_run import Setup
+from conformance.engine.suite import run_suite
+from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
+from conformance.scenario.registry import load_registry
+from conformance.targets.reference.faults import Fault
+from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+
+
+@cache
+def scenarios() -> tuple[LoadedScenario, ...]:
+    """The shipped scenarios of the allocation tier."""
+    root = scenarios_dir()
+    loaded = load_scenarios(default_paths(root), root, load_registry(root / "features.yaml"))
+    return tuple(item for item in loaded if item.scenario.spec.tier == "allocation")
+
+
+@contextmanager
+def opened(*faults: Fault) -> Iterator[ReferenceTarget]:
+    target = ReferenceTarget(ReferenceOptions(faults=frozenset(faults)))
+    try:
+        yield target
+    finally:
+        target.close()
+
+
+def ran(*faults: Fault) -> tuple[ScenarioFinished, ...]:
+    with opened(*faults) as target:
+        setup = Setup(
+            run="judged",
+            target=target,
+            capabilities=target.capabilities(),
+            profile=None,
+            image="probe",
+            record=True,
+        )
+        return run_suite(scenarios(), setup, ()).finished
+
+
+@cache
+def good() -> tuple[ScenarioFinished, ...]:
+    return ran()
+
+
+def judged(*faults: Fault) -> Comparison:
+    return compare_runs(ran(*faults), good())
+
+
+def test_the_reference_itself_is_identical_everywhere() -> None:
+    comparison = judged()
+    assert comparison.counts[Verdict.IDENTICAL] > 10
+    assert comparison.conformant
+    assert comparison.differences == 0
+    assert comparison.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule"),
+    [
+        (Fault.DOUBLE_ALLOCATION, "in-use"),
+        (Fault.IGNORE_SELECTORS, "selector"),
+        (Fault.IGNORE_MATCH_ATTRIBUTE, "constraint"),
+        (Fault.IGNORES_COUNT, "count"),
+        (Fault.ALL_TAKES_ONE, "all"),
+    ],
+    ids=lambda value: value.title if isinstance(value, Fault) else value,
+)
+def test_a_defect_of_the_scheduler_is_found_and_its_rule_named(fault: Fault, rule: str) -> None:
+    comparison = judged(fault)
+    assert not comparison.conformant
+    violations = [
+        text
+        for scenario in comparison.scenarios
+        for judgement in scenario.judgements
+        for text in judgement.violations
+    ]
+    assert any(text.startswith(f"{rule}:") for text in violations), violations
+
+
+def test_a_defect_beside_the_allocation_shows_in_what_was_observed() -> None:
+    comparison = judged(Fault.NO_FINALIZER, Fault.NEVER_RELEASE)
+    assert comparison.differences > 0

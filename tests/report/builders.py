@@ -1,0 +1,165 @@
+"""Events for tests: a small run with one scenario of each outcome."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conformance.engine.events import (
+    Diagnostics,
+    Event,
+    Outcome,
+    PlannedScenario,
+    Reporter,
+    RunFinished,
+    RunStarted,
+    ScenarioFinished,
+    ScenarioStarted,
+    StepFinished,
+    StepStarted,
+    count,
+)
+
+HOSTILE = (
+    "[red]markup[/red] <b>&amp;</b> ]]> \x1b[2J\x00\x07\x85 \u202eevil \ud800 \ufffe {{ 7*7 }} "
+    "<script>alert(1)</script> \"quoted\" 'single' \r\n second line\ttab \U0001f600"
+)
+
+
+def planned(name: str = "core/one", *, level: str | None = None, **changes: Any) -> PlannedScenario:
+    values: dict[str, Any] = {
+        "id": name,
+        "name": name.rpartition("/")[2],
+        "summary": f"What {name} shows.",
+        "level": level or ("core" if name.startswith("core/") else "extended"),
+        "feature": "ResourceClaim",
+        "tier": "allocation",
+        "references": ("https://kubernetes.io/docs/", "KEP-4381"),
+        "file": f"/home/somebody/checkout/scenarios/{name}.yaml",
+        "line": 3,
+        "digest": "sha256:" + name.encode().hex().ljust(64, "0")[:64],
+    }
+    return PlannedScenario(**{**values, **changes})
+
+
+def step(scenario: str, index: int = 0, **changes: Any) -> StepFinished:
+    values: dict[str, Any] = {
+        "scenario": scenario,
+        "index": index,
+        "title": f"step {index}",
+        "outcome": Outcome.PASSED,
+        "message": "",
+        "seconds": 0.25,
+        "waited": 0.2,
+        "observed": (),
+    }
+    return StepFinished(**{**values, **changes})
+
+
+def finished(
+    scenario: PlannedScenario | str = "core/one",
+    outcome: Outcome = Outcome.PASSED,
+    message: str = "",
+    **changes: Any,
+) -> ScenarioFinished:
+    if isinstance(scenario, str):
+        scenario = planned(scenario)
+    bad = outcome in (Outcome.FAILED, Outcome.ERROR)
+    values: dict[str, Any] = {
+        "scenario": scenario,
+        "outcome": outcome,
+        "message": message,
+        "where": f"{scenario.file}:12" if bad else "",
+        "cleanup": Outcome.SKIPPED if outcome is Outcome.SKIPPED else Outcome.PASSED,
+        "left": (),
+        "seconds": 0.5,
+        "waited": 0.4,
+        "steps": (step(scenario.id), step(scenario.id, 1)),
+    }
+    return ScenarioFinished(**{**values, **changes})
+
+
+def set_digest(scenarios: Sequence[PlannedScenario]) -> str:
+    lines = sorted(f"{item.id} {item.digest}\n" for item in scenarios)
+    return "sha256:" + hashlib.sha256("".join(lines).encode("utf-8", "replace")).hexdigest()
+
+
+def started(scenarios: Sequence[PlannedScenario], **changes: Any) -> RunStarted:
+    values: dict[str, Any] = {
+        "run": "r1",
+        "target": "cluster/local",
+        "planned": tuple(scenarios),
+        "kubernetes_version": "1.37.1",
+        "driver": "gpu.nvidia.com",
+        "simulated": ("NVML",),
+        "versions": {"containerd": "2.2.0", "etcd": "3.6.6"},
+        "suite_version": "0.1.0",
+        "scenario_set_digest": set_digest(scenarios),
+        "started_at": "2026-11-21T10:00:00Z",
+        "options": {"cluster": "local", "binaries": "/home/somebody/bin"},
+    }
+    return RunStarted(**{**values, **changes})
+
+
+def ended(events: Sequence[ScenarioFinished], **changes: Any) -> RunFinished:
+    values: dict[str, Any] = {
+        "run": "r1",
+        "counts": count(events),
+        "finished_at": "2026-11-21T10:01:00Z",
+        "seconds": 60.0,
+        "interrupted": False,
+        "left": (),
+    }
+    return RunFinished(**{**values, **changes})
+
+
+def sample() -> tuple[list[PlannedScenario], list[ScenarioFinished], dict[str, dict[str, str]]]:
+    """Planned scenarios, how they ended (one is lost), diagnostics of the failed one."""
+    names = ["core/broken", "core/failing", "core/lost", "core/passing", "extended/unsupported"]
+    scenarios = [planned(name) for name in names]
+    by_id = {item.id: item for item in scenarios}
+    events = [
+        finished(by_id["core/passing"]),
+        finished(
+            by_id["core/failing"],
+            Outcome.FAILED,
+            "pod pod0 is Pending after 60 s\nexpected Running",
+            steps=(
+                step("core/failing"),
+                step("core/failing", 1, outcome=Outcome.FAILED, message="pod pod0 is Pending"),
+            ),
+        ),
+        finished(by_id["core/broken"], Outcome.ERROR, "connection refused", left=("Pod pod0",)),
+        finished(by_id["extended/unsupported"], Outcome.SKIPPED, "needs gate DRAAdminAccess"),
+    ]
+    return scenarios, events, {"core/failing": {"events": "FailedScheduling", "claims.yaml": "[]"}}
+
+
+def stream(
+    scenarios: Sequence[PlannedScenario],
+    events: Sequence[ScenarioFinished],
+    diagnostics: Mapping[str, Mapping[str, str]] | None = None,
+    *,
+    footer: bool = True,
+    start: Mapping[str, Any] | None = None,
+    end: Mapping[str, Any] | None = None,
+) -> list[Event]:
+    """The events of a run in their order."""
+    run: list[Event] = [started(scenarios, **(start or {}))]
+    for event in events:
+        name = event.scenario.id
+        run.append(ScenarioStarted(event.scenario, f"ns-{event.scenario.name}"))
+        for item in event.steps:
+            run += [StepStarted(name, item.index, item.title), item]
+        if name in (diagnostics or {}):
+            run.append(Diagnostics(name, (diagnostics or {})[name]))
+        run.append(event)
+    if footer:
+        run.append(ended(events, **(end or {})))
+    return run
+
+
+def play(reporter: Reporter, events: Sequence[Event]) -> None:
+    for event in events:
+        reporter.handle(event)

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.engine.events import Outcome
+from conformance.report.allure import AllureResults, case_id
+from tests.report.builders import HOSTILE, finished, planned, play, sample, started, stream
+
+pytest_plugins = ["pytester"]
+
+
+def results(folder: Path) -> dict[str, dict[str, Any]]:
+    read = (json.loads(path.read_text("utf-8")) for path in folder.glob("*-result.json"))
+    return {item["name"]: item for item in read}
+
+
+def labels(result: dict[str, Any]) -> dict[str, str]:
+    return {item["name"]: item["value"] for item in result["labels"]}
+
+
+def test_one_result_for_each_scenario_with_its_status(tmp_path: Path) -> None:
+    play(AllureResults(tmp_path, clock=lambda: 1000.0), stream(*sample()))
+    assert {name: item["status"] for name, item in results(tmp_path).items()} == {
+        "passing": "passed",
+        "failing": "failed",
+        "broken": "broken",
+        "unsupported": "skipped",
+        "lost": "broken",
+    }
+    assert not list(tmp_path.glob("*.tmp"))
+    assert not (tmp_path / "executor.json").exists()
+
+
+def test_labels_links_steps_and_attachments(tmp_path: Path) -> None:
+    play(
+        AllureResults(tmp_path, clock=lambda: 1000.0, verdicts={"core/failing": "missed"}),
+        stream(*sample()),
+    )
+    result = results(tmp_path)["failing"]
+    assert labels(result) == {
+        "epic": "dra-core",
+        "feature": "ResourceClaim",
+        "story": "What core/failing shows.",
+        "severity": "critical",
+        "tag": "allocation",
+        "parentSuite": "dra-conformance",
+        "suite": "core",
+        "subSuite": "ResourceClaim",
+        "verdict": "missed",
+    }
+    assert labels(results(tmp_path)["unsupported"])["epic"] == "dra-extended"
+    assert labels(results(tmp_path)["unsupported"])["severity"] == "normal"
+    assert [link["url"] for link in result["links"]] == ["https://kubernetes.io/docs/"]
+    assert [(s["name"], s["status"]) for s in result["steps"]] == [
+        ("step 0", "passed"),
+        ("step 1", "failed"),
+    ]
+    assert result["steps"][1]["start"] == result["steps"][0]["stop"] == 1_000_250
+    assert result["statusDetails"]["message"].startswith("pod pod0 is Pending")
+    assert result["statusDetails"]["trace"] == "at core/failing.yaml:12"
+    attached = {item["name"]: item for item in result["attachments"]}
+    assert set(attached) == {"events", "claims.yaml"}
+    assert attached["claims.yaml"]["type"] == "application/yaml"
+    assert (tmp_path / attached["events"]["source"]).read_text() == "FailedScheduling"
+
+
+def test_decisions_and_observations_are_attached_as_json(tmp_path: Path) -> None:
+    scenario = planned()
+    event = finished(scenario, decisions=({"node": "a"},), undecided=({"kind": "Snapshot"},))
+    play(AllureResults(tmp_path), stream([scenario], [event]))
+    attached = {item["name"]: item for item in results(tmp_path)["one"]["attachments"]}
+    assert set(attached) == {"decisions", "undecided"}
+    file = tmp_path / attached["decisions"]["source"]
+    assert json.loads(file.read_text()) == [{"node": "a"}]
+
+
+def test_the_identity_depends_on_the_public_id_alone(tmp_path: Path) -> None:
+    one = planned(digest="sha256:0", file="/a/core/one.yaml", summary="Some summary.", line=1)
+    two = planned(digest="sha256:1", file="/b/core/one.yaml", summary="Another one.", line=9)
+    assert case_id(one) == case_id(two) != case_id(planned("core/two"))
+    play(AllureResults(tmp_path), stream([one], [finished(one)]))
+    result = results(tmp_path)["one"]
+    assert result["fullName"] == "scenarios.core.one#one"
+    assert result["testCaseId"] == result["historyId"]
+    assert result["testCaseId"] == hashlib.md5(b"scenarios.core.one#one").hexdigest()
+
+
+def test_hostile_texts_are_written_as_they_can_be_shown(tmp_path: Path) -> None:
+    scenario = planned(summary=HOSTILE, feature=HOSTILE, references=(f"https://x/{HOSTILE}",))
+    event = finished(scenario, Outcome.FAILED, HOSTILE)
+    diagnostics = {scenario.id: {HOSTILE: HOSTILE, "../../up": "Bearer abcdef0123456789"}}
+    play(AllureResults(tmp_path), stream([scenario], [event], diagnostics))
+    for path in tmp_path.iterdir():
+        assert "abcdef" not in path.read_text("utf-8")
+    result = results(tmp_path)["one"]
+    assert r"\x1b[2J\x00" in result["statusDetails"]["message"]
+    for item in result["attachments"]:
+        assert "/" not in item["source"]
+
+
+def test_the_environment_is_a_properties_file(tmp_path: Path) -> None:
+    AllureResults(tmp_path).handle(
+        started([], driver="a=b:c\nd \u00e9\U0001f600", versions={"k s": "1"})
+    )
+    assert (tmp_path / "environment.properties").read_text("ascii").splitlines() == [
+        r"Driver = a\=b\:c\nd \u00e9\ud83d\ude00",
+        "Kubernetes = 1.37.1",
+        "Simulated = NVML",
+        "Suite = 0.1.0",
+        "Target = cluster/local",
+        r"Version.k\ s = 1",
+    ]
+
+
+ROOT = Path(__file__).parents[2]
+ITEM = (
+    f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+"""
+    """
+import pytest
+from conformance.engine.events import Outcome
+from conformance.report.allure_pytest import apply_to_current_test
+from tests.report.builders import finished, planned, step
+
+class Scenario(pytest.Item):
+    def runtest(self):
+        outcome = Outcome(self.name.split("-")[0])
+        scenario = planned(f"core/{self.name}")
+        event = finished(scenario, outcome, "the message", decisions=({"node": "a"},))
+        apply_to_current_test(event, {"events": "FailedScheduling"})
+        if outcome is Outcome.FAILED:
+            raise AssertionError("the message")
+        if outcome is Outcome.ERROR:
+            raise RuntimeError("the message")
+        if outcome is Outcome.SKIPPED:
+            pytest.skip("the message")
+
+class File(pytest.File):
+    def collect(self):
+        yield Scenario.from_parent(self, name=self.path.stem)
+
+def pytest_collect_file(file_path, parent):
+    if file_path.suffix == ".yaml":
+        return File.from_parent(parent, path=file_path)
+"""
+)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_pytest_items_get_the_same_as_the_command_line(
+    pytester: pytest.Pytester, workers: int
+) -> None:
+    pytester.makeconftest(ITEM)
+    folder = pytester.mkdir("scenarios") / "core"
+    folder.mkdir()
+    names = ["passed-a", "failed-b", "error-c", "skipped-d"]
+    for name in names:
+        (folder / f"{name}.yaml").write_text("")
+    options = ["-n", str(workers)] if workers else []
+    pytester.runpytest_subprocess(
+        "-p", "no:cacheprovider", "-p", "no:dra_conformance", "--alluredir=out", *options
+    ).assert_outcomes(passed=1, failed=2, skipped=1)
+    by_pytest = results(pytester.path / "out")
+
+    command_line = pytester.path / "cli"
+    scenarios = [planned(f"core/{name}") for name in names]
+    events = [
+        finished(item, Outcome(item.name.split("-")[0]), "the message", decisions=({"node": "a"},))
+        for item in scenarios
+    ]
+    diagnostics = {item.id: {"events": "FailedScheduling"} for item in scenarios}
+    play(AllureResults(command_line), stream(scenarios, events, diagnostics))
+    by_command_line = results(command_line)
+
+    assert set(by_pytest) == set(by_command_line) == set(names)
+    for name in names:
+        one, two = by_pytest[name], by_command_line[name]
+        for field in ("status", "fullName", "testCaseId", "historyId", "description", "links"):
+            assert one[field] == two[field], field
+        assert labels(two).items() <= labels(one).items()
+        assert [s["name"] for s in one["steps"]] == [s["name"] for s in two["steps"]]
+        assert one["steps"][1]["stop"] - one["steps"][1]["start"] == 250
+        kinds = [[(a["name"], a["type"]) for a in item["attachments"]] for item in (one, two)]
+        assert kinds[0] == kinds[1]
+
+
+def test_without_a_listener_nothing_happens() -> None:
+    from conformance.report.allure_pytest import apply_to_current_test
+
+    apply_to_current_test(finished(), {"events": "x"})
+
+
+def test_a_verdict_against_a_rule_fails_a_scenario_that_passed(tmp_path: Path) -> None:
+    scenario = planned()
+    verdicts = {scenario.id: "missed"}
+    play(
+        AllureResults(tmp_path, verdicts=verdicts, notes=lambda _: ["missed: node a"]),
+        stream([scenario], [finished(scenario)]),
+    )
+    result = results(tmp_path)["one"]
+    assert result["status"] == "failed"
+    assert result["statusDetails"]["message"] == "an allocation is missed"
+    assert [item["name"] for item in result["attachments"]] == ["comparison"]

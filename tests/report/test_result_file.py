@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.compare import results
+from conformance.compare.records import LINE, result_schema
+from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.errors import UsageError
+from conformance.report.results import ResultFile, load_results
+from tests.report.builders import HOSTILE, finished, planned, play, sample, started, step, stream
+
+
+def write(path: Path, **changes: Any) -> Path:
+    with ResultFile(path) as reporter:
+        play(reporter, stream(*sample(), **changes))
+    return path
+
+
+def lines(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def test_what_is_written_is_read_back_as_the_same_events(tmp_path: Path) -> None:
+    scenarios, events, diagnostics = sample()
+    result = load_results(write(tmp_path / "deep" / "results.jsonl"))
+
+    public = [replace(s, file=f"{s.id}.yaml") for s in scenarios]
+    assert result.run.planned == tuple(public)
+    by_id = {item.id: item for item in public}
+    assert result.finished == tuple(
+        replace(
+            e,
+            scenario=by_id[e.scenario.id],
+            where=e.where.replace("/home/somebody/checkout/scenarios/", ""),
+        )
+        for e in events
+    )
+    assert result.diagnostics == diagnostics
+    assert result.footer is not None
+    assert result.footer.finished_at == "2026-11-21T10:01:00Z"
+    assert [item.id for item in result.lost] == ["core/lost"]
+    assert result.counts == {
+        Outcome.PASSED: 1,
+        Outcome.FAILED: 1,
+        Outcome.ERROR: 1,
+        Outcome.SKIPPED: 1,
+        Outcome.LOST: 1,
+    }
+
+
+def test_the_same_events_give_the_same_bytes(tmp_path: Path) -> None:
+    assert write(tmp_path / "a").read_bytes() == write(tmp_path / "b").read_bytes()
+
+
+def test_no_local_folder_is_in_the_file(tmp_path: Path) -> None:
+    scenario = planned()
+    event = finished(scenario, Outcome.FAILED, f"{scenario.file}:12: no pod")
+    path = tmp_path / "r"
+    play(ResultFile(path), stream([scenario], [event]))
+    assert b"/home/somebody" not in path.read_bytes()
+    assert load_results(path).finished[0].where == "core/one.yaml:12"
+
+
+def test_a_line_is_on_disk_before_the_next_event(tmp_path: Path) -> None:
+    scenarios, events, _ = sample()
+    path = tmp_path / "r"
+    reporter = ResultFile(path)
+    reporter.handle(started(scenarios))
+    assert len(lines(path)) == 1
+    reporter.handle(events[0])
+    assert len(lines(path)) == 2
+    reporter.close()
+
+
+def test_a_run_without_footer_is_recognised_as_truncated(tmp_path: Path) -> None:
+    path = write(tmp_path / "r", footer=False)
+    with pytest.raises(results.TruncatedResultFileError, match=r"no footer.*1 of 5 planned"):
+        load_results(path)
+
+
+def test_a_truncated_file_can_be_read_for_what_it_is(tmp_path: Path) -> None:
+    path = write(tmp_path / "r", footer=False)
+    path.write_bytes(path.read_bytes()[:-20])
+    result = load_results(path, truncated_ok=True)
+    assert result.footer is None
+    assert [item.id for item in result.lost] == ["core/lost", "extended/unsupported"]
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_no_cut_gives_a_good_file(data: st.DataObject, tmp_path_factory: Any) -> None:
+    path = tmp_path_factory.getbasetemp() / "cut.jsonl"
+    whole = write(path).read_bytes()
+    path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 2))])
+    with pytest.raises(
+        (
+            results.TruncatedResultFileError,
+            results.EmptyResultFileError,
+        )
+    ):
+        load_results(path)
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_no_changed_byte_goes_unnoticed(data: st.DataObject, tmp_path_factory: Any) -> None:
+    path = tmp_path_factory.getbasetemp() / "changed.jsonl"
+    whole = bytearray(write(path).read_bytes())
+    footer = whole.rindex(b'{"record": "footer"')
+    place = data.draw(st.integers(0, footer - 1))
+    new = data.draw(st.integers(0, 255).filter(lambda value: value != whole[place]))
+    whole[place] = new
+    path.write_bytes(whole)
+    with pytest.raises(results.ResultFileError):
+        load_results(path)
+
+
+def test_an_empty_file_is_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    path.write_bytes(b"\n")
+    with pytest.raises(results.EmptyResultFileError):
+        load_results(path)
+
+
+def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        load_results(tmp_path / "none")
+
+
+def test_a_second_result_of_a_scenario_is_told_with_its_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "r")
+    content = lines(path)
+    path.write_bytes(b"".join([*content[:2], content[1], *content[2:]]))
+    with pytest.raises(results.DuplicateRecordError, match=r"r:3: .*core/passing"):
+        load_results(path)
+
+
+def test_two_runs_in_one_file_are_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "r")
+    path.write_bytes(path.read_bytes() * 2)
+    with pytest.raises(results.MalformedResultFileError, match="follows the footer"):
+        load_results(path)
+    content = lines(write(path))
+    path.write_bytes(b"".join([content[0], *content]))
+    with pytest.raises(results.DuplicateRecordError, match=r":2: a second header"):
+        load_results(path)
+
+
+def test_an_edited_outcome_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "r")
+    path.write_bytes(path.read_bytes().replace(b'"outcome": "failed"', b'"outcome": "passed"', 1))
+    with pytest.raises(results.DigestMismatchError, match="changed after the run"):
+        load_results(path)
+
+
+def test_edited_counts_in_the_footer_are_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "r")
+    path.write_bytes(path.read_bytes().replace(b'"failed": 1', b'"failed": 0'))
+    with pytest.raises(results.DigestMismatchError, match="counts"):
+        load_results(path)
+
+
+def test_a_footer_of_another_run_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "r", end={"run": "r2"})
+    with pytest.raises(results.DigestMismatchError, match="another run"):
+        load_results(path)
+
+
+def test_another_version_of_the_format_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "r")
+    path.write_bytes(path.read_bytes().replace(b"dra-conformance/v1", b"dra-conformance/v9"))
+    with pytest.raises(results.UnknownVersionError, match=r"r:1: \$\.apiVersion"):
+        load_results(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        pytest.param(b"not json\n", r"r:2: is not JSON", id="no JSON"),
+        pytest.param(b"[]\n", r"r:2: is not a JSON object", id="no object"),
+        pytest.param(b'{"record": "scenario"}\n', r"r:2: \$\.id: Field required", id="field lacks"),
+        pytest.param(b'{"record": "weather"}\n', r"r:2: \$: Input tag 'weather'", id="kind"),
+        pytest.param(b'{"record": NaN}\n', r"r:2: is not JSON", id="no value of JSON"),
+        pytest.param(b"[" * 100_000 + b"\n", r"r:2: is not JSON", id="too deep"),
+    ],
+)
+def test_a_damaged_line_is_told_with_its_place(tmp_path: Path, line: bytes, message: str) -> None:
+    path = write(tmp_path / "r")
+    content = lines(path)
+    path.write_bytes(b"".join([content[0], line, *content[1:]]))
+    with pytest.raises(results.MalformedResultFileError, match=message):
+        load_results(path)
+
+
+def test_any_other_file_is_told_to_be_none(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    path.write_text('{"record": "scenario"}\n')
+    with pytest.raises(results.MalformedResultFileError, match="first line is no header"):
+        load_results(path)
+
+
+def test_a_result_that_was_not_planned_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    play(ResultFile(path), stream([planned("core/a")], [finished("core/b")]))
+    with pytest.raises(results.MalformedResultFileError, match="core/b was not planned"):
+        load_results(path)
+
+
+def test_a_failed_cleanup_never_counts_as_passed(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    event = finished(cleanup=Outcome.FAILED, left=("Pod pod0",))
+    play(ResultFile(path), stream([event.scenario], [event]))
+    assert load_results(path).counts[Outcome.FAILED] == 1
+
+
+def test_hostile_and_huge_texts_survive_the_round_trip(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    event = finished(
+        planned(summary=HOSTILE),
+        Outcome.FAILED,
+        HOSTILE + "x" * 3_000_000,
+        steps=(step("core/one", title=HOSTILE, observed=({"a": [1, None, HOSTILE]},)),),
+    )
+    play(ResultFile(path), stream([event.scenario], [event], {"core/one": {HOSTILE: HOSTILE}}))
+    result = load_results(path)
+    readable = HOSTILE.replace("\ud800", "?")
+    assert result.finished[0].message == readable + "x" * 3_000_000
+    assert result.finished[0].steps[0].observed == ({"a": [1, None, readable]},)
+    assert result.diagnostics == {"core/one": {readable: readable}}
+
+
+def test_credentials_are_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    event = finished(
+        outcome=Outcome.FAILED,
+        message="Authorization: Bearer abcdefgh12345678",
+        decisions=({"claims": [{"parameters": {"password": "hunter2"}}]},),
+    )
+    play(
+        ResultFile(path),
+        stream([event.scenario], [event], {"core/one": {"config": "token: s3cr3t-value"}}),
+    )
+    content = path.read_bytes()
+    for secret in (b"abcdefgh12345678", b"hunter2", b"s3cr3t-value"):
+        assert secret not in content
+
+
+def test_the_comparison_is_asked_for_once_and_written_before_the_footer(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    asked: list[int] = []
+
+    def comparison() -> dict[str, Any]:
+        asked.append(1)
+        return {"scenarios": []}
+
+    play(ResultFile(path, comparison), stream(*sample()))
+    assert asked == [1]
+    assert [json.loads(line)["record"] for line in lines(path)][-2:] == ["comparison", "footer"]
+    assert load_results(path).comparison == {"scenarios": []}
+
+
+def test_a_place_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"):
+        ResultFile(tmp_path / "file" / "r").handle(started([planned()]))
+
+
+def test_every_written_line_fits_the_published_model(tmp_path: Path) -> None:
+    for line in lines(write(tmp_path / "r")):
+        LINE.validate_json(line)
+    names = result_schema()["$defs"]
+    assert {"HeaderRecord", "ScenarioRecord", "ComparisonRecord", "FooterRecord"} <= set(names)
+
+
+def test_results_arrive_in_the_order_in_which_scenarios_ended(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    events: list[ScenarioFinished] = [finished("core/b"), finished("core/a")]
+    play(ResultFile(path), stream([planned("core/a"), planned("core/b")], events))
+    assert [event.scenario.id for event in load_results(path).finished] == ["core/b", "core/a"]
