@@ -258,7 +258,7 @@ KEYS = (
 def _key(value: Any) -> str | None:
     names = value if isinstance(value, dict) else getattr(value, "model_fields_set", ())
     found = [key for key in KEYS if key in names]
-    # In parentheses, so that a tag in an error's location cannot be taken for a key of the document.
+    # In parentheses: a tag in an error's location is no key of the document.
     return f"({found[0]})" if len(found) == 1 else None
 
 

@@ -58,7 +58,7 @@ def _text(item: Any) -> str:
 
 
 def _follows(item: Any, found: Sequence[Any]) -> bool:
-    """A list that counts as too short only because its elements are wrong, as they are said to be."""
+    """A list that counts as too short only because its elements are wrong: that is said already."""
     loc = item["loc"]
     return item["type"] == "too_short" and any(
         len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in found

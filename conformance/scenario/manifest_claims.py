@@ -1,0 +1,207 @@
+"""What is wrong in the claims, templates, classes and slices of a manifest file.
+
+The API has changed its shape three times (v1alpha2, v1beta1, v1), and the web is full of examples
+of each. The tables say what took the place of a field that is gone; sources are the API types of
+those versions (staging/src/k8s.io/api/resource) and the release notes of Kubernetes 1.31 and 1.32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from conformance.scenario.yamlfile import PathTuple
+
+Severity = Literal["error", "warning"]
+
+
+class Problem(NamedTuple):
+    """Something to mend at one place of a document.
+
+    Attributes:
+        path: of the value in the document.
+        message: what is wrong and what to write instead.
+        severity: ``error`` if an API server refuses or misreads it, ``warning`` if only some do.
+    """
+
+    path: PathTuple
+    message: str
+    severity: Severity = "error"
+
+
+CLAIM_SPEC_RETIRED = {
+    "resourceClassName": (
+        "resourceClassName is gone since Kubernetes 1.31; name a DeviceClass in"
+        " devices.requests[].exactly.deviceClassName"
+    ),
+    "parametersRef": (
+        "parametersRef is gone since Kubernetes 1.31; write what chooses devices as"
+        " devices.requests[].exactly.selectors[].cel, and what configures them inline in"
+        " devices.config[].opaque.parameters"
+    ),
+    "parameters": (
+        "parameters is gone; write what chooses devices as"
+        " devices.requests[].exactly.selectors[].cel and count, and what configures them inline in"
+        " devices.config[].opaque.parameters"
+    ),
+    "allocationMode": (
+        "a claim has no allocationMode since Kubernetes 1.31: devices are always allocated when"
+        " the first pod is scheduled, as WaitForFirstConsumer did; remove it (All and ExactCount"
+        " belong to devices.requests[].exactly.allocationMode)"
+    ),
+    "count": "count belongs to a request: devices.requests[].exactly.count",
+    "sharing": (
+        "sharing is gone; pods share a device by naming the same ResourceClaim, and how the driver"
+        " shares it is configured in devices.config[].opaque.parameters"
+    ),
+    "shareable": "shareable is gone; every ResourceClaim can be used by several pods",
+    "selector": "selector is gone; write a CEL expression in devices.requests[].exactly.selectors",
+    "constraints": (
+        "constraints belong to spec.devices.constraints (matchAttribute); to choose nodes by label,"
+        " use nodeSelector in the pod"
+    ),
+}
+"""Fields of a ResourceClaim's spec (or of the vendor parameters that articles put there)."""
+
+CLASS_RETIRED = {
+    "driverName": (
+        "driverName is gone since Kubernetes 1.31; choose the driver's devices in"
+        " spec.selectors[].cel.expression: device.driver == {value}"
+    ),
+    "structuredParameters": (
+        "structuredParameters is gone since Kubernetes 1.31: it is the only way now; remove it"
+    ),
+    "parametersRef": (
+        "parametersRef is gone since Kubernetes 1.31; write the parameters inline in"
+        " spec.config[].opaque.parameters"
+    ),
+    "suitableNodes": (
+        "suitableNodes is gone since Kubernetes 1.32; devices are on the nodes that their"
+        " ResourceSlices name; to narrow them further use nodeSelector in the pod"
+    ),
+}
+"""Fields of a ResourceClass or DeviceClass, at the top or in its spec."""
+
+_FLAT = (
+    "deviceClassName",
+    "selectors",
+    "allocationMode",
+    "count",
+    "adminAccess",
+    "tolerations",
+    "capacity",
+)
+_MODES = ("ExactCount", "All")
+
+
+def check_class(data: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
+    """Problems of a ResourceClass or DeviceClass that was found at ``path``."""
+    yield from _retired(data, path, CLASS_RETIRED)
+    yield from _retired(_mapping(data.get("spec")), (*path, "spec"), CLASS_RETIRED)
+
+
+def check_slice(data: Mapping[str, Any], version: str, path: PathTuple) -> Iterator[Problem]:
+    """Problems of a ResourceSlice: v1alpha2 had no spec, v1beta1 had ``basic`` devices."""
+    for field in ("driverName", "nodeName", "namedResources"):
+        if field in data:
+            new = {"driverName": "spec.driver", "nodeName": "spec.nodeName"}
+            yield Problem(
+                (*path, field),
+                f"{field} is gone since Kubernetes 1.31; use {new.get(field, 'spec.devices')}",
+            )
+    for index, device in _items(_mapping(data.get("spec")).get("devices")):
+        place = (*path, "spec", "devices", index)
+        if "basic" in device and version != "v1beta1":
+            yield Problem(
+                (*place, "basic"),
+                f"basic is for v1beta1 only; in {version} write attributes and capacity directly"
+                " in the device",
+            )
+        elif version == "v1beta1" and ("attributes" in device or "capacity" in device):
+            yield Problem(
+                place, "in v1beta1 attributes and capacity are below basic; better use v1"
+            )
+
+
+def check_claim_spec(spec: Any, version: str, path: PathTuple) -> Iterator[Problem]:
+    """Problems of a ResourceClaim's spec, or of the one inside a template."""
+    if not isinstance(spec, dict):
+        yield Problem(path, "is missing; a claim needs spec.devices.requests")
+        return
+    retired = list(_retired(spec, path, CLAIM_SPEC_RETIRED))
+    parameters = _mapping(spec.get("parameters"))
+    retired += _retired(parameters, (*path, "parameters"), CLAIM_SPEC_RETIRED)
+    yield from retired
+    devices = _mapping(spec.get("devices"))
+    requests = devices.get("requests")
+    if not requests and not retired:
+        yield Problem(
+            (*path, "devices"), "asks for no device; add devices.requests", severity="warning"
+        )
+    for index, request in _items(requests):
+        yield from _request(request, version, (*path, "devices", "requests", index))
+
+
+def _request(request: Mapping[str, Any], version: str, path: PathTuple) -> Iterator[Problem]:
+    if not request.get("name"):
+        yield Problem(path, "a request needs a name")
+    alternatives = request.get("firstAvailable")
+    exactly = request.get("exactly")
+    for index, alternative in _items(alternatives):
+        yield from _exact(alternative, (*path, "firstAvailable", index))
+    if version == "v1beta1":
+        if exactly is not None:
+            yield Problem(
+                (*path, "exactly"), "v1beta1 knows no exactly; set apiVersion: resource.k8s.io/v1"
+            )
+        elif alternatives is None:
+            yield from _exact(request, path)
+        return
+    flat = [field for field in _FLAT if field in request]
+    for field in flat:
+        yield Problem(
+            (*path, field),
+            f"{field} directly in a request is v1beta1; in {version} write it below exactly",
+        )
+    if exactly is not None and alternatives is not None:
+        yield Problem(path, "exactly and firstAvailable exclude each other; keep one")
+    elif isinstance(exactly, dict):
+        yield from _exact(exactly, (*path, "exactly"))
+    elif alternatives is None and not flat:
+        yield Problem(path, "a request needs exactly or firstAvailable")
+
+
+def _exact(request: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
+    if not request.get("deviceClassName"):
+        yield Problem(path, "deviceClassName is missing; name a DeviceClass")
+    mode = request.get("allocationMode")
+    if mode in ("WaitForFirstConsumer", "Immediate"):
+        yield Problem(
+            (*path, "allocationMode"),
+            f"{mode} is gone since Kubernetes 1.31: devices are always allocated when the first"
+            " pod is scheduled; remove it, or write ExactCount or All",
+        )
+    elif mode is not None and mode not in _MODES:
+        yield Problem((*path, "allocationMode"), f"{mode!r} is not one of {', '.join(_MODES)}")
+    elif mode == "All" and "count" in request:
+        yield Problem((*path, "count"), "with allocationMode All there is no count; remove one")
+
+
+def _retired(
+    data: Mapping[str, Any], path: PathTuple, table: Mapping[str, str]
+) -> Iterator[Problem]:
+    for field, message in table.items():
+        if field in data:
+            value = data[field] if isinstance(data[field], str) else "..."
+            yield Problem((*path, field), message.replace("{value}", f'"{value}"'))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _items(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, dict):
+                yield index, item

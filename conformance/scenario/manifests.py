@@ -1,0 +1,153 @@
+"""Say what is wrong, and what replaced it, in Kubernetes manifests that use DRA.
+
+Manifests that people copy from articles are often of a version that no cluster serves any more. An
+API server then answers with "could not find the requested resource" or names an unknown field; this
+says what to write instead, with file and line, and needs no cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance.scenario.manifest_claims import (
+    Problem,
+    Severity,
+    check_claim_spec,
+    check_class,
+    check_slice,
+)
+from conformance.scenario.manifest_pods import check_pods
+from conformance.scenario.yamlfile import Document, PathTuple, dotted
+
+GROUP = "resource.k8s.io"
+
+RETIRED_VERSIONS = {
+    "v1alpha1": "is not served since Kubernetes 1.27",
+    "v1alpha2": "is not served since Kubernetes 1.31",
+    "v1alpha3": "is not served any more for this kind",
+}
+BETA_VERSIONS = ("v1beta1", "v1beta2")
+
+RETIRED_KINDS = {
+    "ResourceClass": (
+        "ResourceClass was replaced by DeviceClass in Kubernetes 1.31; write kind: DeviceClass,"
+        " apiVersion: resource.k8s.io/v1, with spec.selectors that choose the devices"
+    ),
+    "PodSchedulingContext": (
+        "PodSchedulingContext is gone since Kubernetes 1.32: the scheduler allocates devices"
+        " itself; remove it"
+    ),
+    "ResourceClassParameters": (
+        "ResourceClassParameters is gone since Kubernetes 1.31; use spec.selectors and spec.config"
+        " of a DeviceClass"
+    ),
+    "ResourceClaimParameters": (
+        "ResourceClaimParameters is gone since Kubernetes 1.31; use spec.devices.requests and"
+        " spec.devices.config of the ResourceClaim"
+    ),
+}
+STABLE_KINDS = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to mend.
+
+    Attributes:
+        file: the manifest file.
+        line: in it, from 1.
+        path: of the value, as ``$.spec.resourceClaims[0].source``.
+        message: what is wrong and what to write instead.
+        severity: ``error`` if an API server refuses or misreads it, ``warning`` if only some do.
+    """
+
+    file: Path
+    line: int
+    path: str
+    message: str
+    severity: Severity = "error"
+
+    def __str__(self) -> str:
+        kind = "warning: " if self.severity == "warning" else ""
+        return f"{self.file}:{self.line}: {self.path}: {kind}{self.message}"
+
+
+def lint_manifests(documents: Sequence[Document]) -> list[Finding]:
+    """Everything to mend in Kubernetes manifests, in the order of the lines.
+
+    Args:
+        documents: of one file or several; what has nothing to do with DRA is passed over.
+    """
+    found = []
+    for document in documents:
+        own = [
+            Finding(
+                document.file,
+                document.line(problem.path),
+                dotted(problem.path),
+                problem.message,
+                problem.severity,
+            )
+            for problem in _document(document.data)
+        ]
+        found += sorted(own, key=lambda finding: finding.line)
+    return found
+
+
+def _document(data: Any) -> Iterator[Problem]:
+    if not isinstance(data, dict):
+        yield Problem((), "is not a Kubernetes object: expected apiVersion, kind, metadata")
+        return
+    for field in ("apiVersion", "kind"):
+        if not isinstance(data.get(field), str):
+            yield Problem((field,), f"is not a Kubernetes object: {field} is missing")
+            return
+    items = data.get("items")
+    if data["kind"] == "List" and isinstance(items, list):
+        for index, item in enumerate(items):
+            if isinstance(item, dict):
+                yield from _object(item, ("items", index))
+        return
+    yield from _object(data, ())
+
+
+def _object(data: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
+    group, _, version = str(data.get("apiVersion", "")).rpartition("/")
+    kind = str(data.get("kind", ""))
+    if group != GROUP:
+        yield from check_pods(data, path)
+        return
+    yield from _version(kind, version, path)
+    # What a retired version says is measured by the version that one has to move to.
+    target = version if version in BETA_VERSIONS else "v1"
+    if kind in {"ResourceClass", "DeviceClass"}:
+        yield from check_class(data, path)
+    elif kind == "ResourceClaim":
+        yield from check_claim_spec(data.get("spec"), target, (*path, "spec"))
+    elif kind == "ResourceClaimTemplate":
+        outer = data.get("spec")
+        inner = outer.get("spec") if isinstance(outer, dict) else None
+        yield from check_claim_spec(inner, target, (*path, "spec", "spec"))
+    elif kind == "ResourceSlice":
+        yield from check_slice(data, target, path)
+
+
+def _version(kind: str, version: str, path: PathTuple) -> Iterator[Problem]:
+    place = (*path, "apiVersion")
+    if kind in RETIRED_KINDS:
+        yield Problem((*path, "kind"), RETIRED_KINDS[kind])
+    elif kind in STABLE_KINDS and version in RETIRED_VERSIONS:
+        yield Problem(place, f"{GROUP}/{version} {RETIRED_VERSIONS[version]}; use {GROUP}/v1")
+    elif kind in STABLE_KINDS and version in BETA_VERSIONS:
+        shape = ", with each request's fields below exactly" if version == "v1beta1" else ""
+        yield Problem(
+            place,
+            f"{GROUP}/{version} is off by default; use {GROUP}/v1"
+            f" (Kubernetes 1.34 and newer){shape}",
+            severity="warning",
+        )
+    elif kind in STABLE_KINDS and version != "v1":
+        yield Problem(place, f"there is no {GROUP}/{version}; use {GROUP}/v1")
