@@ -1,0 +1,5 @@
+"""The command line: one door to the engine (the pytest plugin is the other)."""
+
+from conformance.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,65 @@
+"""Assembles the commands, and turns every known error into one message and an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from conformance import __version__
+from conformance.cli import cleanup, cluster, report, run, scenarios
+from conformance.errors import ConformanceError, ExitCode
+
+app = typer.Typer(
+    name="dra-conformance",
+    help="Conformance tests for Kubernetes Dynamic Resource Allocation (DRA).\n\n"
+    "Exit codes: 0 conformant, 1 not conformant, 2 usage or scenario error, 3 inconclusive"
+    " (infrastructure, interrupted), 4 partial (something core was skipped).",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
+app.command("run")(run.run)
+app.command("list")(scenarios.list_scenarios)
+app.command("lint")(scenarios.lint)
+app.command("schema")(scenarios.schema)
+app.command("report")(report.report)
+app.command("verify")(report.verify)
+app.command("replay")(report.replay)
+app.command("cleanup")(cleanup.cleanup)
+app.add_typer(cluster.app, name="cluster")
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"dra-conformance {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
+    ),
+) -> None:
+    """Options of every command."""
+
+
+def main() -> None:
+    """Run the command line; never shows a traceback for something the user can mend."""
+    try:
+        app()
+    except ConformanceError as error:
+        for line in str(error).splitlines():
+            print(f"error: {line}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print(
+            "error: interrupted; `dra-conformance cleanup` removes what may be left",
+            file=sys.stderr,
+        )
+        sys.exit(ExitCode.INCONCLUSIVE)
+    except BrokenPipeError:
+        sys.exit(ExitCode.INCONCLUSIVE)

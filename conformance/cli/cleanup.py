@@ -1,0 +1,54 @@
+"""Remove what a killed run left: everything with the run's label, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from conformance.cli.options import ClusterChoice, ClusterOption, ContextName, Kubeconfig, Name, say
+from conformance.clusters.local import stale_clusters
+from conformance.engine.sweep import sweep
+from conformance.errors import ExitCode, UsageError
+from conformance.targets.opening import TargetOptions, open_existing
+
+
+def cleanup(
+    cluster: ClusterOption = None,
+    kubeconfig: Kubeconfig = None,
+    context: ContextName = "",
+    name: Name = "default",
+    run: Annotated[
+        str | None, typer.Option("--run", help="Only what this run made; default: any run.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+) -> None:
+    """Delete what runs of the suite left in a cluster, and see it gone."""
+    if cluster is None:
+        raise UsageError(
+            "say where: --cluster kubeconfig --context NAME, --cluster kind or --cluster local"
+        )
+    options = TargetOptions(
+        target="cluster",
+        cluster=ClusterChoice(cluster).value,
+        kubeconfig=kubeconfig,
+        context=context,
+        name=name,
+    )
+    if cluster is ClusterChoice.LOCAL and not dry_run:
+        for stale in stale_clusters():
+            typer.echo(f"removing local cluster {stale.layout.name}, whose program has ended")
+            stale.down(say)
+    with open_existing(options) as target:
+        if target is None:
+            typer.echo("nothing to do: that cluster does not run")
+            return
+        found = target.owned(run)
+        for ref in found:
+            typer.echo(f"{'would delete' if dry_run else 'deleting'} {ref}")
+        left = () if dry_run else sweep(target, run)
+    for problem in left:
+        typer.echo(f"still there: {problem}")
+    typer.echo(f"{len(found)} found, {len(left)} left" if not dry_run else f"{len(found)} found")
+    if left:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)

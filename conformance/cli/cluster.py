@@ -1,0 +1,94 @@
+"""Commands about the local cluster: up, down, status."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from conformance.cli.options import (
+    Binaries,
+    Driver,
+    DriverCommand,
+    Name,
+    Nodes,
+    Simulate,
+    say,
+    split_command,
+)
+from conformance.clusters.local import LocalCluster, LocalOptions
+from conformance.data import scenarios_dir
+from conformance.scenario.profile import load_profile
+
+app = typer.Typer(
+    help="A real cluster on this machine, without a container engine: up, down, status.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command()
+def up(
+    name: Name = "default",
+    nodes: Nodes = 1,
+    binaries: Binaries = None,
+    driver: Driver = "gpu.nvidia.com",
+    driver_command: DriverCommand = "",
+    simulate: Simulate = "t4x4",
+    gate: Annotated[
+        list[str] | None,
+        typer.Option("--feature-gate", help="NAME=true or NAME=false, on every component."),
+    ] = None,
+) -> None:
+    """Start a cluster that stays until `down`, and print how to use it."""
+    profile = load_profile(driver, scenarios_dir() / "drivers")
+    options = LocalOptions(
+        name=name,
+        nodes=nodes,
+        binaries=binaries,
+        driver=nodes > 0,
+        driver_name=profile.driver,
+        driver_command=split_command(driver_command) or None,
+        simulate=simulate,
+        feature_gates=dict(_gate(text) for text in gate or ()),
+        persistent=True,
+    )
+    access = LocalCluster(options).up(say)
+    typer.echo(f"export KUBECONFIG={access.kubeconfig}")
+    typer.echo(f"dra-conformance run --target cluster --cluster local --name {name}  # to test it")
+    typer.echo(f"dra-conformance cluster down --name {name}  # to remove it")
+
+
+@app.command()
+def down(name: Name = "default") -> None:
+    """Stop a cluster and remove all of it, also one whose run was killed."""
+    LocalCluster(LocalOptions(name=name)).down(say)
+    typer.echo(f"local cluster {name} is gone")
+
+
+@app.command()
+def status(name: Name = "default") -> None:
+    """Say which components of a cluster run."""
+    rows = LocalCluster(LocalOptions(name=name)).status()
+    for row in rows:
+        typer.echo(str(row))
+    if not rows:
+        typer.echo(f"there is no local cluster {name}")
+
+
+@app.command()
+def binaries() -> None:
+    """Build the cluster's binaries where the cache lacks them, and print where they are."""
+    from conformance.clusters.local.binaries import resolve_binaries
+    from conformance.clusters.local.layout import default_cache
+    from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
+
+    needed = CONTROL_PLANE_BINARIES + NODE_BINARIES
+    typer.echo(str(resolve_binaries(None, default_cache(), needed, say)))
+
+
+def _gate(text: str) -> tuple[str, bool]:
+    name, _, value = text.partition("=")
+    if value not in {"true", "false"} or not name:
+        raise typer.BadParameter(f"{text!r}: write NAME=true or NAME=false")
+    return name, value == "true"

@@ -1,0 +1,78 @@
+"""Options that several commands share, written once."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.errors import UsageError
+
+
+class TargetChoice(StrEnum):
+    """What scenarios run against."""
+
+    REFERENCE = "reference"
+    CLUSTER = "cluster"
+
+
+class ClusterChoice(StrEnum):
+    """Where a cluster comes from."""
+
+    KUBECONFIG = "kubeconfig"
+    KIND = "kind"
+    LOCAL = "local"
+
+
+ClusterOption = Annotated[
+    ClusterChoice | None, typer.Option("--cluster", help="Where the cluster comes from.")
+]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option("--kubeconfig", help="File for --cluster kubeconfig (default ~/.kube/config)."),
+]
+ContextName = Annotated[
+    str,
+    typer.Option(
+        "--context", help="Context in it; required, the current one is never taken by accident."
+    ),
+]
+Driver = Annotated[str, typer.Option("--driver", help="Driver profile: a shipped name or a file.")]
+DriverCommand = Annotated[
+    str,
+    typer.Option(
+        "--driver-command", help="Driver to start on each node of a local cluster, not ours."
+    ),
+]
+Binaries = Annotated[
+    Path | None,
+    typer.Option("--binaries", help="Directory with the local cluster's binaries, not the cache."),
+]
+Nodes = Annotated[
+    int, typer.Option("--nodes", help="Nodes of a local cluster; 0 is a control plane only.")
+]
+Name = Annotated[str, typer.Option("--name", help="Name of a local or kind cluster.")]
+Simulate = Annotated[
+    str, typer.Option("--simulate", help="Simulated GPUs of our own driver, for example t4x4.")
+]
+
+
+def split_command(text: str) -> tuple[str, ...]:
+    """A command line as a list, without a shell.
+
+    Raises:
+        UsageError: a quote is not closed.
+    """
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"--driver-command {text!r}: {error}") from None
+
+
+def say(line: str) -> None:
+    """A line of progress, on standard error so that output can be piped."""
+    print(line, file=sys.stderr, flush=True)

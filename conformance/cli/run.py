@@ -1,0 +1,208 @@
+"""``dra-conformance run``: scenarios against a target, shown, written down, compared."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import uuid
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from conformance.cli.options import (
+    Binaries,
+    ClusterChoice,
+    ClusterOption,
+    ContextName,
+    Driver,
+    DriverCommand,
+    Kubeconfig,
+    Name,
+    Nodes,
+    Simulate,
+    TargetChoice,
+    say,
+    split_command,
+)
+from conformance.cli.selection import Level, Tier, select
+from conformance.compare.compare import Comparer
+from conformance.compare.conclude import exit_code
+from conformance.engine.events import Reporter, ScenarioFinished
+from conformance.engine.scenario_run import Setup, planned
+from conformance.engine.suite import RunResult, run_suite
+from conformance.errors import UsageError
+from conformance.report.allure import AllureResults
+from conformance.report.diagnostics import DiagnosticsFolder
+from conformance.report.html import render_html
+from conformance.report.junit import JUnitFile
+from conformance.report.results import ResultFile, load_results
+from conformance.report.terminal import TerminalReporter
+from conformance.scenario.loader import LoadedScenario
+from conformance.targets.opening import Opened, TargetOptions, open_reference, open_target
+
+RESULTS = "results.ndjson"
+_RUN_ID = re.compile(r"^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$")
+
+
+def run(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Scenario files or folders; default: all shipped.")
+    ] = None,
+    target: Annotated[
+        TargetChoice, typer.Option("--target", help="What the scenarios run against.")
+    ] = TargetChoice.REFERENCE,
+    cluster: ClusterOption = None,
+    kubeconfig: Kubeconfig = None,
+    context: ContextName = "",
+    driver: Driver = "gpu.nvidia.com",
+    driver_command: DriverCommand = "",
+    simulate: Simulate = "t4x4",
+    binaries: Binaries = None,
+    name: Name = "default",
+    nodes: Nodes = 1,
+    image: Annotated[str, typer.Option("--image", help="Image that scenario pods run.")] = "",
+    tier: Annotated[list[Tier] | None, typer.Option("--tier", help="Only this tier.")] = None,
+    level: Annotated[list[Level] | None, typer.Option("--level", help="Only this level.")] = None,
+    feature: Annotated[
+        list[str] | None, typer.Option("--feature", help="Only this feature.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("-k", help="Only ids that contain this, or fit this glob.")
+    ] = None,
+    workers: Annotated[int, typer.Option("-n", "--workers", help="Scenarios at once.")] = 1,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Judge the target against the reference.")
+    ] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for reports.")] = Path(
+        "dra-conformance-results"
+    ),
+    run_id: Annotated[str, typer.Option("--run-id", help="Label of what the run makes.")] = "",
+    keep: Annotated[
+        bool, typer.Option("--keep-cluster", help="Leave a cluster that was started running.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show every step.")] = False,
+) -> None:
+    """Run scenarios and report: terminal, JUnit XML, Allure, HTML, one result file."""
+    if compare and target is TargetChoice.REFERENCE:
+        raise UsageError("--compare judges a cluster against the reference; use --target cluster")
+    run_id = run_id or uuid.uuid4().hex[:8]
+    if not _RUN_ID.match(run_id):
+        raise UsageError(
+            f"--run-id {run_id!r}: use up to 32 of a-z, 0-9 and '-', as a label value may have"
+        )
+    scenarios = select(paths or [], tier, level, feature, only)
+    if not scenarios:
+        raise UsageError("no scenario fits what was asked for; see `dra-conformance list`")
+    options = TargetOptions(
+        target=target.value,
+        cluster=ClusterChoice(cluster).value if cluster else None,
+        kubeconfig=kubeconfig,
+        context=context,
+        driver=driver,
+        driver_command=split_command(driver_command),
+        simulate=simulate,
+        binaries=binaries,
+        name=name,
+        nodes=nodes,
+        image=image,
+        record=compare,
+        keep=keep,
+    )
+    with open_target(options, say) as opened:
+        comparer = None
+        if compare:
+            say("running the same scenarios on the reference")
+            comparer = Comparer(on_reference(scenarios, options, opened, run_id))
+        result = _run(scenarios, opened, run_id, comparer, output, workers, verbose)
+    _write_html(output)
+    comparison = comparer.comparison() if comparer else None
+    for problem in comparison.problems if comparison else ():
+        typer.echo(f"not judged: {problem}")
+    raise typer.Exit(
+        exit_code(
+            [planned(item) for item in scenarios],
+            result.finished,
+            comparison,
+            interrupted=result.interrupted,
+            left=result.left,
+        )
+    )
+
+
+def on_reference(
+    scenarios: Sequence[LoadedScenario], options: TargetOptions, opened: Opened, run_id: str
+) -> tuple[ScenarioFinished, ...]:
+    """The same scenarios on a reference that behaves like the cluster's version."""
+    version = opened.capabilities.kubernetes_version.removeprefix("v")
+    same = replace(options, target="reference", cluster=None, kubernetes_version=version)
+    with open_reference(same) as reference:
+        return run_suite(scenarios, _setup(reference, run_id), ()).finished
+
+
+def _run(
+    scenarios: Sequence[LoadedScenario],
+    opened: Opened,
+    run_id: str,
+    comparer: Comparer | None,
+    output: Path,
+    workers: int,
+    verbose: bool,
+) -> RunResult:
+    verdicts = comparer.verdicts if comparer else None
+    notes = comparer.notes if comparer else None
+    diagnostics = DiagnosticsFolder(output / "diagnostics")
+    with ExitStack() as stack:
+        results = stack.enter_context(
+            ResultFile(
+                output / RESULTS,
+                (lambda: comparer.comparison().to_json()) if comparer else None,
+            )
+        )
+        terminal = TerminalReporter(
+            live=False if os.environ.get("CI") or not sys.stdout.isatty() else None,
+            verdicts=verdicts,
+            notes=notes,
+            diagnostics=diagnostics.place,
+            verbose=verbose,
+        )
+        stack.callback(terminal.close)
+        reporters: list[Reporter] = [
+            results,
+            diagnostics,
+            JUnitFile(output / "junit.xml", verdicts, notes),
+            AllureResults(output / "allure-results", verdicts=verdicts, notes=notes),
+            terminal,
+        ]
+        if comparer:
+            reporters.insert(0, comparer)
+        result = run_suite(
+            scenarios,
+            _setup(opened, run_id, record=comparer is not None),
+            reporters,
+            workers=workers,
+            options={"workers": workers, "compare": comparer is not None},
+        )
+    Console(highlight=False, markup=False, soft_wrap=True).print(f"reports in {output}")
+    return result
+
+
+def _setup(opened: Opened, run_id: str, *, record: bool = False) -> Setup:
+    return Setup(
+        run=run_id,
+        target=opened.target,
+        capabilities=opened.capabilities,
+        profile=opened.profile,
+        image=opened.image,
+        record=record,
+    )
+
+
+def _write_html(output: Path) -> None:
+    page = render_html(load_results(output / RESULTS))
+    (output / "report.html").write_text(page, encoding="utf-8")

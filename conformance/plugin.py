@@ -1,0 +1,289 @@
+"""The pytest door to the engine: each scenario file is a test item.
+
+Nothing happens without ``--dra-target``, so that installing the package changes no other test run.
+Items are custom ones (not one parametrized function) so that each scenario has a stable id and a
+history of its own in Allure and other reports.
+
+With pytest-xdist the controller opens a cluster once and the workers connect to it; the in-process
+reference is opened by each worker for itself. Scenarios that use a cluster's devices run one at a
+time over all workers, because processes cannot share the engine's count of free devices.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.clusters.base import ClusterAccess
+from conformance.data import scenarios_dir
+from conformance.engine.classes import ensure_classes
+from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinished
+from conformance.engine.failures import Divergence
+from conformance.engine.ledger import Ledger
+from conformance.engine.scenario_run import Setup, run_scenario
+from conformance.errors import ConformanceError, InfrastructureError
+from conformance.report.allure_pytest import apply_to_current_test
+from conformance.report.redact import redact
+from conformance.scenario.loader import LoadedScenario, load_scenarios
+from conformance.scenario.registry import load_registry
+from conformance.scenario.yamlfile import read_documents
+from conformance.targets.base import RUN_LABEL
+from conformance.targets.opening import (
+    Opened,
+    TargetOptions,
+    access_from_dict,
+    access_to_dict,
+    connect,
+    open_cluster,
+    open_reference,
+)
+
+
+@dataclass
+class Session:
+    """What the items of one process share: the options, and the target once it is open."""
+
+    options: TargetOptions
+    run: str
+    access: ClusterAccess | None = None
+    stack: ExitStack = field(default_factory=ExitStack)
+    setup: Setup | None = None
+
+
+SESSION = pytest.StashKey[Session]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options that choose the target; the same words as on the command line."""
+    group = parser.getgroup("dra", "Kubernetes Dynamic Resource Allocation conformance")
+    group.addoption(
+        "--dra-target", choices=["reference", "cluster"], help="collect scenarios and run them here"
+    )
+    group.addoption("--dra-cluster", choices=["kubeconfig", "kind", "local"])
+    group.addoption("--dra-kubeconfig", type=Path, help="file for --dra-cluster kubeconfig")
+    group.addoption("--dra-context", default="", help="context in it (required)")
+    group.addoption("--dra-driver", default="gpu.nvidia.com", help="driver profile")
+    group.addoption("--dra-simulate", default="t4x4", help="simulated GPUs")
+    group.addoption("--dra-name", default="default", help="name of a local or kind cluster")
+    group.addoption("--dra-binaries", type=Path, help="the local cluster's binaries")
+    group.addoption("--dra-image", default="", help="image that scenario pods run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Note the options; the controller also opens the cluster, the workers learn of it."""
+    if config.getoption("--dra-target") is None:
+        return
+    options = TargetOptions(
+        target=config.getoption("--dra-target"),
+        cluster=config.getoption("--dra-cluster"),
+        kubeconfig=config.getoption("--dra-kubeconfig"),
+        context=config.getoption("--dra-context"),
+        driver=config.getoption("--dra-driver"),
+        simulate=config.getoption("--dra-simulate"),
+        name=config.getoption("--dra-name"),
+        binaries=config.getoption("--dra-binaries"),
+        image=config.getoption("--dra-image"),
+    )
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        access = access_from_dict(worker["dra_access"]) if worker.get("dra_access") else None
+        config.stash[SESSION] = Session(
+            options, f"{worker['dra_run']}-{worker['workerid']}", access
+        )
+        return
+    session = Session(options, uuid.uuid4().hex[:8])
+    config.stash[SESSION] = session
+    if options.target == "cluster" and not config.getoption("--collect-only"):
+        try:
+            session.access = session.stack.enter_context(open_cluster(options, print))
+            _provide_classes(session)
+        except ConformanceError as error:
+            session.stack.close()
+            raise pytest.UsageError(str(error)) from None
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Close the target and the cluster."""
+    session = config.stash.get(SESSION, None)
+    if session is not None:
+        session.stack.close()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell an xdist worker how to reach the cluster."""
+    session = node.config.stash.get(SESSION, None)
+    if session is not None:
+        node.workerinput["dra_run"] = session.run
+        node.workerinput["dra_access"] = access_to_dict(session.access) if session.access else None
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say what the scenarios run against."""
+    session = config.stash.get(SESSION, None)
+    if session is None:
+        return None
+    where = f" ({session.options.cluster})" if session.options.cluster else ""
+    return f"dra-conformance: target {session.options.target}{where}, run {session.run}"
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """A YAML file below a scenario folder that holds a Scenario is a test file."""
+    if SESSION not in parent.config.stash or file_path.suffix != ".yaml":
+        return None
+    return ScenarioFile.from_parent(parent, path=file_path)
+
+
+class ScenarioFile(pytest.File):
+    """One scenario file; files of other kinds below the same folder have no items."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """The scenario in the file, if it is one."""
+        try:
+            documents = read_documents(self.path)
+            if not any(
+                isinstance(item.data, dict) and item.data.get("kind") == "Scenario"
+                for item in documents
+            ):
+                return
+            root = scenarios_dir()
+            [loaded] = load_scenarios([self.path], root, load_registry(root / "features.yaml"))
+        except ConformanceError as error:
+            raise self.CollectError(str(error)) from None
+        yield ScenarioItem.from_parent(self, name=loaded.scenario.metadata.name, loaded=loaded)
+
+
+class ScenarioItem(pytest.Item):
+    """One scenario as a test."""
+
+    def __init__(self, *, loaded: LoadedScenario, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.loaded = loaded
+        spec = loaded.scenario.spec
+        self.add_marker(
+            pytest.mark.xdist_group("devices" if spec.tier != "allocation" else loaded.id)
+        )
+
+    def runtest(self) -> None:
+        """Run the scenario through the engine; its outcome becomes the test's."""
+        session = self.config.stash[SESSION]
+        setup = _setup(session)
+        diagnostics: dict[str, str] = {}
+
+        def note(event: Event) -> None:
+            if isinstance(event, Diagnostics):
+                diagnostics.update(event.items)
+
+        alone = session.access is not None and self.loaded.scenario.spec.tier != "allocation"
+        with _devices_lock(setup.run) if alone else ExitStack():
+            finished = run_scenario(self.loaded, setup, note)
+        for step in finished.steps:
+            self.add_report_section("call", "steps", f"{step.outcome}: {step.title}")
+        if diagnostics and self.config.get_verbosity() > 0:
+            for name, text in diagnostics.items():
+                self.add_report_section("call", name, redact(text))
+        elif diagnostics:
+            self.add_report_section(
+                "call", "diagnostics", f"{len(diagnostics)} files; see them with -v"
+            )
+        apply_to_current_test(finished, diagnostics)
+        _raise(finished)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """A finding is shown as what it says, without the suite's own stack."""
+        if isinstance(excinfo.value, Divergence | InfrastructureError | ScenarioFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """File, line and name for pytest's reports."""
+        return self.path, 0, self.loaded.id
+
+
+class ScenarioFailed(AssertionError):  # noqa: N818 -- a finding about the target, not an error
+    """The outcome of a scenario that failed, with its place."""
+
+
+def _raise(finished: ScenarioFinished) -> None:
+    text = f"{finished.where}: {finished.message}"
+    match finished.outcome:
+        case Outcome.SKIPPED:
+            pytest.skip(finished.message)
+        case Outcome.FAILED:
+            raise ScenarioFailed(text)
+        case Outcome.ERROR | Outcome.LOST:
+            raise InfrastructureError(text)
+        case _:
+            pass
+
+
+def _setup(session: Session) -> Setup:
+    """Open this process's target when the first scenario needs it."""
+    if session.setup is None:
+        session.setup = session.stack.enter_context(_opened(session))
+    return session.setup
+
+
+@contextmanager
+def _opened(session: Session) -> Iterator[Setup]:
+    with (
+        connect(session.access, session.options)
+        if session.access is not None
+        else open_reference(session.options)
+    ) as opened:
+        setup = _new_setup(session, opened)
+        if session.access is not None:  # the controller has provided the classes
+            yield setup
+            return
+        with _classes(setup):
+            yield setup
+
+
+def _provide_classes(session: Session) -> None:
+    """In the controller: the driver's DeviceClasses stay for as long as the session lasts."""
+    assert session.access is not None
+    opened = session.stack.enter_context(connect(session.access, session.options))
+    session.stack.enter_context(_classes(_new_setup(session, opened)))
+
+
+@contextmanager
+def _classes(setup: Setup) -> Iterator[None]:
+    scope = setup.target.scope(f"dra-{setup.run}")
+    ledger = Ledger(scope, {RUN_LABEL: setup.run})
+    try:
+        if setup.profile is not None:
+            ensure_classes(setup.profile, scope, ledger)
+        yield
+    finally:
+        left = ledger.cleanup(60.0)
+        scope.close()
+        if left:
+            raise InfrastructureError("; ".join(left))
+
+
+def _new_setup(session: Session, opened: Opened) -> Setup:
+    return Setup(
+        run=session.run,
+        target=opened.target,
+        capabilities=opened.capabilities,
+        profile=opened.profile,
+        image=opened.image,
+    )
+
+
+@contextmanager
+def _devices_lock(run: str) -> Iterator[None]:
+    """One scenario at a time over all workers of a run."""
+    name = Path(tempfile.gettempdir()) / f"dra-conformance-{os.getuid()}-{run.partition('-')[0]}"
+    with name.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,190 @@
+"""The command line: what it prints, its exit codes; no mistake of a user is a traceback."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from conformance.cli.app import main
+
+SHARE = "core/generated-claim-containers-share-device"
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def call(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Call:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    return Call(monkeypatch, capsys)
+
+
+@dataclass(frozen=True)
+class Call:
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    def __call__(self, *arguments: str) -> Done:
+        self.monkeypatch.setattr(sys, "argv", ["dra-conformance", *arguments])
+        code: int | str | None = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code
+        out, err = self.capsys.readouterr()
+        assert "Traceback" not in out + err
+        return Done(int(code or 0), out, err)
+
+
+def test_a_run_on_the_reference_writes_every_report(call: Call, tmp_path: Path) -> None:
+    done = call("run", "-k", SHARE, "-o", "out")
+    assert done.code == 0, done
+    assert "1 passed" in done.out
+    assert {file.name for file in (tmp_path / "out").iterdir()} >= {
+        "results.ndjson",
+        "junit.xml",
+        "allure-results",
+        "report.html",
+    }
+
+
+def test_output_fits_80_columns_without_colour(call: Call) -> None:
+    done = call("run", "-k", "core/cel*")
+    assert done.code == 0
+    assert "\x1b" not in done.out
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
+
+
+def test_a_scenario_that_fails_is_exit_code_1_with_its_place(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "wrong.yaml").write_text(
+        """\
+apiVersion: dra-conformance/v1
+kind: Scenario
+metadata: {name: wrong}
+spec:
+  summary: A pod without a claim is expected to fail.
+  level: core
+  feature: ResourceClaim
+  tier: node
+  references: [https://kep.k8s.io/4381]
+  steps:
+  - apply:
+    - apiVersion: v1
+      kind: Pod
+      metadata: {name: p}
+      spec: {containers: [{name: c, image: "${image}", command: "${probe.hold}"}]}
+  - expect:
+    - {pod: p, phase: Failed, eventually: 5s}
+"""
+    )
+    done = call("run", "wrong.yaml")
+    assert done.code == 1
+    assert "wrong.yaml:16" in done.out
+    assert "expected pod p in phase Failed within 5 s; found pod p: phase Running" in " ".join(
+        done.out.split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("run nofile.yaml", "nofile.yaml: no such file or folder"),
+        ("run -k nothing-like-this", "no scenario fits what was asked for"),
+        ("run --feature Foo", "unknown feature Foo; known are"),
+        ("run --driver nope", "no driver profile 'nope': shipped are gpu.example.com"),
+        ("run --simulate nope", "--simulate nope: profile 'nope' is neither"),
+        ("run --compare", "--compare judges a cluster against the reference"),
+        ("run -n 0", "must be at least 1, not 0"),
+        ("run --run-id UPPER", "--run-id 'UPPER'"),
+        ("run --cluster local", "--cluster goes with --target cluster"),
+        ("run --target cluster", "needs --cluster kubeconfig, kind or local"),
+        ("run --target cluster --cluster kubeconfig --kubeconfig x", "x: no such file"),
+        ("run --target cluster --cluster kind --driver-command x", "--driver-command starts"),
+        ("run --target cluster --cluster local --context x", "go with --cluster kubeconfig"),
+        ("run --target cluster --cluster local --binaries x", "lacks these executables"),
+        ("run --target cluster --cluster local --driver-command 'a", "No closing quotation"),
+        ("run --tier cloud", "'cloud' is not one of"),
+        ("cleanup", "say where"),
+        ("lint nofile.yaml", "nofile.yaml: cannot be read"),
+        ("replay nofile.json", "nofile.json: cannot be read"),
+        ("verify no.yaml no.ndjson", "no.yaml: cannot be read"),
+        ("schema cloud", "'cloud' is not one of"),
+        ("cluster up --name a/b", "cluster name 'a/b'"),
+        ("cluster up --feature-gate x", "write NAME=true or NAME=false"),
+    ],
+)
+def test_a_mistake_is_one_message_and_exit_code_2(call: Call, arguments: str, says: str) -> None:
+    done = call(*arguments.split(" "))
+    assert done.code == 2
+    assert says in " ".join((done.out + done.err).split())
+
+
+def test_a_context_must_be_named(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(
+        "contexts: [{name: prod, context: {cluster: c}}]\ncurrent-context: prod\n"
+        "clusters: [{name: c, cluster: {server: https://127.0.0.1:1}}]\n"
+    )
+    done = call("run", "--target", "cluster", "--cluster", "kubeconfig", "--kubeconfig", "config")
+    assert done.code == 2
+    assert "name the context to use with --context" in done.err
+    assert "prod" in done.err
+
+
+def test_a_server_that_does_not_answer_is_exit_code_3(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(
+        "contexts: [{name: down, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n"
+        "clusters: [{name: c, cluster: {server: https://127.0.0.1:1}}]\n"
+    )
+    flags = ["--target", "cluster", "--cluster", "kubeconfig", "--kubeconfig", "config"]
+    done = call("run", *flags, "--context", "down")
+    assert done.code == 3
+    assert "https://127.0.0.1:1" in done.err
+
+
+def test_list_as_json_is_for_programs(call: Call) -> None:
+    rows = json.loads(call("list", "--json", "-k", SHARE).out)
+    assert rows[0]["id"] == SHARE
+    assert rows[0]["tier"] == "node"
+
+
+def test_lint_says_what_replaced_retired_fields(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "old.yaml").write_text(
+        "apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClass\nmetadata: {name: gpu}\n"
+        "driverName: gpu.example.com\n"
+    )
+    done = call("lint", "old.yaml")
+    assert done.code == 2
+    assert "old.yaml:2: $.kind" in done.out
+    assert "DeviceClass" in done.out
+
+
+def test_a_report_is_made_from_results_and_verified(call: Call, tmp_path: Path) -> None:
+    assert call("run", "-o", "out").code == 0
+    about = ["--organization=o", "--project=p", "--url=https://example.com", "--version=1"]
+    made = call("report", "out/results.ndjson", *about, "-o", "report.yaml")
+    assert made.code == 0, made
+    assert "dra-core: success" in made.out
+    assert call("verify", "report.yaml", "out/results.ndjson").code == 0
+    report = (tmp_path / "report.yaml").read_text()
+    (tmp_path / "report.yaml").write_text(report.replace("failed: 0", "failed: 1", 1))
+    forged = call("verify", "report.yaml", "out/results.ndjson")
+    assert forged.code == 1
+    assert "differs:" in forged.out
+
+
+def test_help_fits_80_columns(call: Call) -> None:
+    for command in ("run", "list", "lint", "report", "verify", "cleanup", "cluster"):
+        done = call(command, "--help")
+        assert done.code == 0
+        assert [line for line in done.out.splitlines() if len(line) > 80] == []
