@@ -1,0 +1,234 @@
+"""The API server: every request goes through here, and through nothing else.
+
+Decoding is strict, objects are converted to their stored version, completed and checked, and come
+back in the version that was asked for. Controllers bypass it: what they write is valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.targets.base import ApiError, Cause, Obj, Ref
+from conformance.targets.reference import conversion, defaults, schema, validation
+from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.faults import Fault
+from conformance.targets.reference.kinds import Kind, kind_of, resolve
+from conformance.targets.reference.store import clone, not_found
+
+_SYSTEM_METADATA = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "managedFields",
+)
+_IMMUTABLE_METADATA = ("name", "namespace", "generateName", *_SYSTEM_METADATA)
+
+
+class ApiServer:
+    """Requests of clients against the store."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._store = cluster.store
+
+    def create(self, obj: Obj, default_namespace: str) -> Obj:
+        """Store a new object.
+
+        Args:
+            obj: as the client sends it; not changed.
+            default_namespace: for a namespaced object that names none.
+
+        Raises:
+            ApiError: refused (400, 403, 404, 409 or 422).
+        """
+        kind = kind_of(obj)
+        schema.decode(kind, obj)
+        new = conversion.to_storage(obj)
+        if Fault.WRONG_VERSION_CONVERSION in self._cluster.faults:
+            _lose_selectors(obj, new)
+        meta = new["metadata"] = {
+            field: value
+            for field, value in (new.get("metadata") or {}).items()
+            if field not in _SYSTEM_METADATA and value is not None
+        }
+        if kind.namespaced:
+            meta.setdefault("namespace", default_namespace)
+        else:
+            meta.pop("namespace", None)
+        status = new.pop("status", None)
+        defaults.apply(new, self._cluster.clock, submitted_as=obj["apiVersion"])
+        if kind.name == "Node":
+            new["status"] = status or {}
+        if kind.name == "DeviceClass" and not self._cluster.gates.get("DRAExtendedResource"):
+            # A field whose gate is off is dropped without a word.
+            (new.get("spec") or {}).pop("extendedResourceName", None)
+        labels = self._namespace_labels(kind, meta.get("namespace", ""), meta.get("name", ""))
+        checked = new
+        if not meta.get("name") and meta.get("generateName"):
+            checked = {**new, "metadata": {**meta, "name": f"{meta['generateName']}00000"}}
+        pod_claims = Fault.ACCEPT_INVALID_POD_CLAIM not in self._cluster.faults
+        validation.check_create(kind, checked, labels, pod_claims=pod_claims)
+        stored = self._store.add(new)
+        return conversion.to_version(stored, obj["apiVersion"])
+
+    def get(self, ref: Ref, default_namespace: str) -> Obj | None:
+        """An object in the version that the reference names, or None.
+
+        Raises:
+            ApiError: 404 for a kind or version that is not served.
+        """
+        found = self._find(ref, default_namespace)
+        return None if found is None else conversion.to_version(found, ref.api_version)
+
+    def list(
+        self,
+        api_version: str,
+        kind_name: str,
+        namespace: str,
+        labels: Mapping[str, str] | None,
+    ) -> list[Obj]:
+        """Objects of a kind that carry all the labels, by name, of one namespace if it has one.
+
+        Raises:
+            ApiError: 404 for a kind or version that is not served.
+        """
+        kind = resolve(api_version, kind_name)
+        found = self._store.all(kind.name, namespace if kind.namespaced else None)
+        wanted = (labels or {}).items()
+        matching = [obj for obj in found if wanted <= (obj["metadata"].get("labels") or {}).items()]
+        matching.sort(key=lambda obj: obj["metadata"]["name"])
+        return [conversion.to_version(obj, api_version) for obj in matching]
+
+    def patch(self, ref: Ref, patch: Obj, subresource: str | None, default_namespace: str) -> Obj:
+        """Apply a merge patch; without subresource it does not reach the status.
+
+        Raises:
+            ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
+        """
+        kind = resolve(ref.api_version, ref.kind)
+        old = self._find(ref, default_namespace)
+        if old is None:
+            raise not_found(kind, ref.name)
+        version = (patch.get("metadata") or {}).get("resourceVersion")
+        if version is not None and version != old["metadata"]["resourceVersion"]:
+            raise ApiError(
+                409,
+                "Conflict",
+                f'Operation cannot be fulfilled on {kind.resource} "{ref.name}": the object has '
+                "been modified; please apply your changes to the latest version and try again",
+            )
+        merged = merge(conversion.to_version(old, ref.api_version), patch)
+        merged["apiVersion"], merged["kind"] = ref.api_version, ref.kind
+        schema.decode(kind, merged)
+        new = conversion.to_storage(merged)
+        if subresource == "status":
+            new = {**clone(old), "status": new.get("status") or {}}
+        else:
+            for field in _IMMUTABLE_METADATA:
+                new["metadata"].pop(field, None)
+                if field in old["metadata"]:
+                    new["metadata"][field] = old["metadata"][field]
+            new.pop("status", None)
+            if "status" in old:
+                new["status"] = clone(old["status"])
+        validation.check_update(kind, new, old, status=subresource == "status")
+        return conversion.to_version(self._store.replace(new), ref.api_version)
+
+    def delete(self, ref: Ref, grace_seconds: int | None, default_namespace: str) -> None:
+        """Ask for deletion: at once, after the grace period, or when finalizers are gone.
+
+        An object that is gone already is no error. Raises:
+            ApiError: 404 for a kind or version that is not served.
+        """
+        found = self._find(ref, default_namespace)
+        if found is not None:
+            self.delete_stored(found, grace_seconds)
+
+    def delete_stored(self, obj: Obj, grace_seconds: int | None = None) -> None:
+        """The same for a stored object (``BeforeDelete`` of the generic registry)."""
+        grace = 0
+        meta = obj["metadata"]
+        if obj["kind"] == "Pod":
+            grace = _pod_grace(obj, grace_seconds)
+        if "deletionTimestamp" in meta and grace >= meta.get("deletionGracePeriodSeconds", 0):
+            return
+        if not grace and not meta.get("finalizers") and obj["kind"] != "Namespace":
+            self._store.remove(obj)
+            return
+
+        def mark(new: Obj) -> None:
+            new["metadata"]["deletionTimestamp"] = self._cluster.clock.timestamp(grace)
+            new["metadata"]["deletionGracePeriodSeconds"] = grace
+            if "generation" in new["metadata"]:
+                new["metadata"]["generation"] += 1
+            if new["kind"] == "Namespace":
+                del new["metadata"]["deletionGracePeriodSeconds"]
+                new["metadata"]["finalizers"] = ["kubernetes"]
+                new["status"] = {**new.get("status", {}), "phase": "Terminating"}
+
+        if grace:
+            self._cluster.clock.wake_in(grace)
+        self._store.modify(obj, mark)
+
+    def _find(self, ref: Ref, default_namespace: str) -> Obj | None:
+        kind = resolve(ref.api_version, ref.kind)
+        namespace = (ref.namespace or default_namespace) if kind.namespaced else ""
+        return self._store.get(kind.name, namespace, ref.name)
+
+    def _namespace_labels(self, kind: Kind, namespace: str, name: str) -> Mapping[str, str]:
+        """Labels of a new object's namespace, which must exist and not be on its way out."""
+        if not kind.namespaced:
+            return {}
+        found = self._store.get("Namespace", "", namespace)
+        if found is None:
+            raise ApiError(404, "NotFound", f'namespaces "{namespace}" not found')
+        if "deletionTimestamp" in found["metadata"]:
+            raise ApiError(
+                403,
+                "Forbidden",
+                f'{kind.resource} "{name}" is forbidden: unable to create new content in '
+                f"namespace {namespace} because it is being terminated",
+                [
+                    Cause(
+                        "metadata.namespace",
+                        "NamespaceTerminating",
+                        f"namespace {namespace} is being terminated",
+                    )
+                ],
+            )
+        labels: Mapping[str, str] = found["metadata"].get("labels") or {}
+        return labels
+
+
+def merge(target: Any, patch: Any) -> Any:
+    """RFC 7386: null deletes, objects merge, everything else replaces."""
+    if not isinstance(patch, dict):
+        return clone(patch)
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge(result.get(key), value)
+    return result
+
+
+def _pod_grace(pod: Obj, wanted: int | None) -> int:
+    """Seconds (``podStrategy.CheckGracefulDelete``): none for a pod that does not run."""
+    phase = (pod.get("status") or {}).get("phase")
+    if not pod["spec"].get("nodeName") or phase in {"Failed", "Succeeded"}:
+        return 0
+    grace = pod["spec"]["terminationGracePeriodSeconds"] if wanted is None else wanted
+    return 1 if grace < 0 else int(grace)
+
+
+def _lose_selectors(obj: Obj, stored: Obj) -> None:
+    if not obj["apiVersion"].endswith("/v1beta1"):
+        return
+    for request in conversion.device_requests(stored):
+        (request.get("exactly") or {}).pop("selectors", None)

@@ -1,0 +1,170 @@
+"""The Job controller: runs pods to completion, so many of them at a time.
+
+Covers what scenarios use: completions, parallelism, backoffLimit, suspend; not indexed jobs nor
+failure policies. Follows pkg/controller/job/job_controller.go.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver import ApiServer
+from conformance.targets.reference.cluster import Cluster, set_condition
+from conformance.targets.reference.controllers import pods
+from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
+
+TRACKING: Final = "batch.kubernetes.io/job-tracking"
+_COMPONENT: Final = "job-controller"
+
+
+class JobController:
+    """Reconciles Jobs."""
+
+    watches = frozenset({"Job", "Pod"})
+
+    def __init__(self, cluster: Cluster, api: ApiServer) -> None:
+        self._cluster = cluster
+        self._api = api
+        self._store = cluster.store
+
+    def sync(self) -> None:
+        """One round over all jobs, and over pods that lost theirs."""
+        for job in self._store.all("Job"):
+            if not pods.is_deleted(job):
+                self._sync_job(job)
+        for pod in self._store.all("Pod"):
+            if TRACKING in (pod["metadata"].get("finalizers") or []) and not self._has_job(pod):
+                self._store.modify(pod, _untrack)
+
+    def _has_job(self, pod: Obj) -> bool:
+        for owner in pod["metadata"].get("ownerReferences") or []:
+            job = self._store.by_uid(owner["uid"])
+            if job is not None and not pods.is_deleted(job):
+                return True
+        return False
+
+    def _sync_job(self, job: Obj) -> None:
+        status, spec = clone(job["status"]), job["spec"]
+        if any(c["type"] in {"Complete", "Failed"} for c in status.get("conditions") or []):
+            return
+        now = self._cluster.clock.timestamp()
+        status.setdefault("startTime", now)
+        owned = [
+            pod
+            for pod in self._store.all("Pod", namespace_of(job))
+            if pods.is_controlled_by(pod, job)
+        ]
+        for pod in owned:
+            if TRACKING not in (pod["metadata"].get("finalizers") or []):
+                continue
+            if pods.is_finished(pod):
+                field = "succeeded" if pod["status"]["phase"] == "Succeeded" else "failed"
+                status[field] = status.get(field, 0) + 1
+                self._store.modify(pod, _untrack)
+        active = [pod for pod in owned if not pods.is_finished(pod) and not pods.is_deleted(pod)]
+        wanted = self._wanted(spec, status)
+        if status.get("failed", 0) > spec["backoffLimit"]:
+            self._finish(job, status, "FailureTarget", "Failed", now)
+            wanted = 0
+        elif spec.get("completions") and status.get("succeeded", 0) >= spec["completions"]:
+            self._finish(job, status, "SuccessCriteriaMet", "Complete", now)
+            wanted = 0
+        for pod in active[wanted:]:
+            self._api.delete_stored(pod)
+        active = active[:wanted]
+        active += [self._add_pod(job) for _ in range(wanted - len(active))]
+        status["active"] = len(active)
+        status["ready"] = sum(1 for pod in active if pod["status"].get("phase") == "Running")
+        if not active:
+            del status["active"]
+        status.setdefault("terminating", 0)
+        status.setdefault("uncountedTerminatedPods", {})
+        self._store.replace({**clone(job), "spec": _with_selector(job), "status": status})
+
+    def _wanted(self, spec: Obj, status: Obj) -> int:
+        """How many pods should be active."""
+        if spec.get("suspend"):
+            return 0
+        parallelism = int(spec["parallelism"])
+        if spec.get("completions") is None:
+            return 0 if status.get("succeeded") else parallelism
+        missing = int(spec["completions"]) - int(status.get("succeeded", 0))
+        return max(0, min(parallelism, missing))
+
+    def _finish(self, job: Obj, status: Obj, criterion: str, outcome: str, now: str) -> None:
+        if outcome == "Complete":
+            reason, message = "CompletionsReached", "Reached expected number of succeeded pods"
+            status["completionTime"] = now
+            self._cluster.event(job, "Normal", "Completed", "Job completed", _COMPONENT)
+        else:
+            reason = "BackoffLimitExceeded"
+            message = "Job has reached the specified backoff limit"
+            self._cluster.event(job, "Warning", reason, message, _COMPONENT)
+        for name in (criterion, outcome):
+            condition = {
+                "type": name,
+                "status": "True",
+                "reason": reason,
+                "message": message,
+                "lastProbeTime": now,
+            }
+            set_condition(status, condition, now)
+
+    def _add_pod(self, job: Obj) -> Obj:
+        template = clone(job["spec"]["template"])
+        meta = template.get("metadata") or {}
+        pod = self._store.add(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "generateName": f"{name_of(job)}-",
+                    "namespace": namespace_of(job),
+                    "labels": {**(meta.get("labels") or {}), **_labels(job)},
+                    **({"annotations": meta["annotations"]} if meta.get("annotations") else {}),
+                    "finalizers": [TRACKING],
+                    "ownerReferences": [
+                        {
+                            "apiVersion": "batch/v1",
+                            "kind": "Job",
+                            "name": name_of(job),
+                            "uid": uid_of(job),
+                            "controller": True,
+                            "blockOwnerDeletion": True,
+                        }
+                    ],
+                },
+                "spec": template["spec"],
+                "status": {"phase": "Pending", "qosClass": "BestEffort"},
+            }
+        )
+        message = f"Created pod: {name_of(pod)}"
+        self._cluster.event(job, "Normal", "SuccessfulCreate", message, _COMPONENT)
+        return pod
+
+
+def _labels(job: Obj) -> dict[str, str]:
+    return {
+        "batch.kubernetes.io/controller-uid": uid_of(job),
+        "batch.kubernetes.io/job-name": name_of(job),
+        "controller-uid": uid_of(job),
+        "job-name": name_of(job),
+    }
+
+
+def _with_selector(job: Obj) -> Obj:
+    """The spec as the API server completes it: the selector and the template's labels."""
+    spec: Obj = clone(job["spec"])
+    uid = uid_of(job)
+    spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
+    meta = spec["template"].setdefault("metadata", {})
+    meta["labels"] = {**(meta.get("labels") or {}), **_labels(job)}
+    return spec
+
+
+def _untrack(pod: Obj) -> None:
+    left = [name for name in pod["metadata"]["finalizers"] if name != TRACKING]
+    pod["metadata"]["finalizers"] = left
+    if not left:
+        del pod["metadata"]["finalizers"]

@@ -1,0 +1,83 @@
+"""resource.k8s.io between its served versions: stored once, as v1, returned as asked.
+
+v1beta2 and v1 have the same shape. v1beta1 differs in two places (staging/src/k8s.io/api/resource/
+v1beta1/types.go): a request carries the fields of ``exactly`` itself, and a device of a slice has
+everything but its name below ``basic``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.kinds import DRA_GROUP, KINDS
+from conformance.targets.reference.store import clone
+
+_EXACT_FIELDS = (
+    "deviceClassName",
+    "selectors",
+    "allocationMode",
+    "count",
+    "adminAccess",
+    "tolerations",
+    "capacity",
+    "derivedAttributes",
+)
+_FREE_FORM = frozenset({"parameters", "data"})
+_FLAT = f"{DRA_GROUP}/v1beta1"
+
+
+def to_storage(obj: Obj) -> Obj:
+    """A copy in the version that the store keeps."""
+    new: Obj = _without_nulls(obj)
+    if obj["apiVersion"] == _FLAT:
+        for request in device_requests(new):
+            exactly = {name: request.pop(name) for name in _EXACT_FIELDS if name in request}
+            if exactly:
+                request["exactly"] = exactly
+        for device in _devices(new):
+            device.update(device.pop("basic", None) or {})
+    new["apiVersion"] = KINDS[obj["kind"]].api_version
+    return new
+
+
+def to_version(obj: Obj, api_version: str) -> Obj:
+    """A copy of a stored object in a served version."""
+    new = clone(obj)
+    new["apiVersion"] = api_version
+    if api_version == _FLAT:
+        for request in device_requests(new):
+            request.update(request.pop("exactly", None) or {})
+        for device in _devices(new):
+            basic = {name: device.pop(name) for name in list(device) if name != "name"}
+            device["basic"] = basic
+    return new
+
+
+def _without_nulls(value: Any) -> Any:
+    """A copy: null is the same as absent but in a driver's own parameters."""
+    if isinstance(value, dict):
+        return {
+            key: clone(item) if key in _FREE_FORM else _without_nulls(item)
+            for key, item in value.items()
+            if item is not None
+        }
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def device_requests(obj: Obj) -> list[Any]:
+    """The requests of a claim or claim template, empty for any other kind."""
+    spec = obj.get("spec") or {}
+    if obj["kind"] == "ResourceClaimTemplate":
+        spec = spec.get("spec") or {}
+    elif obj["kind"] != "ResourceClaim":
+        return []
+    return (spec.get("devices") or {}).get("requests") or []
+
+
+def _devices(obj: Obj) -> list[Any]:
+    if obj["kind"] != "ResourceSlice":
+        return []
+    return (obj.get("spec") or {}).get("devices") or []

@@ -1,0 +1,1 @@
+"""What runs on a node: the kubelet, the driver, and (as a model) containers."""

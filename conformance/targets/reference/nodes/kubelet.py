@@ -1,0 +1,229 @@
+"""Runs the pods of one node: prepares their claims, starts containers, and cleans up after them.
+
+A container's process is modelled (see containers.py); everything around it follows the kubelet:
+no container starts before all claims of its pod are prepared, init containers run one after the
+other, a deleted pod gets its grace period, claims are unprepared after the containers stopped,
+and only then does the pod object go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from conformance.targets.base import ContainerView, Obj
+from conformance.targets.reference.apiserver import ApiServer
+from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.controllers import pods
+from conformance.targets.reference.nodes import containers, podstatus
+from conformance.targets.reference.nodes.containers import Command, Run
+from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.nodes.prepared import ClaimManager, NotPreparedError
+from conformance.targets.reference.store import name_of, namespace_of, uid_of
+
+_RETRY_SECONDS: Final = 2.0
+_MAX_RETRY_SECONDS: Final = 60.0
+_RESTART_SECONDS: Final = 10.0
+_MAX_RESTART_SECONDS: Final = 300.0
+
+
+@dataclass(slots=True)
+class PodRun:
+    """What the kubelet knows of a pod.
+
+    Attributes:
+        pod: as seen last.
+        prepared: its claims are.
+        problem: why it does not get on, empty if it does.
+        retry_at: virtual time of the next attempt.
+        runs: container name -> its latest run.
+        deadline: virtual time at which containers are killed, None if not deleted.
+    """
+
+    pod: Obj
+    started_at: float
+    prepared: bool = False
+    problem: str = ""
+    attempts: int = 0
+    retry_at: float = 0.0
+    runs: dict[str, Run] = field(default_factory=dict)
+    deadline: float | None = None
+    released: bool = False
+
+
+class Kubelet:
+    """The kubelet of one node."""
+
+    watches = frozenset({"Pod", "ResourceClaim"})
+
+    def __init__(
+        self, cluster: Cluster, api: ApiServer, node: str, driver: NodeDriver | None
+    ) -> None:
+        self.node = node
+        self.driver = driver
+        self._cluster = cluster
+        self._store = cluster.store
+        self._api = api
+        self._claims = ClaimManager(cluster, driver)
+        self._pods: dict[str, PodRun] = {}
+        self._views: dict[tuple[str, str, str], tuple[str, ContainerView]] = {}
+
+    def observe(self, namespace: str, pod: str, container: str) -> ContainerView | None:
+        """What a container saw in its latest run; also after its pod is gone."""
+        uid, seen = self._views.get((namespace, pod, container), ("", None))
+        present = self._store.get("Pod", namespace, pod)
+        return seen if present is None or uid_of(present) == uid else None
+
+    def sync(self) -> None:
+        """One round over the node's pods."""
+        now = self._cluster.clock.now
+        present = set()
+        for pod in self._store.all("Pod"):
+            if pod["spec"].get("nodeName") != self.node:
+                continue
+            present.add(uid_of(pod))
+            run = self._pods.get(uid_of(pod))
+            if run is None:
+                if pods.is_finished(pod):
+                    continue
+                run = self._pods[uid_of(pod)] = PodRun(pod, now)
+            run.pod = pod
+            self._sync_pod(run)
+        for uid, run in list(self._pods.items()):
+            if uid not in present and self._release(run):
+                del self._pods[uid]
+
+    def _sync_pod(self, run: PodRun) -> None:
+        if pods.is_deleted(run.pod):
+            self._terminate(run)
+            return
+        if run.released:
+            return
+        if not run.prepared and run.retry_at <= self._cluster.clock.now:
+            self._prepare(run)
+        if run.prepared:
+            self._run_containers(run)
+        self._report(run)
+        if run.pod["status"]["phase"] in {"Succeeded", "Failed"}:
+            self._release(run)
+
+    def _prepare(self, run: PodRun) -> None:
+        try:
+            self._claims.prepare(run.pod)
+            run.prepared, run.problem = True, ""
+        except NotPreparedError as error:
+            self._complain(
+                run,
+                "FailedPrepareDynamicResources",
+                f"Failed to prepare dynamic resources: {error}",
+            )
+
+    def _complain(self, run: PodRun, reason: str, message: str) -> None:
+        run.problem = message
+        delay = min(_RETRY_SECONDS * 2**run.attempts, _MAX_RETRY_SECONDS)
+        run.attempts += 1
+        run.retry_at = self._cluster.clock.wake_in(delay)
+        self._cluster.event(run.pod, "Warning", reason, message, "kubelet")
+
+    def _run_containers(self, run: PodRun) -> None:
+        for container in run.pod["spec"].get("initContainers") or []:
+            sidecar = container.get("restartPolicy") == "Always"
+            if not self._keep_running(run, container, sidecar=sidecar) and not sidecar:
+                return
+        for container in run.pod["spec"]["containers"]:
+            self._keep_running(run, container, sidecar=False)
+
+    def _keep_running(self, run: PodRun, container: Obj, *, sidecar: bool) -> bool:
+        """Start a container if it is time to; True when it has completed."""
+        now = self._cluster.clock.now
+        current = run.runs.get(container["name"])
+        if current is None:
+            self._start(run, container, 0)
+            return False
+        if not current.has_ended(now):
+            return False
+        is_init = container in (run.pod["spec"].get("initContainers") or [])
+        if sidecar or (not is_init and run.pod["spec"]["restartPolicy"] == "Always"):
+            delay = min(_RESTART_SECONDS * 2**current.restarts, _MAX_RESTART_SECONDS)
+            ended = current.ends_at or now
+            if now >= ended + delay:
+                self._start(run, container, current.restarts + 1)
+            else:
+                self._cluster.clock.wake_in(ended + delay - now)
+        return True
+
+    def _start(self, run: PodRun, container: Obj, restarts: int) -> None:
+        command = containers.command_of(container)
+        if command is None:
+            return
+        now = self._cluster.clock.now
+        try:
+            seen = containers.view(run.pod, container, self._claims.edits(run.pod, container))
+        except NotPreparedError as error:
+            if run.retry_at <= now:
+                self._complain(run, "Failed", f"Error: {error}")
+            return
+        ends_at = None
+        if command is Command.EXIT:
+            ends_at = self._cluster.clock.wake_in(containers.EXIT_SECONDS)
+        run.runs[container["name"]] = Run(command, seen, now, ends_at, restarts)
+        key = (namespace_of(run.pod), name_of(run.pod), container["name"])
+        self._views[key] = (uid_of(run.pod), seen)
+        self._cluster.note(key[0], f"kubelet {self.node}: started {key[1]}/{key[2]}")
+
+    def _terminate(self, run: PodRun) -> None:
+        """SIGTERM, the grace period, SIGKILL; then unprepare, then the object goes."""
+        clock = self._cluster.clock
+        grace = run.pod["metadata"].get("deletionGracePeriodSeconds", 0)
+        if run.deadline is None:
+            run.deadline = clock.wake_in(grace)
+            for current in run.runs.values():
+                if current.ends_at is None:
+                    current.ends_at = clock.wake_in(min(containers.TERM_SECONDS, grace))
+        running = any(not current.has_ended(clock.now) for current in run.runs.values())
+        if running and clock.now < run.deadline:
+            return
+        if run.retry_at > clock.now and run.problem.startswith("unprepare"):
+            return
+        if self._release(run):
+            self._report(run)
+            if run.pod["metadata"].get("deletionGracePeriodSeconds") != 0:
+                self._api.delete_stored(run.pod, 0)
+
+    def _release(self, run: PodRun) -> bool:
+        """Unprepare the claims that no other pod of the node uses."""
+        if run.released:
+            return True
+        try:
+            self._claims.unprepare(uid_of(run.pod))
+        except NotPreparedError as error:
+            run.problem = f"unprepare dynamic resources: {error}"
+            run.retry_at = self._cluster.clock.wake_in(_RETRY_SECONDS)
+            text = f"kubelet {self.node}: {name_of(run.pod)}: {run.problem}"
+            self._cluster.note(namespace_of(run.pod), text)
+            return False
+        run.released = True
+        return True
+
+    def _report(self, run: PodRun) -> None:
+        """Write the pod's status."""
+        if self._store.by_uid(uid_of(run.pod)) is None:
+            return
+        status = podstatus.build(
+            run.pod,
+            run.runs,
+            problem=run.problem,
+            prepared=run.prepared,
+            terminating=run.deadline is not None,
+            started_at=run.started_at,
+            clock=self._cluster.clock,
+        )
+        if status != run.pod["status"]:
+            run.pod = self._store.modify(run.pod, lambda new: new.update(status=status))
+
+    def running(self) -> Iterator[str]:
+        """Names of pods with running containers, for diagnostics."""
+        for run in self._pods.values():
+            if any(not item.has_ended(self._cluster.clock.now) for item in run.runs.values()):
+                yield f"{namespace_of(run.pod)}/{name_of(run.pod)}"

@@ -1,0 +1,145 @@
+"""The kubelet's DRA manager: which claims are prepared, for which pods, and what containers get.
+
+Follows pkg/kubelet/cm/dra/manager.go: a claim is prepared once on a node and unprepared after the
+last of its pods stopped; a container gets the devices of the claims and requests that it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.controllers import pods
+from conformance.targets.reference.faults import Fault
+from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.store import name_of, namespace_of, uid_of
+from nvml_driver.cdi import ContainerEdits
+from nvml_driver.errors import DriverError
+from nvml_driver.prepared import PreparedDevice
+
+
+class NotPreparedError(Exception):
+    """Why a pod's claims cannot be prepared now, in the kubelet's words."""
+
+
+@dataclass(slots=True)
+class _Prepared:
+    devices: list[PreparedDevice]
+    pods: set[str] = field(default_factory=set)
+
+
+class ClaimManager:
+    """The prepared claims of one node."""
+
+    def __init__(self, cluster: Cluster, driver: NodeDriver | None) -> None:
+        self._cluster = cluster
+        self._driver = driver
+        self._claims: dict[str, _Prepared] = {}
+
+    def prepare(self, pod: Obj) -> None:
+        """Prepare all claims of a pod, whether its containers use them or not.
+
+        Raises:
+            NotPreparedError: not now; what was prepared stays, and the next attempt goes on.
+        """
+        for _, claim in self._claims_of(pod):
+            if claim is None:
+                raise NotPreparedError("ResourceClaim not created yet")
+            if not pods.is_reserved(claim, pod) and not self._lenient():
+                raise NotPreparedError(
+                    f"ResourceClaim {name_of(claim)}: pod {name_of(pod)} ({uid_of(pod)}) is not "
+                    f"allowed to use ResourceClaim {name_of(claim)} ({uid_of(claim)})"
+                )
+            allocation = claim["status"].get("allocation")
+            if allocation is None:
+                raise NotPreparedError(f"ResourceClaim {name_of(claim)}: not allocated")
+            if uid_of(claim) not in self._claims:
+                self._claims[uid_of(claim)] = _Prepared(self._prepare(claim, allocation))
+            self._claims[uid_of(claim)].pods.add(uid_of(pod))
+
+    def unprepare(self, pod_uid: str) -> None:
+        """Let go of a pod's claims.
+
+        Raises:
+            NotPreparedError: a claim could not be unprepared; call again.
+        """
+        for claim_uid, prepared in list(self._claims.items()):
+            if pod_uid not in prepared.pods:
+                continue
+            if prepared.pods == {pod_uid}:
+                try:
+                    if self._driver is not None:
+                        self._driver.unprepare(claim_uid)
+                except DriverError as error:
+                    raise NotPreparedError(f"NodeUnprepareResources: {error}") from None
+                del self._claims[claim_uid]
+            prepared.pods.discard(pod_uid)
+
+    def edits(self, pod: Obj, container: Obj) -> ContainerEdits:
+        """What a container of a prepared pod gets through CDI.
+
+        Raises:
+            NotPreparedError: a CDI device cannot be resolved.
+        """
+        ids = list(dict.fromkeys(self._cdi_ids(pod, container)))
+        if not ids or self._driver is None:
+            return ContainerEdits({}, ())
+        try:
+            return self._driver.edits(ids)
+        except DriverError as error:
+            raise NotPreparedError(f"CDI device injection failed: {error}") from None
+
+    def _lenient(self) -> bool:
+        return bool({Fault.FORGETS_RESERVATION, Fault.OTHER_NAMESPACE} & self._cluster.faults)
+
+    def _prepare(self, claim: Obj, allocation: Obj) -> list[PreparedDevice]:
+        results = (allocation.get("devices") or {}).get("results") or []
+        for driver in {result["driver"]: None for result in results}:
+            if self._driver is None or driver != self._driver.name:
+                raise NotPreparedError(f"DRA driver {driver} is not registered")
+        if self._driver is None:
+            return []
+        try:
+            return self._driver.prepare(claim)
+        except DriverError as error:
+            raise NotPreparedError(
+                f"NodePrepareResources failed for ResourceClaim {name_of(claim)}: {error}"
+            ) from None
+
+    def _claims_of(self, pod: Obj) -> Iterator[tuple[str, Obj | None]]:
+        """Pod claim name -> claim; the special claim for extended resources has no name."""
+        for entry, claim in pods.claims(self._cluster, pod):
+            yield entry["name"], claim
+        special = self._special_of(pod)
+        if special:
+            name = special["resourceClaimName"]
+            yield "", self._cluster.store.get("ResourceClaim", namespace_of(pod), name)
+
+    def _special_of(self, pod: Obj) -> Obj:
+        found: Obj = pod["status"].get("extendedResourceClaimStatus") or {}
+        return found
+
+    def _cdi_ids(self, pod: Obj, container: Obj) -> Iterator[str]:
+        faults = self._cluster.faults
+        wanted = [
+            (entry["name"], entry.get("request") or "")
+            for entry in (container.get("resources") or {}).get("claims") or []
+        ]
+        wanted += [
+            ("", mapping["requestName"])
+            for mapping in self._special_of(pod).get("requestMappings", [])
+            if mapping["containerName"] == container["name"]
+        ]
+        claims = {name: claim for name, claim in self._claims_of(pod) if claim is not None}
+        if Fault.SEES_ALL_CLAIMS in faults:
+            wanted = [(name, "") for name in claims]
+        for name, request in wanted:
+            if name not in claims:
+                continue
+            for device in self._claims[uid_of(claims[name])].devices:
+                names = device.request_names
+                every = not request or not names or Fault.REQUEST_FILTER_IGNORED in faults
+                if every or request in names:
+                    yield from device.cdi_device_ids

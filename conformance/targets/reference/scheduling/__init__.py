@@ -1,0 +1,1 @@
+"""The scheduler: finds a node for each pod, and devices for its claims."""

@@ -1,0 +1,113 @@
+"""Writes what the scheduler decided: allocations and reservations first, then the pod's node.
+
+Follows PreBind of the dynamicresources plugin (bindClaim in pkg/scheduler/framework/plugins/
+dynamicresources/dynamicresources.go).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.cluster import Cluster, set_condition
+from conformance.targets.reference.controllers import pods
+from conformance.targets.reference.controllers.claims import FINALIZER
+from conformance.targets.reference.faults import Fault
+from conformance.targets.reference.scheduling import distortion
+from conformance.targets.reference.scheduling.plan import Plan
+from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
+
+SCHEDULER: Final = "default-scheduler"
+
+
+class Binder:
+    """Binds pods in one cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._store = cluster.store
+
+    def bind(self, pod: Obj, plan: Plan, node: Obj) -> None:
+        """Carry out a plan for which a node was found."""
+        found = {
+            uid_of(claim): allocation
+            for claim, allocation in zip(plan.to_allocate, plan.allocations, strict=True)
+        }
+        for claim in plan.claims:
+            self._reserve(pod, claim, found.get(uid_of(claim)))
+        special_status: Obj = {}
+        if plan.special is not None:
+            stored = self._store.add(_unnamed(plan.special))
+            self._reserve(pod, stored, found[uid_of(plan.special)])
+            special_status["extendedResourceClaimStatus"] = {
+                "resourceClaimName": name_of(stored),
+                "requestMappings": plan.mappings,
+            }
+
+        def bound(new: Obj) -> None:
+            new["spec"]["nodeName"] = name_of(node)
+            new["status"].update(special_status)
+            condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+            set_condition(new["status"], condition, self._cluster.clock.timestamp())
+
+        pod = self._store.modify(pod, bound)
+        where = f"{namespace_of(pod)}/{name_of(pod)} to {name_of(node)}"
+        message = f"Successfully assigned {where}"
+        self._cluster.event(pod, "Normal", "Scheduled", message, SCHEDULER)
+
+    def give_up(self, pod: Obj, plan: Plan) -> None:
+        """Undo an allocation that keeps the pod from running and that nobody else uses.
+
+        PostFilter of the plugin: a claim that was allocated for another node.
+        """
+        for claim in plan.unavailable:
+            users = claim["status"].get("reservedFor") or []
+            if all(user["uid"] == uid_of(pod) for user in users):
+                self._store.modify(claim, _deallocate)
+                return
+
+    def fail(self, pod: Obj, reason: str, message: str) -> None:
+        """Say on the pod and in an event why it was not scheduled."""
+
+        def failed(new: Obj) -> None:
+            condition = {
+                "type": "PodScheduled",
+                "observedGeneration": new["metadata"]["generation"],
+                "status": "False",
+                "reason": reason,
+                "message": message,
+                "lastProbeTime": None,
+            }
+            set_condition(new["status"], condition, self._cluster.clock.timestamp())
+
+        pod = self._store.modify(pod, failed)
+        self._cluster.event(pod, "Warning", "FailedScheduling", message, SCHEDULER)
+
+    def _reserve(self, pod: Obj, claim: Obj, allocation: Obj | None) -> None:
+        faults = self._cluster.faults
+
+        def reserve(new: Obj) -> None:
+            if allocation is not None:
+                finalizers = new["metadata"].setdefault("finalizers", [])
+                if FINALIZER not in finalizers and Fault.NO_FINALIZER not in faults:
+                    finalizers.append(FINALIZER)
+                new["status"]["allocation"] = distortion.allocation(faults, allocation)
+                if self._cluster.features.device_binding_and_status:
+                    now = self._cluster.clock.timestamp()
+                    new["status"]["allocation"]["allocationTimestamp"] = now
+            if not pods.is_reserved(new, pod) and Fault.FORGETS_RESERVATION not in faults:
+                new["status"].setdefault("reservedFor", []).append(pods.reservation(pod))
+
+        self._store.modify(claim, reserve)
+
+
+def _unnamed(claim: Obj) -> Obj:
+    """The special claim as it is created: the API server gives it name and uid."""
+    new = clone(claim)
+    del new["metadata"]["name"], new["metadata"]["uid"]
+    return new
+
+
+def _deallocate(claim: Obj) -> None:
+    for field in ("allocation", "reservedFor", "devices"):
+        claim["status"].pop(field, None)

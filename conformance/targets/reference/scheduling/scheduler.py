@@ -1,0 +1,147 @@
+"""Places pods, oldest first: a node that suits and on which their claims can be allocated.
+
+A pod whose claims are not all there is not looked at and gets no condition either, as in a real
+cluster, where PreEnqueue keeps it out of the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from conformance.targets.base import Decision, Obj
+from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.controllers import pods
+from conformance.targets.reference.faults import Fault
+from conformance.targets.reference.scheduling import messages
+from conformance.targets.reference.scheduling.binding import SCHEDULER, Binder
+from conformance.targets.reference.scheduling.filtering import Filter, SchedulingError
+from conformance.targets.reference.scheduling.plan import Plan
+from conformance.targets.reference.store import name_of, namespace_of, uid_of
+from reference_allocator.errors import AllocationError
+from reference_allocator.fields import InputError
+from reference_allocator.snapshot import Snapshot
+
+_CONCERNED: Final = ("Node", "ResourceClaim", "ResourceSlice", "DeviceClass")
+_LENIENT: Final = frozenset({Fault.SHARES_TEMPLATE_CLAIM, Fault.NO_OWNER_REFERENCE})
+
+
+class Scheduler:
+    """Schedules the pending pods of a cluster.
+
+    Attributes:
+        decisions: the allocations that it decided on, oldest first.
+    """
+
+    watches = frozenset({"Pod", *_CONCERNED})
+
+    def __init__(self, cluster: Cluster, kubernetes_version: str) -> None:
+        self.decisions: list[Decision] = []
+        self._cluster = cluster
+        self._store = cluster.store
+        self._version = kubernetes_version
+        self._filter = Filter(cluster)
+        self._binder = Binder(cluster)
+        self._tried: dict[str, tuple[Any, ...]] = {}
+
+    def sync(self) -> None:
+        """Try every pending pod for which something changed since it was tried."""
+        tried: dict[str, tuple[Any, ...]] = {}
+        for pod in self._store.all("Pod"):
+            if not _is_pending(pod):
+                continue
+            claims = self._ready_claims(pod)
+            if claims is None:
+                continue
+            state = self._state()
+            if self._tried.get(uid_of(pod)) != state:
+                self._schedule(pod, claims)
+            tried[uid_of(pod)] = state
+        self._tried = tried
+
+    def snapshot(self, claims: Sequence[Obj]) -> Obj:
+        """All that an allocation of these claims depends on, now."""
+        wanted = {uid_of(claim) for claim in claims}
+        return Snapshot(
+            kubernetes=self._version,
+            features=self._cluster.features,
+            slices=tuple(self._store.all("ResourceSlice")),
+            device_classes=tuple(self._store.all("DeviceClass")),
+            nodes=tuple(self._nodes()),
+            claims=tuple(claims),
+            allocated=tuple(
+                claim
+                for claim in self._store.all("ResourceClaim")
+                if "allocation" in claim["status"] and uid_of(claim) not in wanted
+            ),
+        ).to_dict()
+
+    def _nodes(self) -> list[Obj]:
+        return sorted(self._store.all("Node"), key=name_of)
+
+    def _state(self) -> tuple[Any, ...]:
+        """Changes when another attempt could end differently."""
+        bound = sum(
+            1
+            for pod in self._store.all("Pod")
+            if pod["spec"].get("nodeName") and not pods.is_finished(pod)
+        )
+        return (*(self._store.changed(kind) for kind in _CONCERNED), bound)
+
+    def _ready_claims(self, pod: Obj) -> list[Obj] | None:
+        """The pod's claims, None as long as one is missing, going, or another pod's."""
+        found = []
+        lenient = bool(_LENIENT & self._cluster.faults)
+        for entry, claim in pods.claims(self._cluster, pod):
+            if claim is None or pods.is_deleted(claim):
+                return None
+            generated = "resourceClaimTemplateName" in entry
+            if generated and not lenient and not pods.is_controlled_by(claim, pod):
+                return None
+            found.append(claim)
+        return found
+
+    def _schedule(self, pod: Obj, claims: list[Obj]) -> None:
+        nodes = self._nodes()
+        if not nodes:
+            self._binder.fail(pod, "Unschedulable", messages.NO_NODES)
+            return
+        reason = self._filter.prefilter(pod, claims)
+        if reason is not None:
+            self._binder.fail(pod, "Unschedulable", messages.prefilter(len(nodes), reason))
+            return
+        plan = Plan(claims)
+        try:
+            unfit = self._filter.filter(pod, plan, nodes)
+        except (SchedulingError, AllocationError, InputError) as error:
+            message = f'running "DynamicResources" filter plugin: {error}'
+            self._binder.fail(pod, "SchedulerError", message)
+            return
+        if plan.node is None:
+            self._binder.give_up(pod, plan)
+            self._binder.fail(pod, "Unschedulable", messages.unfit(unfit))
+            return
+        if plan.to_allocate:
+            self.decisions.append(self._decision(pod, plan, plan.node))
+        self._binder.bind(pod, plan, plan.node)
+
+    def _decision(self, pod: Obj, plan: Plan, node: Obj) -> Decision:
+        return Decision(
+            pod=name_of(pod),
+            namespace=namespace_of(pod),
+            node=name_of(node),
+            claims=tuple(plan.to_allocate),
+            allocations=plan.allocations,
+            snapshot=self.snapshot(plan.to_allocate),
+        )
+
+
+def _is_pending(pod: Obj) -> bool:
+    spec = pod["spec"]
+    return (
+        not spec.get("nodeName")
+        and not pods.is_deleted(pod)
+        and not pods.is_finished(pod)
+        and not spec.get("schedulingGates")
+        and spec.get("schedulerName") == SCHEDULER
+    )

@@ -1,0 +1,157 @@
+"""The object store: what etcd and the generic registry of an API server do.
+
+Stored objects are values: they are replaced, never changed in place, so that whoever holds one
+holds a consistent past state. Callers that want to change an object work on a :func:`clone`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from conformance.targets.base import ApiError, Obj
+from conformance.targets.reference.clock import VirtualClock
+from conformance.targets.reference.identity import Identity
+from conformance.targets.reference.kinds import KINDS, Kind
+
+T = TypeVar("T")
+
+
+def clone(value: T) -> T:
+    """A deep copy of JSON (much faster than ``copy.deepcopy``, which has to expect anything)."""
+    if isinstance(value, dict):
+        return {key: clone(item) for key, item in value.items()}  # type: ignore[return-value]
+    if isinstance(value, list):
+        return [clone(item) for item in value]  # type: ignore[return-value]
+    return value
+
+
+def name_of(obj: Mapping[str, Any]) -> str:
+    """``metadata.name``."""
+    return str(obj["metadata"]["name"])
+
+
+def namespace_of(obj: Mapping[str, Any]) -> str:
+    """``metadata.namespace``, empty for a cluster-scoped object."""
+    return str(obj["metadata"].get("namespace", ""))
+
+
+def uid_of(obj: Mapping[str, Any]) -> str:
+    """``metadata.uid``."""
+    return str(obj["metadata"]["uid"])
+
+
+def not_found(kind: Kind, name: str) -> ApiError:
+    """404, in the words of ``apierrors.NewNotFound``."""
+    return ApiError(404, "NotFound", f'{kind.resource} "{name}" not found')
+
+
+def _wanted(obj: Obj) -> Any:
+    """What ``metadata.generation`` counts changes of: the spec, but not a pod's binding."""
+    spec = obj.get("spec")
+    if obj["kind"] == "Pod" and spec:
+        return {field: value for field, value in spec.items() if field != "nodeName"}
+    return spec
+
+
+class Store:
+    """Objects by kind, namespace and name, with a counter that moves at every change."""
+
+    def __init__(self, clock: VirtualClock, identity: Identity) -> None:
+        self._clock = clock
+        self._identity = identity
+        self._objects: dict[str, dict[tuple[str, str], Obj]] = {kind: {} for kind in KINDS}
+        self._by_uid: dict[str, Obj] = {}
+        self._changed: dict[str, int] = dict.fromkeys(KINDS, 0)
+        self.revision = 0
+
+    def changed(self, kind: str) -> int:
+        """Revision at which an object of this kind changed last."""
+        return self._changed[kind]
+
+    def get(self, kind: str, namespace: str, name: str) -> Obj | None:
+        """The stored object (not to be changed), or None."""
+        return self._objects[kind].get((namespace, name))
+
+    def by_uid(self, uid: str) -> Obj | None:
+        """The object with a uid, or None."""
+        return self._by_uid.get(uid)
+
+    def all(self, kind: str, namespace: str | None = None) -> list[Obj]:
+        """Objects of a kind in order of creation, of one namespace or of all."""
+        objects = self._objects[kind]
+        if namespace is None:
+            return list(objects.values())
+        return [obj for (place, _), obj in objects.items() if place == namespace]
+
+    def everything(self) -> Iterator[Obj]:
+        """Every object, kinds in the order of :data:`KINDS`."""
+        for objects in self._objects.values():
+            yield from list(objects.values())
+
+    def add(self, obj: Obj) -> Obj:
+        """Store a new object: gives it uid, creation time, version and a generated name.
+
+        Takes over ``obj``. Raises:
+            ApiError: 409 AlreadyExists.
+        """
+        kind = KINDS[obj["kind"]]
+        meta = obj["metadata"]
+        namespace = namespace_of(obj)
+        if not meta.get("name"):
+            name = self._identity.generate_name(kind.name, namespace, meta["generateName"])
+            while (namespace, name) in self._objects[kind.name]:
+                name = self._identity.generate_name(kind.name, namespace, meta["generateName"])
+            meta["name"] = name
+        name = name_of(obj)
+        if (namespace, name) in self._objects[kind.name]:
+            message = f'{kind.resource} "{name}" already exists'
+            raise ApiError(409, "AlreadyExists", message)
+        meta["uid"] = self._identity.uid(kind.name, namespace, name)
+        meta["creationTimestamp"] = self._clock.timestamp()
+        if kind.generation:
+            meta["generation"] = 1
+        self._put(kind, obj)
+        return obj
+
+    def replace(self, new: Obj) -> Obj:
+        """Store a changed object; one that awaits deletion and has no finalizer left goes.
+
+        Takes over ``new``. Returns what is stored, or was stored last.
+        """
+        kind = KINDS[new["kind"]]
+        old = self._objects[kind.name][namespace_of(new), name_of(new)]
+        if new == old:
+            return old
+        meta = new["metadata"]
+        if kind.generation and _wanted(new) != _wanted(old):
+            meta["generation"] = meta.get("generation", 1) + 1
+        if not meta.get("finalizers"):
+            meta.pop("finalizers", None)
+            if "deletionTimestamp" in meta and not meta.get("deletionGracePeriodSeconds"):
+                self.remove(old)
+                return new
+        self._put(kind, new)
+        return new
+
+    def modify(self, obj: Mapping[str, Any], change: Callable[[Obj], None]) -> Obj:
+        """Apply ``change`` to a copy of what is stored now under the object's name."""
+        new = clone(self._objects[obj["kind"]][namespace_of(obj), name_of(obj)])
+        change(new)
+        return self.replace(new)
+
+    def remove(self, obj: Mapping[str, Any]) -> None:
+        """Take an object out of the store."""
+        kind = obj["kind"]
+        removed = self._objects[kind].pop((namespace_of(obj), name_of(obj)), None)
+        if removed is not None:
+            del self._by_uid[uid_of(removed)]
+            self.revision += 1
+            self._changed[kind] = self.revision
+
+    def _put(self, kind: Kind, obj: Obj) -> None:
+        self.revision += 1
+        obj["metadata"]["resourceVersion"] = str(self.revision)
+        self._changed[kind.name] = self.revision
+        self._objects[kind.name][namespace_of(obj), name_of(obj)] = obj
+        self._by_uid[uid_of(obj)] = obj

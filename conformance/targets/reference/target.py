@@ -1,0 +1,163 @@
+"""The reference as a target: opened once, with a scope for each scenario.
+
+One lock guards the whole cluster. Scopes may be used from several threads, one at a time gets on;
+virtual time is common to them, so a wait in one scope makes time pass in all.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from conformance import __version__
+from conformance.targets.base import RUN_LABEL, Capabilities, Obj, Ref
+from conformance.targets.reference.faults import Fault
+from conformance.targets.reference.kinds import SERVED_APIS
+from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.reference.world import World
+from nvml_driver.library import NvmlLibrary
+from nvml_driver.options import DEFAULT_DRIVER_NAME
+from reference_allocator.gates import gates_for_version
+
+_SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private one in it
+_DELETION_ORDER: Final = (
+    "Job",
+    "Pod",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "Event",
+    "Namespace",
+    "ResourceSlice",
+    "DeviceClass",
+    "Node",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceOptions:
+    """How the reference cluster looks.
+
+    Attributes:
+        kubernetes_version: whose rules and default feature gates apply.
+        feature_gates: gates set on top of the version's defaults.
+        nodes: names of nodes with a kubelet and the driver.
+        profile: the simulated GPUs of each node: a shipped profile's name or a file.
+        driver: the driver's name in slices and allocations.
+        seed: uids and generated names depend on it.
+        faults: deliberate defects, for tests of the suite.
+    """
+
+    kubernetes_version: str = "1.37.1"
+    feature_gates: Mapping[str, bool] | None = None
+    nodes: Sequence[str] = ("reference-node-0",)
+    profile: str | Path = "t4x4"
+    driver: str = DEFAULT_DRIVER_NAME
+    seed: int = 0
+    faults: frozenset[Fault] = frozenset()
+
+
+class ReferenceTarget:
+    """A model of a Kubernetes cluster in this process: deterministic, without waiting."""
+
+    name = "reference"
+
+    def __init__(self, options: ReferenceOptions | None = None) -> None:
+        """Start it: nodes, driver and its ResourceSlices are there when this returns.
+
+        Raises:
+            ValueError: a Kubernetes version whose rules are not known.
+            DriverError: the simulated GPUs cannot be set up.
+        """
+        self.options = options or ReferenceOptions()
+        version = self.options.kubernetes_version
+        self._gates = {name: gate.default for name, gate in gates_for_version(version).items()}
+        self._gates |= self.options.feature_gates or {}
+        library = NvmlLibrary.simulated(self.options.profile)
+        self._root = Path(tempfile.mkdtemp(prefix="dra-reference-", dir=_memory()))
+        # Also when nobody closes it: at the latest when the interpreter ends.
+        self._remove = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
+        self._lock = threading.RLock()
+        try:
+            self.world = World(
+                kubernetes_version=version,
+                gates=self._gates,
+                seed=self.options.seed,
+                faults=self.options.faults,
+                nodes=self.options.nodes,
+                driver=self.options.driver,
+                library=library,
+                root=self._root,
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    def capabilities(self) -> Capabilities:
+        """What it is and can do."""
+        kubelets = self.world.kubelets
+        return Capabilities(
+            kubernetes_version=self.options.kubernetes_version,
+            served_apis=SERVED_APIS,
+            tiers=frozenset({"allocation", "node"}),
+            driver=self.options.driver,
+            devices=sum(len(item.driver.devices) for item in kubelets if item.driver),
+            nodes=tuple(self.options.nodes),
+            abilities=frozenset({"cdi", "image"}),
+            feature_gates=self._gates,
+            simulated=(
+                "API server",
+                "controllers",
+                "scheduler (reference allocator)",
+                "kubelet",
+                "containers",
+                "NVML",
+            ),
+            versions={"kubernetes": self.options.kubernetes_version, "reference": __version__},
+        )
+
+    def scope(self, namespace: str) -> ReferenceScope:
+        """A view of one namespace, which need not exist yet."""
+        return ReferenceScope(self.world, self._lock, namespace)
+
+    def owned(self, run: str | None = None) -> list[Ref]:
+        """Everything with the run label (of one run, or of any), in the order of deletion."""
+        with self._lock:
+            found = [
+                obj
+                for kind in _DELETION_ORDER
+                for obj in self.world.cluster.store.all(kind)
+                if _belongs(obj, run)
+            ]
+            return [Ref.of(obj) for obj in found]
+
+    def now(self) -> float:
+        """Virtual seconds since the reference was started."""
+        with self._lock:
+            return self.world.clock.now
+
+    def close(self) -> None:
+        """Remove the driver's files. Can be called again."""
+        self._remove()
+
+    def __enter__(self) -> ReferenceTarget:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _memory() -> Path | None:
+    """A directory in memory for files that nobody needs after a crash, None if there is none."""
+    return _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK | os.X_OK) else None
+
+
+def _belongs(obj: Obj, run: str | None) -> bool:
+    labels: Mapping[str, Any] = obj["metadata"].get("labels") or {}
+    return RUN_LABEL in labels and run in {None, labels[RUN_LABEL]}

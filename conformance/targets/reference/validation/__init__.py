@@ -1,0 +1,79 @@
+"""The API server's checks, for the fields that DRA and its scenarios touch.
+
+Each check yields field errors in the order in which Kubernetes reports them, with the same path,
+reason and text. What no scenario writes (volumes, probes, security contexts ...) is not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.kinds import Kind
+from conformance.targets.reference.validation import dra, job, metadata, pod, resource_slice
+from conformance.targets.reference.validation.errors import FieldError, invalid_status
+
+__all__ = ["check_create", "check_update"]
+
+
+def check_create(
+    kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], *, pod_claims: bool = True
+) -> None:
+    """Check a new object in its stored version, complete with name and defaults.
+
+    Args:
+        kind: its kind.
+        obj: the object.
+        namespace_labels: labels of its namespace (admin access depends on one).
+        pod_claims: False skips ``pod.spec.resourceClaims`` (a fault for tests).
+
+    Raises:
+        ApiError: 422 Invalid with a cause for each violated rule.
+    """
+    errors = [*metadata.check(kind, obj), *_spec(kind, obj, namespace_labels, pod_claims)]
+    if errors:
+        raise invalid_status(kind, obj["metadata"].get("name") or "", errors)
+
+
+def check_update(kind: Kind, new: Obj, old: Obj, *, status: bool = False) -> None:
+    """Check a change of an object (or of its status), both in their stored version.
+
+    Raises:
+        ApiError: 422 Invalid.
+    """
+    if status:
+        errors = list(dra.check_status(new, old)) if kind.name == "ResourceClaim" else []
+    else:
+        errors = [*metadata.check(kind, new), *_change(kind, new, old)]
+    if errors:
+        raise invalid_status(kind, new["metadata"]["name"], errors)
+
+
+def _spec(
+    kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], pod_claims: bool
+) -> Iterator[FieldError]:
+    match kind.name:
+        case "Pod":
+            yield from pod.check_spec(obj["spec"], "spec", claims=pod_claims)
+        case "Job":
+            yield from job.check(obj)
+        case "ResourceClaim":
+            yield from dra.check_claim(obj, namespace_labels)
+        case "ResourceClaimTemplate":
+            yield from dra.check_template(obj, namespace_labels)
+        case "DeviceClass":
+            yield from dra.check_class(obj)
+        case "ResourceSlice":
+            yield from resource_slice.check_slice(obj)
+
+
+def _change(kind: Kind, new: Obj, old: Obj) -> Iterator[FieldError]:
+    match kind.name:
+        case "Pod":
+            yield from pod.check_update(new["spec"], old["spec"])
+        case "ResourceClaim" | "ResourceClaimTemplate":
+            yield from dra.check_immutable_spec(new, old)
+        case "DeviceClass":
+            yield from dra.check_class(new)
+        case "ResourceSlice":
+            yield from resource_slice.check_slice_update(new, old)

@@ -1,0 +1,116 @@
+"""Checks of the resource.k8s.io kinds other than the requests in a claim.
+
+Source: pkg/apis/resource/validation/validation.go and pkg/registry/resource (admin access).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.validation import device_requests, metadata, names
+from conformance.targets.reference.validation.errors import (
+    FieldError,
+    forbidden,
+    invalid,
+    required,
+)
+
+_MAX_RESERVED = 256
+_ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+
+
+def check_claim(claim: Obj, namespace_labels: Mapping[str, str]) -> Iterator[FieldError]:
+    """A new ResourceClaim, in a namespace with these labels."""
+    spec = claim.get("spec") or {}
+    yield from device_requests.check_claim_spec(spec, "spec")
+    yield from _admin_access(spec, namespace_labels)
+
+
+def check_template(template: Obj, namespace_labels: Mapping[str, str]) -> Iterator[FieldError]:
+    """A new ResourceClaimTemplate."""
+    spec = template.get("spec") or {}
+    meta = spec.get("metadata") or {}
+    yield from metadata.labels(meta.get("labels") or {}, "spec.metadata.labels")
+    yield from device_requests.check_claim_spec(spec.get("spec") or {}, "spec.spec")
+    yield from _admin_access(spec.get("spec") or {}, namespace_labels)
+
+
+def check_immutable_spec(new: Obj, old: Obj) -> Iterator[FieldError]:
+    """Specs of claims and claim templates never change."""
+    if new.get("spec") != old.get("spec"):
+        yield invalid("spec", None, "field is immutable")
+
+
+def check_status(new: Obj, old: Obj) -> Iterator[FieldError]:
+    """A change of a claim's status: reservations need an allocation, which never changes."""
+    status, before = new.get("status") or {}, old.get("status") or {}
+    users = status.get("reservedFor") or []
+    yield from device_requests.unique(
+        users,
+        _MAX_RESERVED,
+        _user,
+        lambda user: str(user.get("uid")),
+        "status.reservedFor",
+    )
+    if users and status.get("allocation") is None:
+        detail = "may not be specified when `allocated` is not set"
+        yield forbidden("status.reservedFor", detail)
+    elif "deletionTimestamp" in new["metadata"]:
+        known = before.get("reservedFor") or []
+        if any(user not in known for user in users):
+            yield forbidden(
+                "status.reservedFor",
+                "new entries may not be added while `deallocationRequested` or "
+                "`deletionTimestamp` are set",
+            )
+    allocations = [status.get("allocation"), before.get("allocation")]
+    if None not in allocations and allocations[0] != allocations[1]:
+        yield invalid("status.allocation", None, "field cannot be modified once set")
+
+
+def _user(user: Obj, path: str) -> Iterator[FieldError]:
+    for field in ("resource", "name", "uid"):
+        if not user.get(field):
+            yield required(f"{path}.{field}")
+
+
+def check_class(device_class: Obj) -> Iterator[FieldError]:
+    """A new or changed DeviceClass."""
+    spec = device_class.get("spec") or {}
+    yield from device_requests.selectors(spec.get("selectors") or [], "spec.selectors")
+    yield from device_requests.each(
+        spec.get("config") or [],
+        device_requests.MAX_CONFIGS,
+        device_requests.device_config,
+        "spec.config",
+    )
+    extended = spec.get("extendedResourceName")
+    if extended is not None:
+        for problem in _extended_resource_problems(extended):
+            yield invalid("spec.extendedResourceName", extended, problem)
+
+
+def _extended_resource_problems(name: str) -> Iterator[str]:
+    """ExtendedResourceName in k8s.io/apimachinery/pkg/api/validate/strfmt.go."""
+    if "/" not in name:
+        yield "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
+    elif "kubernetes.io/" in name:
+        yield 'must not have "kubernetes.io/" domain'
+    if name.startswith("requests."):
+        yield 'must not have "requests." prefix'
+    yield from names.label_key_problems(f"requests.{name}")
+
+
+def _admin_access(spec: Obj, namespace_labels: Mapping[str, str]) -> Iterator[FieldError]:
+    for index, request in enumerate((spec.get("devices") or {}).get("requests") or []):
+        if not (request.get("exactly") or {}).get("adminAccess"):
+            continue
+        if namespace_labels.get(_ADMIN_LABEL) != "true":
+            yield forbidden(
+                # The path lacks "exactly" (and a template's second "spec") upstream, too.
+                f"spec.devices.requests[{index}].adminAccess",
+                f"admin access to devices requires the `{_ADMIN_LABEL}: true` label on the "
+                "containing namespace",
+            )
+        return

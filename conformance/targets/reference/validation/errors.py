@@ -1,0 +1,97 @@
+"""Field errors in the API server's own words, and the Status that carries them.
+
+The texts follow k8s.io/apimachinery/pkg/util/validation/field/errors.go and
+k8s.io/apimachinery/pkg/api/errors: a scenario that expects a message must see the same one here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.targets.base import ApiError, Cause
+from conformance.targets.reference.kinds import Kind
+
+_GO_JSON_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One violated rule: ``path`` in the object, the cause's ``reason`` and the text after it."""
+
+    path: str
+    reason: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.body}"
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    """A value that must be there is not."""
+    return FieldError(path, "FieldValueRequired", _body("Required value", detail))
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    """A value that is not permitted in this situation."""
+    return FieldError(path, "FieldValueForbidden", _body("Forbidden", detail))
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    """A malformed value."""
+    return FieldError(path, "FieldValueInvalid", _body(f"Invalid value: {_show(value)}", detail))
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    """A value that must be unique and is not."""
+    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {_show(value)}")
+
+
+def not_found(path: str, value: Any, detail: str = "") -> FieldError:
+    """A reference to something that is not there."""
+    return FieldError(path, "FieldValueNotFound", _body(f"Not found: {_show(value)}", detail))
+
+
+def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError:
+    """A value that is not one of an enumeration's."""
+    listed = ", ".join(f'"{item}"' for item in supported)
+    body = _body(f"Unsupported value: {_show(value)}", f"supported values: {listed}")
+    return FieldError(path, "FieldValueNotSupported", body)
+
+
+def too_long(path: str, limit: int) -> FieldError:
+    """A string of more than ``limit`` bytes."""
+    detail = f"may not be more than {limit} {'byte' if limit == 1 else 'bytes'}"
+    return FieldError(path, "FieldValueTooLong", f"Too long: {detail}")
+
+
+def too_many(path: str, found: int, limit: int) -> FieldError:
+    """A list of more than ``limit`` items."""
+    detail = f"must have at most {limit} {'item' if limit == 1 else 'items'}"
+    return FieldError(path, "FieldValueTooMany", f"Too many: {found}: {detail}")
+
+
+def invalid_status(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
+    """422 Invalid with one cause for each field error (``apierrors.NewInvalid``)."""
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    summary = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    return ApiError(
+        422,
+        "Invalid",
+        f'{kind.group_kind} "{name}" is invalid: {summary}',
+        [Cause(error.path, error.reason, error.body) for error in errors],
+    )
+
+
+def _body(start: str, detail: str) -> str:
+    return f"{start}: {detail}" if detail else start
+
+
+def _show(value: Any) -> str:
+    """As Go prints it: strings quoted, everything else as compact JSON with <, > and & escaped."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return text.translate(_GO_JSON_ESCAPES)

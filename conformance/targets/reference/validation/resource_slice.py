@@ -1,0 +1,221 @@
+"""Checks of a ResourceSlice: pool, node selection, devices with attributes and capacity.
+
+Source: pkg/apis/resource/validation/validation.go, validateResourceSliceSpec and validateDevice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.validation import names
+from conformance.targets.reference.validation.device_requests import each, unique
+from conformance.targets.reference.validation.errors import (
+    FieldError,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
+
+_MAX_DEVICES: Final = 128
+_MAX_DEVICES_ADVANCED: Final = 64
+_MAX_COUNTER_SETS: Final = 8
+_MAX_CONSUMPTIONS: Final = 2
+_MAX_TAINTS: Final = 16
+_MAX_ATTRIBUTES: Final = 32
+_MAX_VALUE: Final = 64
+_NODE_FIELDS: Final = ("nodeName", "nodeSelector", "allNodes")
+_VALUES: Final = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
+_LISTS: Final = ("bools", "ints", "strings", "versions")
+_SEMVER: Final = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    r"(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?"
+    r"(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?"
+)
+
+
+def check_slice(resource_slice: Obj) -> Iterator[FieldError]:
+    """A new or changed ResourceSlice."""
+    spec = resource_slice.get("spec") or {}
+    yield from names.driver(spec.get("driver") or "", "spec.driver")
+    pool = spec.get("pool") or {}
+    yield from names.pool(pool.get("name") or "", "spec.pool.name")
+    if (pool.get("resourceSliceCount") or 0) <= 0:
+        count = pool.get("resourceSliceCount") or 0
+        yield invalid("spec.pool.resourceSliceCount", count, "must be greater than zero")
+    if (pool.get("generation") or 0) < 0:
+        detail = "must be greater than or equal to zero"
+        yield invalid("spec.pool.generation", pool["generation"], detail)
+    yield from _node_selection(spec)
+    if spec.get("sharedCounters") is not None and spec.get("devices") is not None:
+        yield invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed")
+    devices = spec.get("devices") or []
+    per_device = bool(spec.get("perDeviceNodeSelection"))
+    yield from unique(
+        devices,
+        _MAX_DEVICES_ADVANCED if any(_advanced(device) for device in devices) else _MAX_DEVICES,
+        lambda device, path: _device(device, path, per_device=per_device),
+        lambda device: device.get("name") or "",
+        "spec.devices",
+    )
+    yield from unique(
+        spec.get("sharedCounters") or [],
+        _MAX_COUNTER_SETS,
+        _counter_set,
+        lambda counter_set: counter_set.get("name") or "",
+        "spec.sharedCounters",
+    )
+
+
+def check_slice_update(new: Obj, old: Obj) -> Iterator[FieldError]:
+    """The parts of a slice that identify it do not change."""
+    yield from check_slice(new)
+    new_spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
+    for path, value, before in (
+        ("pool.name", (new_spec.get("pool") or {}).get("name"), old_spec["pool"]["name"]),
+        ("driver", new_spec.get("driver"), old_spec["driver"]),
+        ("nodeName", new_spec.get("nodeName"), old_spec.get("nodeName")),
+    ):
+        if value != before:
+            yield invalid(f"spec.{path}", value, "field is immutable")
+
+
+def _node_selection(spec: Obj) -> Iterator[FieldError]:
+    chosen = []
+    if spec.get("nodeName") is not None:
+        if spec["nodeName"]:
+            chosen.append("`nodeName`")
+            yield from names.subdomain(spec["nodeName"], "spec.nodeName")
+        else:
+            detail = "must be either unset or set to a non-empty string"
+            yield invalid("spec.nodeName", "", detail)
+    if spec.get("nodeSelector") is not None:
+        chosen.append("`nodeSelector`")
+        terms = spec["nodeSelector"].get("nodeSelectorTerms") or []
+        if not terms:
+            detail = "must have at least one node selector term"
+            yield required("spec.nodeSelector.nodeSelectorTerms", detail)
+        if len(terms) != 1:
+            detail = "must have exactly one node selector term"
+            yield invalid("spec.nodeSelector.nodeSelectorTerms", terms, detail)
+    for field in ("allNodes", "perDeviceNodeSelection"):
+        if spec.get(field):
+            chosen.append(f"`{field}`")
+        elif spec.get(field) is not None:
+            yield invalid(f"spec.{field}", spec[field], "must be either unset or set to true")
+    rule = (
+        "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is "
+        "required"
+    )
+    if not chosen:
+        yield required("spec", rule)
+    elif len(chosen) > 1:
+        shown = "{" + ", ".join(chosen) + "}"
+        yield invalid("spec", shown, f"{rule}, but multiple fields are set")
+
+
+def _advanced(device: Obj) -> bool:
+    attributes = device.get("attributes") or {}
+    return (
+        bool(device.get("taints"))
+        or bool(device.get("consumesCounters"))
+        or any(value.get(field) is not None for value in attributes.values() for field in _LISTS)
+    )
+
+
+def _device(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]:
+    yield from names.label(device.get("name") or "", f"{path}.name")
+    attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
+    total = len(attributes) + len(capacity)
+    if total > _MAX_ATTRIBUTES:
+        detail = f"the total number of attributes and capacities must not exceed {_MAX_ATTRIBUTES}"
+        yield invalid(path, total, detail)
+    for name, attribute in attributes.items():
+        yield from names.qualified(name, f"{path}.attributes")
+        yield from _attribute(attribute, f"{path}.attributes[{name}]")
+    for name, value in capacity.items():
+        yield from names.qualified(name, f"{path}.capacity")
+        if value.get("requestPolicy") is not None and not device.get("allowMultipleAllocations"):
+            detail = "allowMultipleAllocations must be true"
+            inner = f"{path}.capacity[{name}].requestPolicy"
+            yield FieldError(inner, "FieldValueForbidden", f"Forbidden: {detail}")
+    yield from each(device.get("taints") or [], _MAX_TAINTS, _taint, f"{path}.taints")
+    yield from unique(
+        device.get("consumesCounters") or [],
+        _MAX_CONSUMPTIONS,
+        _consumption,
+        lambda consumption: consumption.get("counterSet") or "",
+        f"{path}.consumesCounters",
+    )
+    chosen = [field for field in _NODE_FIELDS if device.get(field)]
+    if per_device and len(chosen) != 1:
+        rule = (
+            "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when "
+            "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+        )
+        if chosen:
+            shown = "{" + ", ".join(f"`{field}`" for field in chosen) + "}"
+            yield invalid(path, shown, rule)
+        else:
+            yield required(path, rule)
+    elif not per_device and any(device.get(field) is not None for field in _NODE_FIELDS):
+        yield invalid(
+            path,
+            None,
+            "`nodeName`, `nodeSelector` and `allNodes` can only be set if "
+            "`perDeviceNodeSelection` is set to true in the ResourceSlice spec",
+        )
+
+
+def _attribute(attribute: Obj, path: str) -> Iterator[FieldError]:
+    values = [field for field, value in attribute.items() if value is not None]
+    for field in values:
+        texts = attribute[field] if field in _LISTS else [attribute[field]]
+        if field in _LISTS and not texts:
+            yield invalid(f"{path}.{field}", texts, "must not be empty if specified")
+        for index, text in enumerate(texts):
+            inner = f"{path}.{field}[{index}]" if field in _LISTS else f"{path}.{field}"
+            if field.startswith("version") and not _SEMVER.fullmatch(text):
+                yield invalid(inner, text, "must be a string compatible with semver.org spec 2.0.0")
+            if isinstance(text, str) and len(text) > _MAX_VALUE:
+                yield too_long(inner, _MAX_VALUE)
+    listed = ", ".join(f"`{field}`" for field in _VALUES)
+    if not values:
+        yield invalid(path, "", f"must specify one of: {listed}")
+    elif len(values) > 1:
+        shown = "{" + ", ".join(field for field in _VALUES if field in values) + "}"
+        yield invalid(path, shown, f"must specify exactly one of: {listed}")
+
+
+def _taint(taint: Obj, path: str) -> Iterator[FieldError]:
+    for problem in names.label_key_problems(taint.get("key") or ""):
+        yield invalid(f"{path}.key", taint.get("key") or "", problem)
+    for problem in names.label_value_problems(taint.get("value") or ""):
+        yield invalid(f"{path}.value", taint["value"], problem)
+    effects = ("NoExecute", "NoSchedule", "None")
+    if not taint.get("effect"):
+        yield required(f"{path}.effect")
+    elif taint["effect"] not in effects:
+        yield not_supported(f"{path}.effect", taint["effect"], effects)
+
+
+def _counter_set(counter_set: Obj, path: str) -> Iterator[FieldError]:
+    yield from _counters(counter_set, "name", path)
+
+
+def _consumption(consumption: Obj, path: str) -> Iterator[FieldError]:
+    yield from _counters(consumption, "counterSet", path)
+
+
+def _counters(holder: Obj, field: str, path: str) -> Iterator[FieldError]:
+    if not holder.get(field):
+        yield required(f"{path}.{field}")
+    else:
+        yield from names.label(holder[field], f"{path}.{field}")
+    if not holder.get("counters"):
+        yield required(f"{path}.counters")
+    for name in holder.get("counters") or {}:
+        yield from names.label(name, f"{path}.counters")

@@ -1,0 +1,138 @@
+"""The whole cluster: its parts, and how they come to rest.
+
+Between two moments of virtual time the parts run in turn until none of them changes anything.
+Then time jumps to the next moment at which something is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from conformance.targets.base import Obj, TargetError
+from conformance.targets.reference.apiserver import ApiServer
+from conformance.targets.reference.clock import VirtualClock
+from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.controllers import Controller
+from conformance.targets.reference.controllers.claims import ClaimController
+from conformance.targets.reference.controllers.garbage import GarbageCollector, NamespaceController
+from conformance.targets.reference.controllers.jobs import JobController
+from conformance.targets.reference.faults import Fault
+from conformance.targets.reference.identity import Identity
+from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.nodes.kubelet import Kubelet
+from conformance.targets.reference.nodes.publisher import SlicePublisher
+from conformance.targets.reference.scheduling.scheduler import Scheduler
+from conformance.targets.reference.store import Store
+from nvml_driver.library import NvmlLibrary
+from reference_allocator.features import Features
+
+_MAX_ROUNDS: Final = 1000
+
+
+class World:
+    """A running cluster in this process. Not thread-safe: the target holds a lock."""
+
+    def __init__(
+        self,
+        *,
+        kubernetes_version: str,
+        gates: Mapping[str, bool],
+        seed: int,
+        faults: frozenset[Fault],
+        nodes: Sequence[str],
+        driver: str,
+        library: NvmlLibrary,
+        root: Path,
+    ) -> None:
+        self.clock = VirtualClock()
+        identity = Identity(seed)
+        store = Store(self.clock, identity)
+        features = Features.for_version(kubernetes_version, gates)
+        self.cluster = Cluster(self.clock, identity, store, features, gates, faults)
+        self.api = ApiServer(self.cluster)
+        self.scheduler = Scheduler(self.cluster, kubernetes_version)
+        self.kubelets: list[Kubelet] = []
+        for name in nodes:
+            store.add(_node(name, kubernetes_version))
+            node_driver = NodeDriver(driver, name, root / name, library, faults)
+            self.kubelets.append(Kubelet(self.cluster, self.api, name, node_driver))
+        self._controllers: list[Controller] = [
+            ClaimController(self.cluster, self.api),
+            JobController(self.cluster, self.api),
+            self.scheduler,
+            *self.kubelets,
+            SlicePublisher(self.cluster, {item.node: item.driver for item in self.kubelets}),
+            GarbageCollector(self.cluster, self.api),
+            NamespaceController(self.cluster, self.api),
+        ]
+        self._seen: list[tuple[float, int]] = [(-1.0, -1)] * len(self._controllers)
+        self.settle()
+
+    def settle(self) -> None:
+        """Let everything happen that happens without time passing.
+
+        Raises:
+            TargetError: the parts keep undoing each other's work, a defect of the reference.
+        """
+        store, now = self.cluster.store, self.clock.now
+        for _ in range(_MAX_ROUNDS):
+            before = store.revision
+            worked = False
+            for index, controller in enumerate(self._controllers):
+                newest = max(map(store.changed, controller.watches))
+                if self._seen[index] == (now, newest):
+                    continue
+                self._seen[index] = (now, newest)
+                controller.sync()
+                worked = True
+            if not worked or (store.revision == before and not self._is_behind()):
+                return
+        raise TargetError("the reference does not come to rest, which is a defect of it")
+
+    def advance(self, limit: float) -> bool:
+        """Jump to the next moment at which something is due, at most to ``limit``.
+
+        Returns:
+            False when ``limit`` was reached before anything was due.
+        """
+        moment = self.clock.next()
+        if moment is None or moment > limit:
+            self.clock.advance(limit)
+            return False
+        self.clock.advance(moment)
+        self.settle()
+        return True
+
+    def _is_behind(self) -> bool:
+        store, now = self.cluster.store, self.clock.now
+        return any(
+            self._seen[index] != (now, max(map(store.changed, controller.watches)))
+            for index, controller in enumerate(self._controllers)
+        )
+
+
+def _node(name: str, kubernetes_version: str) -> Obj:
+    resources = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/arch": "amd64",
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+            },
+        },
+        "spec": {},
+        "status": {
+            "capacity": dict(resources),
+            "allocatable": dict(resources),
+            "conditions": [
+                {"type": "Ready", "status": "True", "reason": "KubeletReady"},
+            ],
+            "nodeInfo": {"kubeletVersion": f"v{kubernetes_version}"},
+        },
+    }

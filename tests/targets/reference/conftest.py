@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from conformance.targets.reference import Fault, ReferenceOptions, ReferenceTarget
+from conformance.targets.reference.scope import ReferenceScope
+from tests.targets.reference import kit
+
+Open = Callable[..., ReferenceTarget]
+
+
+@pytest.fixture
+def open_target() -> Iterator[Open]:
+    """Opens references with options and closes them after the test."""
+    opened: list[ReferenceTarget] = []
+
+    def open_(**options: Any) -> ReferenceTarget:
+        target = ReferenceTarget(ReferenceOptions(**options))
+        opened.append(target)
+        return target
+
+    yield open_
+    for target in opened:
+        target.close()
+
+
+def new_scope(target: ReferenceTarget, namespace: str = "ns") -> ReferenceScope:
+    scope = target.scope(namespace)
+    scope.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    return scope
+
+
+@pytest.fixture
+def target(open_target: Open) -> ReferenceTarget:
+    return open_target()
+
+
+@pytest.fixture
+def scope(target: ReferenceTarget) -> ReferenceScope:
+    """A namespace on a reference with four GPUs and their class."""
+    scope = new_scope(target)
+    scope.create(kit.device_class())
+    return scope
+
+
+@pytest.fixture
+def faulty(open_target: Open) -> Callable[[Fault], ReferenceScope]:
+    """The same with a defect."""
+
+    def make(fault: Fault) -> ReferenceScope:
+        scope = new_scope(open_target(faults=frozenset({fault})))
+        scope.create(kit.device_class())
+        return scope
+
+    return make

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance import probe
+from conformance.targets.base import Obj, Ref
+from conformance.targets.reference.scheduling import extended
+from conformance.targets.reference.scope import ReferenceScope
+from tests.targets.reference import kit
+from tests.targets.reference.conftest import Open, new_scope
+
+RESOURCE = "example.com/gpu"
+
+
+@pytest.fixture
+def gpus(scope: ReferenceScope) -> ReferenceScope:
+    scope.create(kit.device_class("extended", extendedResourceName=RESOURCE))
+    return scope
+
+
+def wants(name: str, count: int, resource: str = RESOURCE, **more: Any) -> Obj:
+    return kit.container(name, resources={"limits": {resource: count}}, **more)
+
+
+def test_each_container_gets_its_devices_of_one_special_claim(gpus: ReferenceScope) -> None:
+    pod = gpus.create(kit.pod("p", wants("a", 2), wants("b", 1), kit.container("c")))
+    kit.runs(gpus, "p")
+    assert len(kit.seen(gpus, "p", "a")) == 2
+    assert len(kit.seen(gpus, "p", "b")) == 1
+    assert not set(kit.seen(gpus, "p", "a")) & set(kit.seen(gpus, "p", "b"))
+    assert kit.seen(gpus, "p", "c") == []
+
+    [claim] = kit.claims_of(gpus)
+    meta = claim["metadata"]
+    assert meta["generateName"] == "p-extended-resources-"
+    assert meta["annotations"] == {"resource.kubernetes.io/extended-resource-claim": "true"}
+    assert meta["ownerReferences"][0]["uid"] == pod["metadata"]["uid"]
+    assert meta["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+    exactly = {"deviceClassName": "extended", "allocationMode": "ExactCount"}
+    assert claim["spec"]["devices"]["requests"] == [
+        {"name": "container-0-request-0", "exactly": {**exactly, "count": 2}},
+        {"name": "container-1-request-0", "exactly": {**exactly, "count": 1}},
+    ]
+    assert kit.get(gpus, kit.pod_ref("p"))["status"]["extendedResourceClaimStatus"] == {
+        "resourceClaimName": meta["name"],
+        "requestMappings": [
+            {
+                "containerName": name,
+                "resourceName": RESOURCE,
+                "requestName": f"container-{index}-request-0",
+            }
+            for index, name in enumerate(("a", "b"))
+        ],
+    }
+
+
+def test_special_claim_goes_with_the_pod(gpus: ReferenceScope) -> None:
+    gpus.create(kit.pod("p", wants("a", 4)))
+    kit.runs(gpus, "p")
+    gpus.create(kit.pod("next", wants("a", 4)))
+    gpus.pause(10)
+    assert kit.phase(gpus, "next") == "Pending"
+    assert "cannot allocate all claims" in kit.why_pending(gpus, "next")
+    gpus.delete(kit.pod_ref("p"))
+    kit.runs(gpus, "next")
+    assert len(kit.claims_of(gpus)) == 1
+
+
+def test_implicit_name_of_a_class_works_without_being_given(scope: ReferenceScope) -> None:
+    name = f"deviceclass.resource.kubernetes.io/{kit.CLASS}"
+    scope.create(kit.pod("p", wants("a", 1, name)))
+    kit.runs(scope, "p")
+    assert len(kit.seen(scope, "p", "a")) == 1
+
+
+def test_resource_without_class_waits_for_one(scope: ReferenceScope) -> None:
+    scope.create(kit.pod("p", wants("a", 1)))
+    assert f"Insufficient {RESOURCE}" in kit.why_pending(scope, "p")
+    scope.create(kit.device_class("extended", extendedResourceName=RESOURCE))
+    kit.runs(scope, "p")
+
+
+def test_without_the_gate_the_field_is_dropped(open_target: Open) -> None:
+    scope = new_scope(open_target(kubernetes_version="1.34.0"))
+    created = scope.create(kit.device_class("extended", extendedResourceName=RESOURCE))
+    assert "extendedResourceName" not in created["spec"]
+    scope.create(kit.pod("p", wants("a", 1)))
+    assert f"Insufficient {RESOURCE}" in kit.why_pending(scope, "p")
+
+
+def test_node_with_the_resource_of_a_device_plugin_serves_it_itself(
+    gpus: ReferenceScope,
+) -> None:
+    allocatable = {"status": {"allocatable": {RESOURCE: "4"}}}
+    gpus.patch(Ref("v1", "Node", kit.NODE), allocatable, "status")
+    gpus.create(kit.pod("p", wants("a", 1)))
+    kit.runs(gpus, "p")
+    assert kit.claims_of(gpus) == []
+
+
+def test_claims_and_extended_resources_can_be_used_together(gpus: ReferenceScope) -> None:
+    gpus.create(kit.claim("c"))
+    gpus.create(kit.pod("p", wants("a", 1), kit.container("b", "g"), claims={"g": "c"}))
+    kit.runs(gpus, "p")
+    assert len(kit.seen(gpus, "p", "a")) == len(kit.seen(gpus, "p", "b")) == 1
+    assert kit.seen(gpus, "p", "a") != kit.seen(gpus, "p", "b")
+
+
+def test_init_container_reuses_devices_of_later_containers(gpus: ReferenceScope) -> None:
+    init = [wants("i", 3, command=probe.EXIT)]
+    gpus.create(kit.pod("p", wants("a", 2), initContainers=init))
+    kit.runs(gpus, "p")
+    [claim] = kit.claims_of(gpus)
+    counts = [item["exactly"]["count"] for item in claim["spec"]["devices"]["requests"]]
+    assert counts == [1, 2]
+    assert len(kit.seen(gpus, "p", "i")) == 3
+    assert set(kit.seen(gpus, "p", "a")) < set(kit.seen(gpus, "p", "i"))
+
+
+def test_of_two_classes_the_newer_then_the_lower_name_serves_the_resource() -> None:
+    def known(name: str, created: str) -> Obj:
+        built = kit.device_class(name, extendedResourceName=RESOURCE)
+        built["metadata"]["creationTimestamp"] = created
+        return built
+
+    older, newer = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+    classes = [known("a", older), known("c", newer), known("b", newer)]
+    assert extended.classes_by_resource(classes)[RESOURCE] == "b"

@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance import probe
+from conformance.targets.base import Obj
+from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.reference.target import ReferenceTarget
+from nvml_driver.errors import PrepareError
+from tests.targets.reference import kit
+from tests.targets.reference.conftest import Open, new_scope
+
+
+def status_of(scope: ReferenceScope, pod: str, container: str = "ctr0") -> Obj:
+    status = kit.get(scope, kit.pod_ref(pod))["status"]
+    both = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+    found: Obj = next(item for item in both if item["name"] == container)
+    return found
+
+
+def test_two_containers_of_one_pod_see_the_one_device_of_the_claim(scope: ReferenceScope) -> None:
+    scope.create(kit.template("single"))
+    both = [kit.container(name, "g") for name in ("ctr0", "ctr1")]
+    scope.create(kit.pod("p", *both, templates={"g": "single"}))
+    kit.runs(scope, "p")
+    assert kit.seen(scope, "p", "ctr0") == kit.seen(scope, "p", "ctr1") == ["/dev/nvidia0"]
+    view = scope.observe("p", "ctr0")
+    [claim] = kit.claims_of(scope)
+    assert view is not None
+    assert view.environment["GPU_DEVICE_0_RESOURCE_CLAIM"] == claim["metadata"]["uid"]
+    assert view.environment["HOSTNAME"] == "p"
+    assert list(scope.cdi_claims()) == [claim["metadata"]["uid"]]
+
+
+def test_container_and_pod_without_a_claim_see_no_device(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("c"))
+    both = [kit.container("with", "g"), kit.container("without")]
+    scope.create(kit.pod("p", *both, claims={"g": "c"}))
+    scope.create(kit.pod("other"))
+    kit.runs(scope, "p", "other")
+    assert kit.seen(scope, "p", "with") == ["/dev/nvidia0"]
+    assert kit.seen(scope, "p", "without") == []
+    assert kit.seen(scope, "other") == []
+    view = scope.observe("other", "ctr0")
+    assert view is not None
+    assert not any("GPU" in name or "DRA" in name for name in view.environment)
+
+
+def test_container_that_names_a_request_sees_only_its_device(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("c", kit.request("gpu-1"), kit.request("gpu-2")))
+    containers = [
+        kit.container("first", {"name": "g", "request": "gpu-1"}),
+        kit.container("second", {"name": "g", "request": "gpu-2"}),
+        kit.container("both", "g"),
+    ]
+    scope.create(kit.pod("p", *containers, claims={"g": "c"}))
+    kit.runs(scope, "p")
+    first, second = kit.seen(scope, "p", "first"), kit.seen(scope, "p", "second")
+    assert len(first) == len(second) == 1
+    assert sorted(first + second) == kit.seen(scope, "p", "both")
+
+
+def test_opaque_configuration_of_claim_and_class_reaches_the_container(
+    scope: ReferenceScope,
+) -> None:
+    parameters = {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "GpuConfig",
+        "sharing": {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Default"}},
+    }
+    config = [{"opaque": {"driver": kit.DRIVER, "parameters": parameters}}]
+    scope.create(kit.device_class("sharing", config=config))
+    scope.create(kit.claim("by-class", kit.request(class_name="sharing")))
+    scope.create(kit.claim("by-claim", config=config))
+    scope.create(kit.claim("plain"))
+    for name in ("by-class", "by-claim", "plain"):
+        scope.create(kit.pod(name, claims={"g": name}))
+    kit.runs(scope, "by-class", "by-claim", "plain")
+
+    def strategies(pod: str) -> list[str]:
+        view = scope.observe(pod, "ctr0")
+        assert view is not None
+        variables = view.environment.items()
+        return [value for name, value in variables if name.endswith("_SHARING_STRATEGY")]
+
+    assert strategies("by-class") == strategies("by-claim") == ["TimeSlicing"]
+    assert strategies("plain") == []
+
+
+def test_environment_of_the_container_itself_is_there(scope: ReferenceScope) -> None:
+    env = [{"name": "A", "value": "b"}, {"name": "EMPTY"}]
+    scope.create(kit.pod("p", kit.container(env=env)))
+    kit.runs(scope, "p")
+    view = scope.observe("p", "ctr0")
+    assert view is not None
+    assert (view.environment["A"], view.environment["EMPTY"]) == ("b", "")
+    assert "/dev/null" in view.device_nodes
+
+
+def test_command_may_be_split_into_command_and_args(scope: ReferenceScope) -> None:
+    split = kit.container(command=probe.HOLD[:2], args=list(probe.HOLD[2:]))
+    scope.create(kit.pod("p", split))
+    kit.runs(scope, "p")
+
+
+@pytest.mark.parametrize("command", [("sleep", "inf"), ()])
+def test_other_commands_cannot_be_run_and_the_pod_says_so(
+    scope: ReferenceScope, command: tuple[str, ...]
+) -> None:
+    scope.create(kit.pod("p", kit.container(command=command)))
+    scope.pause(10)
+    assert kit.phase(scope, "p") == "Pending"
+    waiting = status_of(scope, "p")["state"]["waiting"]
+    assert waiting["reason"] == "CreateContainerError"
+    assert "only knows the probe commands" in waiting["message"]
+    assert scope.observe("p", "ctr0") is None
+
+
+def test_running_pod_has_the_status_of_one(scope: ReferenceScope) -> None:
+    scope.create(kit.pod("p"))
+    kit.runs(scope, "p")
+    status = kit.get(scope, kit.pod_ref("p"))["status"]
+    conditions = {item["type"]: item["status"] for item in status["conditions"]}
+    assert conditions == dict.fromkeys(
+        ("PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"),
+        "True",
+    )
+    assert status_of(scope, "p")["state"] == {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_probe_that_ends_makes_the_pod_succeed(scope: ReferenceScope, policy: str) -> None:
+    once = kit.container(command=probe.EXIT)
+    scope.create(kit.pod("p", once, restartPolicy=policy))
+    assert kit.phase(scope, "p") == "Running"
+    kit.until(scope, lambda: kit.phase(scope, "p") == "Succeeded", 5)
+    assert status_of(scope, "p")["state"]["terminated"]["exitCode"] == 0
+    assert kit.seen(scope, "p") == []
+
+
+def test_probe_that_ends_is_started_again_where_the_policy_says_so(scope: ReferenceScope) -> None:
+    scope.create(kit.pod("p", kit.container(command=probe.EXIT)))
+    kit.until(scope, lambda: status_of(scope, "p")["restartCount"] == 2)
+    assert kit.phase(scope, "p") == "Running"
+
+
+def test_init_containers_run_one_after_the_other_before_the_rest(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("c"))
+    init = [kit.container(name, "g", command=probe.EXIT) for name in ("i0", "i1")]
+    scope.create(kit.pod("p", claims={"g": "c"}, initContainers=init))
+    assert scope.observe("p", "i1") is None
+    assert kit.phase(scope, "p") == "Pending"
+    scope.pause(1)
+    assert scope.observe("p", "i1") is not None
+    assert scope.observe("p", "ctr0") is None
+    kit.runs(scope, "p")
+    assert kit.seen(scope, "p", "i0") == kit.seen(scope, "p", "ctr0") == ["/dev/nvidia0"]
+
+
+def test_sidecar_runs_beside_the_containers(scope: ReferenceScope) -> None:
+    sidecar = kit.container("side", restartPolicy="Always")
+    scope.create(kit.pod("p", initContainers=[sidecar]))
+    kit.runs(scope, "p")
+    assert "running" in status_of(scope, "p", "side")["state"]
+
+
+def test_deleted_pod_ends_before_its_claim_is_unprepared(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("c"))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    kit.runs(scope, "p")
+    scope.delete(kit.pod_ref("p"))
+    pod = kit.get(scope, kit.pod_ref("p"))
+    assert pod["metadata"]["deletionGracePeriodSeconds"] == 30
+    assert len(scope.cdi_claims()) == 1
+    kit.gone(scope, kit.pod_ref("p"))
+    assert scope.cdi_claims() == {}
+
+
+def test_pod_deleted_by_force_is_cleaned_up_on_the_node(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("c"))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    kit.runs(scope, "p")
+    scope.delete(kit.pod_ref("p"), grace_seconds=0)
+    assert scope.get(kit.pod_ref("p")) is None
+    scope.pause(0)
+    assert scope.cdi_claims() == {}
+
+
+def test_pod_of_the_same_name_is_not_taken_for_the_old_one(scope: ReferenceScope) -> None:
+    scope.create(kit.pod("p"))
+    kit.runs(scope, "p")
+    scope.delete(kit.pod_ref("p"))
+    kit.gone(scope, kit.pod_ref("p"))
+    assert scope.observe("p", "ctr0") is not None
+    scope.create(kit.pod("p", claims={"g": "missing"}))
+    assert scope.observe("p", "ctr0") is None
+
+
+def test_failed_preparation_is_said_and_tried_again(
+    scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = NodeDriver.prepare
+    attempts: list[float] = []
+
+    def failing(self: NodeDriver, claim: Obj) -> Any:
+        attempts.append(1)
+        if len(attempts) < 3:
+            raise PrepareError("no luck")
+        return prepare(self, claim)
+
+    monkeypatch.setattr(NodeDriver, "prepare", failing)
+    scope.create(kit.claim("c"))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    message = (
+        "Failed to prepare dynamic resources: NodePrepareResources failed for ResourceClaim c: "
+        "no luck"
+    )
+    assert status_of(scope, "p")["state"]["waiting"]["message"] == message
+    kit.runs(scope, "p")
+    assert len(attempts) == 3
+    assert kit.events(scope, "FailedPrepareDynamicResources") == [message]
+
+
+def test_failed_unpreparation_keeps_the_pod_and_is_tried_again(
+    scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unprepare = NodeDriver.unprepare
+    failures = ["x", "y"]
+
+    def failing(self: NodeDriver, uid: str) -> None:
+        if failures:
+            raise PrepareError(failures.pop())
+        unprepare(self, uid)
+
+    monkeypatch.setattr(NodeDriver, "unprepare", failing)
+    scope.create(kit.claim("c"))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    kit.runs(scope, "p")
+    scope.delete(kit.pod_ref("p"))
+    scope.pause(1)
+    assert scope.get(kit.pod_ref("p")) is not None
+    kit.gone(scope, kit.pod_ref("p"))
+    assert scope.cdi_claims() == {}
+
+
+def test_devices_of_a_driver_that_does_not_run_there_are_not_prepared(
+    scope: ReferenceScope,
+) -> None:
+    published = kit.resource_slice("s", kit.NODE, "d.example.com", {"name": "d0"})
+    scope.create(published)
+    scope.create({**kit.device_class("other"), "spec": {}})
+    selector = {"cel": {"expression": "device.driver == 'd.example.com'"}}
+    scope.create(kit.claim("c", kit.request("r", "other", selectors=[selector])))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    scope.pause(30)
+    assert kit.phase(scope, "p") == "Pending"
+    [event] = kit.events(scope, "FailedPrepareDynamicResources")
+    assert event.endswith("DRA driver d.example.com is not registered")
+
+
+def test_each_node_has_devices_of_its_own(open_target: Open) -> None:
+    target: ReferenceTarget = open_target(nodes=("n0", "n1"), profile="t4x4")
+    scope = new_scope(target)
+    scope.create(kit.device_class())
+    assert target.capabilities().devices == 8
+    scope.create(kit.template("all", kit.request(allocationMode="All")))
+    for name in ("a", "b"):
+        scope.create(kit.pod(name, templates={"g": "all"}))
+    kit.runs(scope, "a", "b")
+    nodes = [kit.get(scope, kit.pod_ref(name))["spec"]["nodeName"] for name in ("a", "b")]
+    assert nodes == ["n0", "n1"]
+    assert len(kit.seen(scope, "a")) == len(kit.seen(scope, "b")) == 4
+    assert len(scope.cdi_claims()) == 2
