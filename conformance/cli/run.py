@@ -44,7 +44,13 @@ from conformance.report.junit import JUnitFile
 from conformance.report.results import ResultFile, load_results
 from conformance.report.terminal import TerminalReporter
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.opening import Opened, TargetOptions, open_reference, open_target
+from conformance.targets.opening import (
+    REFERENCE_DRIVER,
+    Opened,
+    TargetOptions,
+    open_reference,
+    open_target,
+)
 
 RESULTS = "results.ndjson"
 _RUN_ID = re.compile(r"^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$")
@@ -138,9 +144,19 @@ def run(
 def on_reference(
     scenarios: Sequence[LoadedScenario], options: TargetOptions, opened: Opened, run_id: str
 ) -> tuple[ScenarioFinished, ...]:
-    """The same scenarios on a reference that behaves like the cluster's version."""
-    version = opened.capabilities.kubernetes_version.removeprefix("v")
-    same = replace(options, target="reference", cluster=None, kubernetes_version=version)
+    """The same scenarios on a reference that behaves like the cluster's version.
+
+    It runs the suite's own driver, whatever the cluster's is: what scenarios observe is compared
+    without the names of devices.
+    """
+    same = replace(
+        options,
+        target="reference",
+        cluster=None,
+        driver=REFERENCE_DRIVER,
+        image="",
+        kubernetes_version=opened.capabilities.kubernetes_version.removeprefix("v"),
+    )
     with open_reference(same) as reference:
         return run_suite(scenarios, _setup(reference, run_id), ()).finished
 

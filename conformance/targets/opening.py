@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 TargetName = Literal["reference", "cluster"]
 ClusterName = Literal["kubeconfig", "kind", "local"]
 
+REFERENCE_DRIVER = "gpu.nvidia.com"
+"""The profile of our own driver, which is the one that the reference runs."""
+
 REFERENCE_IMAGE = "dra-conformance.dev/probe:1"
 """Images mean nothing to the reference: its kubelet runs no process."""
 
@@ -54,7 +57,7 @@ class TargetOptions:
     cluster: ClusterName | None = None
     kubeconfig: Path | None = None
     context: str = ""
-    driver: str = "gpu.nvidia.com"
+    driver: str = REFERENCE_DRIVER
     driver_command: tuple[str, ...] = ()
     simulate: str = "t4x4"
     binaries: Path | None = None
@@ -110,6 +113,11 @@ def open_reference(options: TargetOptions) -> Iterator[Opened]:
     from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 
     profile = options.profile()
+    if profile.driver != REFERENCE_DRIVER:
+        raise UsageError(
+            f"--driver {options.driver}: the reference runs our own driver, {REFERENCE_DRIVER};"
+            " other drivers run in a cluster (--target cluster)"
+        )
     version = options.kubernetes_version or "1.37.1"
     try:
         target = ReferenceTarget(

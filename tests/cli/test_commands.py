@@ -103,6 +103,7 @@ spec:
         ("run -k nothing-like-this", "no scenario fits what was asked for"),
         ("run --feature Foo", "unknown feature Foo; known are"),
         ("run --driver nope", "no driver profile 'nope': shipped are gpu.example.com"),
+        ("run --driver gpu.example.com", "the reference runs our own driver"),
         ("run --simulate nope", "--simulate nope: profile 'nope' is neither"),
         ("run --compare", "--compare judges a cluster against the reference"),
         ("run -n 0", "must be at least 1, not 0"),

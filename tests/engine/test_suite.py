@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import _thread
+
 import pytest
 
 from conformance.engine.events import Outcome, RunFinished, RunStarted, ScenarioFinished
 from conformance.engine.suite import fits_beside, run_suite
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario
+from conformance.targets.base import Obj
 from tests.engine.miniature import Miniature, Recorder, pod, scenario, setup
 
 STEPS = ({"apply": [pod("p")]}, {"expect": [{"pod": "p", "scheduled": True}]})
@@ -74,3 +77,21 @@ def test_a_variable_that_does_not_resolve_is_told_before_anything_runs() -> None
     with pytest.raises(UsageError, match="unknown variable"):
         run_suite([bad], setup(target), [])
     assert target.log == []
+
+
+def test_ctrl_c_cleans_up_and_reports_what_had_run() -> None:
+    target = Miniature()
+    recorder = Recorder()
+    scenarios = [scenario(*STEPS, name=f"s{number}") for number in range(3)]
+
+    def interrupt(obj: Obj) -> None:
+        if obj["kind"] == "Pod":
+            _thread.interrupt_main()
+
+    target.on_create = interrupt
+    result = run_suite(scenarios, setup(target), [recorder])
+    assert result.interrupted
+    assert [item.outcome for item in result.finished][1:] == [Outcome.LOST, Outcome.LOST]
+    assert target.objects == {}
+    assert isinstance(recorder.events[-1], RunFinished)
+    assert recorder.events[-1].interrupted

@@ -1,0 +1,137 @@
+"""On a real local cluster: a killed run, an interrupted one, another driver, pytest with xdist."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.targets.base import Target
+from conformance.targets.opening import TargetOptions, open_existing
+
+pytestmark = pytest.mark.needs_root
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "clitest"
+CLUSTER = ["--cluster", "local", "--name", NAME]
+JOB = "core/job-separate-and-shared-claims"
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "conformance.cli", *arguments]
+
+
+def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), cwd=cwd, capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("cluster")
+    call("cluster", "down", "--name", NAME, cwd=folder)
+    done = call("cluster", "up", "--name", NAME, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    yield
+    done = call("cluster", "down", "--name", NAME, cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def target() -> Iterator[Target]:
+    with open_existing(TargetOptions(target="cluster", cluster="local", name=NAME)) as found:
+        assert found is not None
+        yield found
+
+
+def started(tmp_path: Path, target: Target, run_id: str) -> subprocess.Popen[str]:
+    """A run of the longest scenario, when its Job has pods."""
+    process = subprocess.Popen(
+        command("run", "--target", "cluster", *CLUSTER, "-k", JOB, "--run-id", run_id),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if any(ref.kind == "Job" for ref in target.owned(run_id)):
+            return process
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.2)
+    process.kill()
+    raise AssertionError("the run made no Job within 60 s")
+
+
+def test_what_a_killed_run_left_is_removed_by_cleanup(tmp_path: Path, target: Target) -> None:
+    process = started(tmp_path, target, "killed")
+    process.kill()
+    process.communicate()
+    assert target.owned("killed")
+    done = call("cleanup", *CLUSTER, "--run", "another", cwd=tmp_path)
+    assert "0 found, 0 left" in done.stdout
+    assert target.owned("killed"), "cleanup of another run touched this one"
+    done = call("cleanup", *CLUSTER, "--run", "killed", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert target.owned("killed") == []
+
+
+def test_ctrl_c_cleans_up_and_reports_what_had_run(tmp_path: Path, target: Target) -> None:
+    process = started(tmp_path, target, "stopped")
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 3, output
+    assert "lost" in output
+    assert "Traceback" not in output
+    assert target.owned("stopped") == []
+    assert (tmp_path / "dra-conformance-results/junit.xml").is_file()
+
+
+def test_pytest_runs_scenarios_on_a_cluster_with_xdist(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", str(ROOT / "scenarios"), "-n", "2", "-q"),
+            *("--dra-target", "cluster", "--dra-cluster", "local", "--dra-name", NAME),
+            *("-k", "isolation or exact-count", "-p", "no:cacheprovider"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "5 passed" in done.stdout
+
+
+def test_another_driver_is_started_tested_and_stopped(tmp_path: Path) -> None:
+    profile = (ROOT / "scenarios/drivers/gpu.nvidia.com.yaml").read_text()
+    (tmp_path / "other.yaml").write_text(profile.replace("gpu.nvidia.com", "gpu.other.example"))
+    driver = (
+        f"{sys.executable} -m nvml_driver run --driver-name gpu.other.example --simulate t4x4"
+        f" --device-root {tmp_path}/dev"
+    )
+    done = call(
+        *("run", "--target", "cluster", "--cluster", "local", "--name", "clitest2", "--compare"),
+        *("--driver", "other.yaml", "--driver-command", driver),
+        *("-k", "core/generated-claim-containers-share-device"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "driver gpu.other.example" in " ".join(done.stdout.split())
+    assert "identical" in done.stdout
+    running = subprocess.run(
+        ["pgrep", "-f", f"device-root {tmp_path}/dev"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert running.stdout == ""
