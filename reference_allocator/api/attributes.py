@@ -1,0 +1,69 @@
+"""Attributes of devices: one value of one kind, or a list of them (KEP-5491)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from reference_allocator.fields import InputError, describe, int64, items, mapping, text_item
+
+AttributeKind = Literal["int", "bool", "string", "version"]
+Scalar = int | bool | str
+
+_KINDS: Mapping[str, tuple[AttributeKind, bool]] = {
+    "int": ("int", False),
+    "bool": ("bool", False),
+    "string": ("string", False),
+    "version": ("version", False),
+    "ints": ("int", True),
+    "bools": ("bool", True),
+    "strings": ("string", True),
+    "versions": ("version", True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """v1.DeviceAttribute: one value, or a list of values of one kind.
+
+    An attribute without a value (a kind that a newer API version added) has kind None.
+    """
+
+    kind: AttributeKind | None
+    values: tuple[Scalar, ...]
+    is_list: bool = False
+
+    @classmethod
+    def from_dict(cls, value: object) -> Attribute:
+        """Reads one attribute; at most one of the value fields may be set."""
+        source = mapping(value)
+        found: Attribute | None = None
+        for name, content in source.items():
+            if content is None or name not in _KINDS:
+                continue
+            kind, is_list = _KINDS[name]
+            if is_list:
+                values = items(source, name, partial(_scalar, kind))
+                if not values:
+                    continue
+            else:
+                try:
+                    values = (_scalar(kind, content),)
+                except InputError as error:
+                    raise error.under(name) from None
+            if found is not None:
+                raise InputError("exactly one value must be specified")
+            found = cls(kind, values, is_list)
+        return found or cls(None, ())
+
+
+def _scalar(kind: AttributeKind, value: object) -> Scalar:
+    if kind == "int":
+        return int64(value)
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise InputError(f"expected true or false, got {describe(value)}")
+        return value
+    return text_item(value)

@@ -1,0 +1,306 @@
+"""ResourceClaims and DeviceClasses: what is asked for (resource.k8s.io/v1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reference_allocator.api.slices import DeviceId, quantity
+from reference_allocator.fields import (
+    child,
+    entries,
+    integer,
+    items,
+    mapping,
+    optional_boolean,
+    optional_string,
+    required_child,
+    required_string,
+    string,
+    text_item,
+)
+from reference_allocator.quantity import Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """v1.DeviceToleration."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+    raw: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @classmethod
+    def from_dict(cls, value: object) -> Toleration:
+        """Reads one toleration."""
+        source = mapping(value)
+        return cls(
+            string(source, "key"),
+            string(source, "operator"),
+            string(source, "value"),
+            string(source, "effect"),
+            source,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRequests:
+    """v1.CapacityRequirements: capacity name -> how much of it the request needs."""
+
+    requests: Mapping[str, Quantity]
+
+    @classmethod
+    def from_dict(cls, value: object) -> CapacityRequests:
+        """Reads the capacity part of a request."""
+        return cls(entries(mapping(value), "requests", quantity))
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedAttribute:
+    """v1.DeviceDerivedAttribute: a virtual attribute that only constraints see."""
+
+    name: str
+    expression: str
+
+    @classmethod
+    def from_dict(cls, value: object) -> DerivedAttribute:
+        """Reads one derived attribute."""
+        source = mapping(value)
+        return cls(string(source, "name"), string(source, "expression"))
+
+
+def _selector(value: object) -> str | None:
+    """The CEL expression of a v1.DeviceSelector; None for a kind that is not known."""
+    return child(mapping(value), "cel", lambda cel: string(mapping(cel), "expression"))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSpec:
+    """What ExactDeviceRequest and DeviceSubRequest have in common.
+
+    A subrequest has no admin access. `selectors` holds CEL expressions; None stands for a selector
+    of another kind, which the allocator refuses.
+    """
+
+    name: str
+    device_class_name: str
+    allocation_mode: str
+    count: int
+    selectors: tuple[str | None, ...]
+    admin_access: bool | None
+    tolerations: tuple[Toleration, ...]
+    capacity: CapacityRequests | None
+    derived_attributes: tuple[DerivedAttribute, ...]
+
+    @classmethod
+    def read(cls, name: str, source: Mapping[str, Any], *, exactly: bool) -> RequestSpec:
+        """Reads the common fields of a request (`exactly`) or a subrequest."""
+        return cls(
+            name=name,
+            device_class_name=string(source, "deviceClassName"),
+            allocation_mode=string(source, "allocationMode"),
+            count=integer(source, "count"),
+            selectors=items(source, "selectors", _selector),
+            admin_access=optional_boolean(source, "adminAccess") if exactly else None,
+            tolerations=items(source, "tolerations", Toleration.from_dict),
+            capacity=child(source, "capacity", CapacityRequests.from_dict),
+            derived_attributes=items(source, "derivedAttributes", DerivedAttribute.from_dict),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """v1.DeviceRequest: `exactly` or alternatives in order of preference (KEP-4816)."""
+
+    name: str
+    exactly: RequestSpec | None
+    first_available: tuple[RequestSpec, ...]
+
+    @classmethod
+    def from_dict(cls, value: object) -> DeviceRequest:
+        """Reads one request of a claim."""
+        source = mapping(value)
+        name = required_string(source, "name")
+        return cls(
+            name=name,
+            exactly=child(
+                source,
+                "exactly",
+                lambda exactly: RequestSpec.read(name, mapping(exactly), exactly=True),
+            ),
+            first_available=items(source, "firstAvailable", _subrequest),
+        )
+
+
+def _subrequest(value: object) -> RequestSpec:
+    source = mapping(value)
+    return RequestSpec.read(required_string(source, "name"), source, exactly=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """v1.DeviceConstraint: applies to the named requests, or to all if there are none."""
+
+    requests: frozenset[str]
+    match_attribute: str | None
+    distinct_attribute: str | None
+
+    @classmethod
+    def from_dict(cls, value: object) -> Constraint:
+        """Reads one constraint."""
+        source = mapping(value)
+        return cls(
+            frozenset(items(source, "requests", text_item)),
+            optional_string(source, "matchAttribute"),
+            optional_string(source, "distinctAttribute"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimConfig:
+    """v1.DeviceClaimConfiguration and DeviceClassConfiguration.
+
+    `configuration` is the part that a result copies: everything but `requests`.
+    """
+
+    requests: tuple[str, ...]
+    configuration: Mapping[str, Any]
+
+    @classmethod
+    def from_dict(cls, value: object) -> ClaimConfig:
+        """Reads one configuration."""
+        source = mapping(value)
+        rest = {key: content for key, content in source.items() if key != "requests"}
+        return cls(items(source, "requests", text_item), rest)
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatedDevice:
+    """v1.DeviceRequestAllocationResult, as far as other allocations depend on it."""
+
+    request: str
+    id: DeviceId
+    admin_access: bool
+    share_id: str | None
+    consumed_capacity: Mapping[str, Quantity]
+
+    @classmethod
+    def from_dict(cls, value: object) -> AllocatedDevice:
+        """Reads one result of an allocation."""
+        source = mapping(value)
+        return cls(
+            string(source, "request"),
+            DeviceId(
+                required_string(source, "driver"),
+                required_string(source, "pool"),
+                required_string(source, "device"),
+            ),
+            optional_boolean(source, "adminAccess") or False,
+            optional_string(source, "shareID"),
+            entries(source, "consumedCapacity", quantity),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceClaim:
+    """v1.ResourceClaim."""
+
+    namespace: str
+    name: str
+    uid: str
+    requests: tuple[DeviceRequest, ...]
+    constraints: tuple[Constraint, ...]
+    config: tuple[ClaimConfig, ...]
+    results: tuple[AllocatedDevice, ...] | None
+    """`status.allocation.devices.results`; None where the claim is not allocated."""
+
+    @property
+    def ref(self) -> str:
+        """`namespace/name`, as errors name the claim."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @classmethod
+    def from_dict(cls, value: object) -> ResourceClaim:
+        """Reads a v1 ResourceClaim.
+
+        Raises:
+            InputError: the object has not the form of a ResourceClaim; names the path.
+        """
+        source = mapping(value)
+        metadata = child(source, "metadata", _names) or ("", "", "")
+        devices = child(source, "spec", lambda spec: child(mapping(spec), "devices", _devices))
+        requests, constraints, config = devices or ((), (), ())
+        return cls(
+            *metadata, requests, constraints, config, child(source, "status", _allocated_devices)
+        )
+
+
+_Devices = tuple[tuple[DeviceRequest, ...], tuple[Constraint, ...], tuple[ClaimConfig, ...]]
+
+
+def _names(value: object) -> tuple[str, str, str]:
+    source = mapping(value)
+    return string(source, "namespace"), string(source, "name"), string(source, "uid")
+
+
+def _devices(value: object) -> _Devices:
+    source = mapping(value)
+    return (
+        items(source, "requests", DeviceRequest.from_dict),
+        items(source, "constraints", Constraint.from_dict),
+        items(source, "config", ClaimConfig.from_dict),
+    )
+
+
+def _allocated_devices(value: object) -> tuple[AllocatedDevice, ...] | None:
+    return child(mapping(value), "allocation", read_results)
+
+
+def read_results(value: object) -> tuple[AllocatedDevice, ...]:
+    """The device results of a v1.AllocationResult.
+
+    Raises:
+        InputError: the object has not the form of an AllocationResult; names the path.
+    """
+    results = child(
+        mapping(value),
+        "devices",
+        lambda devices: items(mapping(devices), "results", AllocatedDevice.from_dict),
+    )
+    return results or ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClass:
+    """v1.DeviceClass."""
+
+    name: str
+    selectors: tuple[str | None, ...]
+    config: tuple[ClaimConfig, ...]
+    extended_resource_name: str | None
+
+    @classmethod
+    def from_dict(cls, value: object) -> DeviceClass:
+        """Reads a v1 DeviceClass.
+
+        Raises:
+            InputError: the object has not the form of a DeviceClass; names the path.
+        """
+        source = mapping(value)
+        name = required_child(
+            source, "metadata", lambda metadata: required_string(mapping(metadata), "name")
+        )
+        spec = child(source, "spec", lambda spec: cls._from_spec(name, mapping(spec)))
+        return spec or cls(name, (), (), None)
+
+    @classmethod
+    def _from_spec(cls, name: str, spec: Mapping[str, Any]) -> DeviceClass:
+        return cls(
+            name,
+            items(spec, "selectors", _selector),
+            items(spec, "config", ClaimConfig.from_dict),
+            optional_string(spec, "extendedResourceName"),
+        )

@@ -1,0 +1,258 @@
+"""The syntax tree: what the parser produces, the checker annotates and both evaluators read.
+
+It has cel-go's node kinds (``common/ast``): macros are already expanded, operators are calls with
+names such as ``_==_``. Terms of one ``&&`` or ``||`` chain are kept in one call, so that a chain as
+long as the API allows does not nest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from reference_allocator.cel.types import CelType
+
+__all__ = [
+    "NOT_FOLDED",
+    "Call",
+    "Comprehension",
+    "Entry",
+    "Ident",
+    "ListExpr",
+    "Literal",
+    "MapExpr",
+    "Node",
+    "Select",
+    "StructExpr",
+    "copy_at",
+]
+
+
+NOT_FOLDED: Final = object()
+
+
+class Node:
+    """An expression.
+
+    Attributes:
+        offset: where an error about it is reported, in code points from the start.
+        levels: nested binary operators and members, as the parser counts them.
+        nesting: nested expressions, likewise.
+        type: its static type, set by the checker.
+        folded: its value where cel-go computes it when the program is built; set by
+            ``constants.plan``.
+        sign: ``!`` or ``-`` while it is the operand of a chain of signs; parser only.
+    """
+
+    __slots__ = ("folded", "levels", "nesting", "offset", "sign", "type")
+
+    type: CelType
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+        self.levels = 0
+        self.nesting = 0
+        self.sign = ""
+        self.folded: Any = NOT_FOLDED
+
+
+class Literal(Node):
+    """A constant; ``value`` is a value as defined by ``runtime.values``."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, offset: int, value: Any) -> None:
+        super().__init__(offset)
+        self.value = value
+
+
+class Ident(Node):
+    """A name. The checker sets ``local`` (a comprehension's variable) or ``constant`` (a type)."""
+
+    __slots__ = ("constant", "local", "name")
+
+    def __init__(self, offset: int, name: str) -> None:
+        super().__init__(offset)
+        self.name = name
+        self.local = False
+        self.constant: Any = None
+
+
+class Select(Node):
+    """``operand.field``, or its presence test. ``constant`` is set when it names a type."""
+
+    __slots__ = ("constant", "field", "operand", "test_only")
+
+    def __init__(self, offset: int, operand: Node, field: str, *, test_only: bool = False) -> None:
+        super().__init__(offset)
+        self.operand = operand
+        self.field = field
+        self.test_only = test_only
+        self.constant: Any = None
+
+
+class Call(Node):
+    """A function, operator or method (``target``) call; ``overloads`` is set by the checker."""
+
+    __slots__ = ("args", "function", "overloads", "target")
+
+    def __init__(
+        self, offset: int, function: str, args: list[Node], target: Node | None = None
+    ) -> None:
+        super().__init__(offset)
+        self.function = function
+        self.args = args
+        self.target = target
+        self.overloads: tuple[str, ...] = ()
+
+
+class ListExpr(Node):
+    """``[a, ?b]``; ``optional`` holds the indices of elements with a question mark."""
+
+    __slots__ = ("elements", "optional")
+
+    def __init__(self, offset: int, elements: list[Node], optional: frozenset[int]) -> None:
+        super().__init__(offset)
+        self.elements = elements
+        self.optional = optional
+
+
+class Entry:
+    """``?key: value`` of a map, or a field of a message when ``key`` is a literal string."""
+
+    __slots__ = ("key", "offset", "optional", "value")
+
+    def __init__(self, offset: int, key: Node, value: Node, *, optional: bool) -> None:
+        self.offset = offset
+        self.key = key
+        self.value = value
+        self.optional = optional
+
+
+class MapExpr(Node):
+    """``{key: value}``."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, offset: int, entries: list[Entry]) -> None:
+        super().__init__(offset)
+        self.entries = entries
+
+
+class StructExpr(Node):
+    """``Type{field: value}``."""
+
+    __slots__ = ("entries", "type_name")
+
+    def __init__(self, offset: int, type_name: str, entries: list[Entry]) -> None:
+        super().__init__(offset)
+        self.type_name = type_name
+        self.entries = entries
+
+
+class Comprehension(Node):
+    """A fold, as every macro but ``has`` becomes one.
+
+    ``macro`` and ``parts`` say which macro it came from and with which of its arguments, so that
+    generated code can use Python's own loops: ``parts`` is (predicate,), (transform,) or
+    (predicate, transform) of the macro, the body for ``bind``.
+    """
+
+    __slots__ = (
+        "accu_init",
+        "accu_var",
+        "condition",
+        "iter_range",
+        "iter_var",
+        "iter_var2",
+        "macro",
+        "parts",
+        "result",
+        "step",
+    )
+
+    def __init__(
+        self,
+        offset: int,
+        macro: str,
+        parts: tuple[Node, ...],
+        *,
+        iter_range: Node,
+        iter_vars: tuple[str, str],
+        accu: tuple[str, Node],
+        condition: Node,
+        step: Node,
+        result: Node,
+    ) -> None:
+        super().__init__(offset)
+        self.macro = macro
+        self.parts = parts
+        self.iter_range = iter_range
+        self.iter_var, self.iter_var2 = iter_vars
+        self.accu_var, self.accu_init = accu
+        self.condition = condition
+        self.step = step
+        self.result = result
+
+
+def copy_at(node: Node, offset: int) -> Node:
+    """A deep copy whose nodes are all reported at ``offset``, as cel-go's macro helper copies."""
+
+    def copy(inner: Node) -> Node:
+        match inner:
+            case Literal():
+                return Literal(offset, inner.value)
+            case Ident():
+                return Ident(offset, inner.name)
+            case Select():
+                return Select(offset, copy(inner.operand), inner.field, test_only=inner.test_only)
+            case Call():
+                target = None if inner.target is None else copy(inner.target)
+                return Call(offset, inner.function, [copy(arg) for arg in inner.args], target)
+            case ListExpr():
+                return ListExpr(offset, [copy(item) for item in inner.elements], inner.optional)
+            case MapExpr():
+                return MapExpr(offset, copy_entries(inner.entries))
+            case StructExpr():
+                return StructExpr(offset, inner.type_name, copy_entries(inner.entries))
+            case Comprehension():
+                # The parts are shared with the step or result; code generation only reads them.
+                parts = {id(part): copy(part) for part in inner.parts}
+                return _copy_comprehension(inner, offset, copy, parts)
+            case _:
+                raise AssertionError(type(inner))
+
+    def copy_entries(entries: list[Entry]) -> list[Entry]:
+        return [
+            Entry(offset, copy(entry.key), copy(entry.value), optional=entry.optional)
+            for entry in entries
+        ]
+
+    return copy(node)
+
+
+def _copy_comprehension(
+    node: Comprehension, offset: int, copy: Any, parts: dict[int, Node]
+) -> Comprehension:
+    def shared(inner: Node) -> Node:
+        if id(inner) in parts:
+            return parts[id(inner)]
+        if isinstance(inner, Call):
+            target = None if inner.target is None else shared(inner.target)
+            return Call(offset, inner.function, [shared(arg) for arg in inner.args], target)
+        if isinstance(inner, ListExpr):
+            return ListExpr(offset, [shared(item) for item in inner.elements], inner.optional)
+        copied: Node = copy(inner)
+        return copied
+
+    return Comprehension(
+        offset,
+        node.macro,
+        tuple(parts[id(part)] for part in node.parts),
+        iter_range=copy(node.iter_range),
+        iter_vars=(node.iter_var, node.iter_var2),
+        accu=(node.accu_var, copy(node.accu_init)),
+        condition=copy(node.condition),
+        step=shared(node.step),
+        result=shared(node.result),
+    )

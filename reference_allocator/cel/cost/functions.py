@@ -1,0 +1,275 @@
+"""Estimated costs of function calls.
+
+Source: ``k8s.io/apiserver/pkg/cel/library/cost.go`` and the estimators of cel-go's ``ext/lists.go``
+and ``ext/sets.go``. An estimator returns (cost without the arguments, size of the result), or None
+to leave the call to the general rules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from reference_allocator.cel.ast import Literal, Node
+from reference_allocator.cel.cost.ranges import (
+    LIST_COST,
+    MAX,
+    REGEX_FACTOR,
+    STRING_FACTOR,
+    STRUCT_COST,
+    UNKNOWN,
+    Range,
+    fixed,
+)
+from reference_allocator.cel.types import CelType
+
+__all__ = ["Operand", "estimate_call"]
+
+_ONE: Final = fixed(1)
+Estimate = tuple[Range, Range | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What is known about an argument: where it comes from, its type and its size."""
+
+    path: tuple[str, ...]
+    type: CelType
+    expr: Node | None
+    size: Range | None
+    by_path: Callable[[tuple[str, ...]], Range | None]
+
+    def size_or_unknown(self) -> Range:
+        """Its size, as far as the value or its path tells."""
+        if self.size is not None:
+            return self.size
+        return self.by_path(self.path) or UNKNOWN
+
+    def element(self) -> Operand | None:
+        """An element of the list (or, as upstream has it, a key of the map)."""
+        if not self.type.params:
+            return None
+        path = (*self.path, "@items")
+        return Operand(path, self.type.params[0], None, None, self.by_path)
+
+
+def _literal_int(operand: Operand, default: int) -> int:
+    if isinstance(operand.expr, Literal) and operand.expr.value.__class__ is int:
+        return max(operand.expr.value, 0)
+    return default
+
+
+def _list_call(factor: float, size: Range) -> Estimate:
+    return size.scaled(factor).plus(_ONE).plus(fixed(LIST_COST)), size
+
+
+def _sets(factor: float, args: list[Operand]) -> Estimate:
+    sizes = args[0].size_or_unknown().times(args[1].size_or_unknown())
+    return sizes.scaled(factor).plus(_ONE), None
+
+
+def _by_overload(overload: str, target: Operand | None, args: list[Operand]) -> Estimate | None:
+    if overload.startswith("list_sets_") and len(args) == 2:
+        return _sets(2 if "equivalent" in overload else 1, args)
+    if overload == "lists_range" and len(args) == 1:
+        return _list_call(1, fixed(_literal_int(args[0], MAX)))
+    if target is None:
+        return None
+    size = target.size_or_unknown()
+    if overload == "list_slice" and len(args) == 2:
+        start, end = _literal_int(args[0], 0), _literal_int(args[1], size.high)
+        return _list_call(1, fixed((end - start) % (MAX + 1)))
+    if overload == "list_reverse":
+        return _list_call(1, size)
+    if overload in ("list_flatten", "list_flatten_int"):
+        depth = _literal_int(args[0], MAX) if args else 1
+        return _list_call(float(depth), size)
+    if overload == "list_distinct":
+        return _list_call(2.0, size.times(size))
+    if overload.startswith("list_") and overload.endswith(("_sort", "_sortByAssociatedKeys")):
+        keys = size if overload.endswith("_sort") else args[0].size_or_unknown()
+        text = overload.startswith(("list_string", "list_bytes"))
+        return _list_call(2.0 + (STRING_FACTOR if text else 0.0), keys.times(keys))
+    return None
+
+
+def _fold(function: str, target: Operand) -> Estimate:
+    size = target.size_or_unknown()
+    element = target.element()
+    if element is not None:
+        cost = _ONE
+        if element.type.kind in ("string", "bytes"):
+            cost = cost.plus(element.size_or_unknown().scaled(STRING_FACTOR))
+        return size.times(cost), None
+    return (size.times(_ONE) if function == "includes" else size.scaled(STRING_FACTOR)), None
+
+
+def _replace(size: Range, old: Range, new: Range) -> Estimate:
+    if old.low == 0:
+        most, kept_most = min(size.high + 1, MAX), size.high
+    elif new.high <= old.low:
+        most, kept_most = 0, size.high
+    else:
+        most, kept_most = min(math.ceil(float(size.high) / float(old.low)), MAX), 0
+    if old.high == 0:
+        least, kept_least = min(size.low + 1, MAX), size.low
+    elif old.high <= new.low:
+        least, kept_least = 0, size.low
+    else:
+        least, kept_least = math.ceil(float(size.low) / float(old.high)), 0
+    result = Range(least, most).times(new).plus(Range(kept_least, kept_most))
+    return size.scaled(2 * STRING_FACTOR), result
+
+
+def _join(target: Operand, args: list[Operand]) -> Estimate:
+    count = target.size_or_unknown()
+    element = target.element()
+    size = fixed(0) if element is None else count.times(element.size_or_unknown())
+    if args:
+        gaps = Range(max(count.low - 1, 0), max(count.high - 1, 0))
+        size = size.plus(args[0].size_or_unknown().times(gaps))
+    return size.scaled(STRING_FACTOR), size
+
+
+def _split(size: Range, args: list[Operand]) -> Estimate:
+    most = size.high
+    if len(args) > 1 and isinstance(args[1].expr, Literal):
+        most = args[1].expr.value % (MAX + 1)
+    return size.scaled(2 * STRING_FACTOR), Range(0, most)
+
+
+def _find(size: Range, pattern: Range) -> Estimate:
+    cost = size.plus(_ONE).scaled(STRING_FACTOR).times(pattern.scaled(REGEX_FACTOR))
+    return cost, Range(0, size.high)
+
+
+def _contains(function: str, overload: str, argument: Range) -> Estimate:
+    address = Range(4, 16)
+    cost = address.plus(address).scaled(STRING_FACTOR)
+    if function == "containsCIDR":
+        cost = cost.plus(address.scaled(STRING_FACTOR)).plus(_ONE)
+    if overload.endswith("_string"):
+        cost = cost.plus(argument.scaled(STRING_FACTOR))
+    return cost, None
+
+
+def _equality(left: Operand, right: Operand) -> Estimate | None:
+    if left.type != right.type:
+        return None
+    name = left.type.name
+    if name in ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver"):
+        return _ONE, None
+    if name.startswith("kubernetes.authorization."):
+        return _ONE, None
+    if name == "kubernetes.NamedFormat":
+        return Range(1, 64).scaled(STRING_FACTOR), None
+    if name == "kubernetes.URL":
+        high = 1 if right.size is None else right.size.high
+        return Range(1, high).scaled(STRING_FACTOR), None
+    return None
+
+
+_CONSTANT: Final = frozenset(
+    [
+        "serviceAccount",
+        "path",
+        "group",
+        "resource",
+        "subresource",
+        "namespace",
+        "name",
+        "allowed",
+        "reason",
+        "error",
+        "errored",
+        "masked",
+        "prefixLength",
+        "family",
+        "isUnspecified",
+        "isLoopback",
+        "isLinkLocalMulticast",
+        "isLinkLocalUnicast",
+        "isGlobalUnicast",
+        "format.named",
+        "sign",
+        "asInteger",
+        "isInteger",
+        "asApproximateFloat",
+        "isGreaterThan",
+        "isLessThan",
+        "compareTo",
+        "add",
+        "sub",
+        "major",
+        "minor",
+        "patch",
+        "getScheme",
+        "getHostname",
+        "getHost",
+        "getPort",
+        "getEscapedPath",
+        "getQuery",
+    ]
+)
+_FOLDS: Final = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"])
+_SCANS: Final = frozenset(
+    ["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"]
+)
+
+
+def estimate_call(
+    function: str, overload: str, target: Operand | None, args: list[Operand]
+) -> Estimate | None:
+    """The estimate of a library function."""
+    special = _by_overload(overload, target, args)
+    if special is not None:
+        return special
+    if function in _CONSTANT or overload == "cidr_ip":
+        return _ONE, None
+    if function == "check":
+        return fixed(350_000), None
+    if function == "_==_" and len(args) == 2:
+        return _equality(args[0], args[1])
+    if target is not None:
+        found = _method(function, overload, target, args)
+        if found is not None:
+            return found
+    if not args:
+        return None
+    size = args[0].size_or_unknown()
+    if function == "url":
+        return size.scaled(STRING_FACTOR), size
+    if function in _SCANS:
+        return size.scaled(STRING_FACTOR), None
+    if function == "ip.isCanonical":
+        return size.scaled(2 * STRING_FACTOR), None
+    return None
+
+
+def _method(function: str, overload: str, target: Operand, args: list[Operand]) -> Estimate | None:
+    size = target.size_or_unknown()
+    if function in _FOLDS:
+        return _fold(function, target)
+    if function in ("lowerAscii", "upperAscii", "substring", "trim"):
+        return size.scaled(STRING_FACTOR), size
+    if function == "split":
+        return _split(size, args)
+    if function == "join":
+        return _join(target, args)
+    if not args:
+        return None
+    first = args[0].size_or_unknown()
+    if function in ("fieldSelector", "labelSelector"):
+        requirements = first.scaled(0.5).scaled(float(LIST_COST + STRUCT_COST))
+        return fixed(LIST_COST).plus(first.scaled(STRING_FACTOR)).plus(requirements), None
+    if function == "replace" and len(args) >= 2:
+        return _replace(size, first, args[1].size_or_unknown())
+    if function in ("find", "findAll"):
+        return _find(size, first)
+    if function in ("containsIP", "containsCIDR"):
+        return _contains(function, overload, first)
+    if function == "validate":
+        return first.scaled(STRING_FACTOR).scaled(128 * REGEX_FACTOR), None
+    return None

@@ -1,0 +1,78 @@
+"""Derived attributes: expressions of a request whose value constraints compare (KEP-5729).
+
+Source: ``k8s.io/dynamic-resource-allocation/cel/compile.go``, ``EvaluateDerivedAttribute``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.values import type_name
+from reference_allocator.cel.types import CelType
+
+__all__ = ["output_type_error", "to_attribute"]
+
+_SCALARS: Final = frozenset({"bool", "int", "string", "any", "dyn", "kubernetes.Semver"})
+_GO_VALUES: Final = {
+    "bool": "bool",
+    "int": "int64",
+    "uint": "uint64",
+    "double": "float64",
+    "string": "string",
+    "bytes": "[]uint8",
+    "null_type": "structpb.NullValue",
+    "map": "map[ref.Val]ref.Val",
+    "list": "[]ref.Val",
+    "google.protobuf.Duration": "time.Duration",
+    "google.protobuf.Timestamp": "time.Time",
+    "kubernetes.Quantity": "*resource.Quantity",
+    "kubernetes.Semver": "semver.Version",
+    "type": "string",
+}
+
+
+def output_type_error(checked: CelType, *, lists: bool) -> str:
+    """Why an expression of this type cannot be a derived attribute; empty if it can."""
+    if checked.name in _SCALARS:
+        return ""
+    if lists and checked.kind == "list" and checked.params[0].name in _SCALARS:
+        return ""
+    scalars = "a primitive scalar (string, integer, boolean, semver)"
+    allowed = f"{scalars} or a list of these scalars" if lists else scalars
+    return f"must evaluate to {allowed}, not {checked.declared}"
+
+
+def _go(value: Any) -> str:
+    name = type_name(value)
+    return _GO_VALUES.get(name, name)
+
+
+def to_attribute(value: Any) -> dict[str, Any]:
+    """The value as a DeviceAttribute of the v1 API, such as ``{"int": 5}``.
+
+    Raises:
+        CelRuntimeError: the value has no such form.
+    """
+    kinds = {"bool": "bool", "int": "int", "string": "string", "kubernetes.Semver": "version"}
+    name = type_name(value)
+    if name == "type":  # Go holds a type as its name
+        return {"string": value.name}
+    if name in kinds:
+        return {kinds[name]: str(value) if kinds[name] == "version" else value}
+    if name != "list":
+        message = f"unsupported CEL return type: {_go(value)}"
+        raise CelRuntimeError(message)
+    if not value:
+        return {"strings": []}
+    first = type_name(value[0])
+    if first not in kinds:
+        message = f"unsupported list element type: {_go(value[0])}"
+        raise CelRuntimeError(message)
+    for index, item in enumerate(value):
+        if type_name(item) != first:
+            wanted = {"kubernetes.Semver": "semver"}.get(first, first)
+            message = f"expected list element at index {index} to be {wanted}, got {_go(item)}"
+            raise CelRuntimeError(message)
+    version = first == "kubernetes.Semver"
+    return {f"{kinds[first]}s": [str(item) if version else item for item in value]}

@@ -1,0 +1,270 @@
+"""Macros: calls that the parser replaces by folds, as cel-go does (``parser/macro.go``, ``ext/``).
+
+Each expander gets the receiver and the arguments and returns the tree that stands for the call,
+or None when the call is no use of the macro after all. Everything it adds is reported at the
+call's own position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from reference_allocator.cel.ast import (
+    Call,
+    Comprehension,
+    Ident,
+    ListExpr,
+    Literal,
+    MapExpr,
+    Node,
+    Select,
+    copy_at,
+)
+
+__all__ = ["ACCUMULATOR", "MacroError", "expand"]
+
+ACCUMULATOR: Final = "@result"
+_UNUSED: Final = "#unused"
+
+
+class MacroError(Exception):
+    """The arguments do not fit the macro; ``node`` is the one to blame."""
+
+    def __init__(self, node: Node, message: str) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+def _name(node: Node, message: str) -> str:
+    if not isinstance(node, Ident):
+        raise MacroError(node, message)
+    return node.name
+
+
+def _iteration_variable(node: Node, message: str) -> str:
+    name = _name(node, message)
+    if name in (ACCUMULATOR, "__result__"):
+        raise MacroError(node, "iteration variable overwrites accumulator variable")
+    return name
+
+
+def _two_variables(first: Node, second: Node) -> tuple[str, str]:
+    names = (
+        _name(first, "argument must be a simple name"),
+        _name(second, "argument must be a simple name"),
+    )
+    if names[0] == names[1]:
+        raise MacroError(second, f"duplicate variable name: {names[0]}")
+    for node in (first, second):
+        _iteration_variable(node, "")
+    return names
+
+
+def _quantifier(
+    at: int, macro: str, target: Node, iter_vars: tuple[str, str], predicate: Node
+) -> Node:
+    accu = Ident(at, ACCUMULATOR)
+    if macro == "all":
+        init: Node = Literal(at, True)
+        condition: Node = Call(at, "@not_strictly_false", [Ident(at, ACCUMULATOR)])
+        step: Node = Call(at, "_&&_", [Ident(at, ACCUMULATOR), predicate])
+        result: Node = accu
+    elif macro == "exists":
+        init = Literal(at, False)
+        negated = Call(at, "!_", [Ident(at, ACCUMULATOR)])
+        condition = Call(at, "@not_strictly_false", [negated])
+        step = Call(at, "_||_", [Ident(at, ACCUMULATOR), predicate])
+        result = accu
+    else:
+        init = Literal(at, 0)
+        condition = Literal(at, True)
+        more = Call(at, "_+_", [Ident(at, ACCUMULATOR), Literal(at, 1)])
+        step = Call(at, "_?_:_", [predicate, more, Ident(at, ACCUMULATOR)])
+        result = Call(at, "_==_", [accu, Literal(at, 1)])
+    return Comprehension(
+        at,
+        macro,
+        (predicate,),
+        iter_range=target,
+        iter_vars=iter_vars,
+        accu=(ACCUMULATOR, init),
+        condition=condition,
+        step=step,
+        result=result,
+    )
+
+
+def _collect(
+    at: int,
+    macro: str,
+    target: Node,
+    iter_vars: tuple[str, str],
+    predicate: Node | None,
+    added: Node,
+    parts: tuple[Node, ...],
+    init: Node | None = None,
+) -> Comprehension:
+    """A fold that adds something for each element, or for those that satisfy ``predicate``."""
+    step = added
+    if predicate is not None:
+        step = Call(at, "_?_:_", [predicate, step, Ident(at, ACCUMULATOR)])
+    return Comprehension(
+        at,
+        macro,
+        parts,
+        iter_range=target,
+        iter_vars=iter_vars,
+        accu=(ACCUMULATOR, init or ListExpr(at, [], frozenset())),
+        condition=Literal(at, True),
+        step=step,
+        result=Ident(at, ACCUMULATOR),
+    )
+
+
+def _append(at: int, element: Node) -> Call:
+    return Call(at, "_+_", [Ident(at, ACCUMULATOR), ListExpr(at, [element], frozenset())])
+
+
+def _has(_at: int, _target: Node | None, args: list[Node]) -> Node:
+    if not isinstance(args[0], Select):
+        raise MacroError(args[0], "invalid argument to has() macro")
+    return Select(_at, args[0].operand, args[0].field, test_only=True)
+
+
+def _one_variable(macro: str) -> Callable[[int, Node, list[Node]], Node]:
+    def expander(at: int, target: Node, args: list[Node]) -> Node:
+        variable = _iteration_variable(args[0], "argument must be a simple name")
+        return _quantifier(at, macro, target, (variable, ""), args[1])
+
+    return expander
+
+
+def _two_variable(macro: str) -> Callable[[int, Node, list[Node]], Node]:
+    def expander(at: int, target: Node, args: list[Node]) -> Node:
+        return _quantifier(at, macro, target, _two_variables(args[0], args[1]), args[2])
+
+    return expander
+
+
+def _map(at: int, target: Node, args: list[Node]) -> Comprehension:
+    variable = _iteration_variable(args[0], "argument is not an identifier")
+    predicate = args[1] if len(args) == 3 else None
+    added = _append(at, args[-1])
+    return _collect(at, "map", target, (variable, ""), predicate, added, tuple(args[1:]))
+
+
+def _filter(at: int, target: Node, args: list[Node]) -> Node:
+    variable = _iteration_variable(args[0], "argument is not an identifier")
+    added = _append(at, args[0])
+    return _collect(at, "filter", target, (variable, ""), args[1], added, (args[1],))
+
+
+def _transform_list(at: int, target: Node, args: list[Node]) -> Node:
+    names = _two_variables(args[0], args[1])
+    predicate = args[2] if len(args) == 4 else None
+    added = _append(at, args[-1])
+    return _collect(at, "transformList", target, names, predicate, added, tuple(args[2:]))
+
+
+def _transform_map(at: int, target: Node, args: list[Node]) -> Node:
+    names = _two_variables(args[0], args[1])
+    predicate = args[2] if len(args) == 4 else None
+    insert = [Ident(at, ACCUMULATOR), Ident(at, names[0]), args[-1]]
+    added = Call(at, "cel.@mapInsert", insert)
+    parts = tuple(args[2:])
+    return _collect(at, "transformMap", target, names, predicate, added, parts, MapExpr(at, []))
+
+
+def _transform_map_entry(at: int, target: Node, args: list[Node]) -> Node:
+    names = _two_variables(args[0], args[1])
+    predicate = args[2] if len(args) == 4 else None
+    added = Call(at, "cel.@mapInsert", [Ident(at, ACCUMULATOR), args[-1]])
+    parts = tuple(args[2:])
+    return _collect(
+        at, "transformMapEntry", target, names, predicate, added, parts, MapExpr(at, [])
+    )
+
+
+def _binding(at: int, name: str, value: Node, body: Node) -> Node:
+    return Comprehension(
+        at,
+        "bind",
+        (body,),
+        iter_range=ListExpr(at, [], frozenset()),
+        iter_vars=(_UNUSED, ""),
+        accu=(name, value),
+        condition=Literal(at, False),
+        step=Ident(at, name),
+        result=body,
+    )
+
+
+def _bind(at: int, target: Node, args: list[Node]) -> Node | None:
+    if not (isinstance(target, Ident) and target.name == "cel"):
+        return None
+    name = _name(args[0], "cel.bind() variable names must be simple identifiers")
+    return _binding(at, name, args[1], args[2])
+
+
+def _opt_map(flat: bool) -> Callable[[int, Node, list[Node]], Node]:
+    label = "optFlatMap" if flat else "optMap"
+
+    def expander(at: int, target: Node, args: list[Node]) -> Node:
+        name = _name(args[0], f"{label}() variable name must be a simple identifier")
+        value = Call(at, "value", [], copy_at(target, at))
+        body = _binding(at, name, value, args[1])
+        present = body if flat else Call(at, "optional.of", [body])
+        has_value = Call(at, "hasValue", [], target)
+        return Call(at, "_?_:_", [has_value, present, Call(at, "optional.none", [])])
+
+    return expander
+
+
+def _sort_by(at: int, target: Node, args: list[Node]) -> Node:
+    if not isinstance(target, (ListExpr, Select, Ident, Comprehension, Call)):
+        message = (
+            "sortBy can only be applied to a list, identifier, comprehension, call or select"
+            " expression"
+        )
+        raise MacroError(target, message)
+    name = "@__sortBy_input__"
+    keys = _map(at, Ident(at, name), args)
+    body = Call(at, "@sortByAssociatedKeys", [keys], Ident(at, name))
+    return _binding(at, name, target, body)
+
+
+_RECEIVER: Final[dict[tuple[str, int], Callable[[int, Node, list[Node]], Node | None]]] = {
+    ("all", 2): _one_variable("all"),
+    ("exists", 2): _one_variable("exists"),
+    ("exists_one", 2): _one_variable("exists_one"),
+    ("all", 3): _two_variable("all"),
+    ("exists", 3): _two_variable("exists"),
+    ("exists_one", 3): _two_variable("exists_one"),
+    ("existsOne", 3): _two_variable("exists_one"),
+    ("map", 2): _map,
+    ("map", 3): _map,
+    ("filter", 2): _filter,
+    ("transformList", 3): _transform_list,
+    ("transformList", 4): _transform_list,
+    ("transformMap", 3): _transform_map,
+    ("transformMap", 4): _transform_map,
+    ("transformMapEntry", 3): _transform_map_entry,
+    ("transformMapEntry", 4): _transform_map_entry,
+    ("bind", 3): _bind,
+    ("optMap", 2): _opt_map(flat=False),
+    ("optFlatMap", 2): _opt_map(flat=True),
+    ("sortBy", 2): _sort_by,
+}
+
+
+def expand(at: int, name: str, target: Node | None, args: list[Node]) -> Node | None:
+    """What the call ``target.name(args)`` stands for, or None when it is no macro.
+
+    Raises:
+        MacroError: it is one, with arguments that do not fit.
+    """
+    if target is None:
+        return _has(at, None, args) if (name, len(args)) == ("has", 1) else None
+    expander = _RECEIVER.get((name, len(args)))
+    return None if expander is None else expander(at, target, args)

@@ -1,0 +1,176 @@
+"""Results of single steps of an evaluation: errors as values, absent fields, growing lists."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reference_allocator.cel.ast import NOT_FOLDED, Call, Literal, Node, Select
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.conversions import format_double
+from reference_allocator.cel.runtime.equality import equal
+from reference_allocator.cel.runtime.values import (
+    Optional,
+    UInt,
+    map_keys,
+    type_name,
+    unmap_key,
+)
+
+__all__ = [
+    "ABSENT",
+    "SELECTIONS",
+    "Err",
+    "Growing",
+    "Lazy",
+    "as_value",
+    "check_tracked",
+    "conditional_root",
+    "equality_result",
+    "go_type",
+    "has_constant_pattern",
+    "list_index",
+    "plain",
+    "shown",
+    "visited",
+]
+
+
+class Err:
+    """An error as a value."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+
+class Lazy:
+    """The initial value of a fold's accumulator, evaluated when it is first read."""
+
+    __slots__ = ("scope", "value")
+
+    def __init__(self, scope: dict[str, Any], value: Node) -> None:
+        self.scope = scope
+        self.value = value
+
+
+class Growing(list[Any]):
+    """The list that a fold builds; appended to in place, as nothing else can see it."""
+
+    __slots__ = ()
+
+
+ABSENT: Final = object()
+SELECTIONS: Final = frozenset({"_[_]", "_[?_]", "_?._"})
+
+_GO_TYPES: Final = {
+    "int": "types.Int",
+    "uint": "types.Uint",
+    "double": "types.Double",
+    "bool": "types.Bool",
+    "string": "types.String",
+    "bytes": "types.Bytes",
+    "null_type": "types.Null",
+    "google.protobuf.Duration": "types.Duration",
+    "google.protobuf.Timestamp": "types.Timestamp",
+    "type": "*types.Type",
+    "optional_type": "*types.Optional",
+    "kubernetes.Quantity": "cel.Quantity",
+    "kubernetes.Semver": "cel.Semver",
+}
+
+
+def go_type(value: Any) -> str:
+    """The Go type that cel-go's messages show for a value."""
+    name = type_name(value)
+    return _GO_TYPES.get(name, name)
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it."""
+    if value.__class__ is bool:
+        return "true" if value else "false"
+    if value.__class__ is float:
+        return format_double(value)
+    return str(value)
+
+
+def has_constant_pattern(node: Call, operands: list[Node]) -> bool:
+    """Whether cel-go replaces the call by one with a compiled pattern."""
+    if node.function not in ("matches", "find", "findAll") or len(operands) < 2:
+        return False
+    pattern = operands[1]
+    return isinstance(pattern, Literal) or pattern.folded is not NOT_FOLDED
+
+
+def check_tracked(node: Call, args: list[Any]) -> None:
+    """cel-go's cost tracker itself fails on some arguments, which ends the whole evaluation."""
+    overload = node.overloads[0] if len(node.overloads) == 1 else ""
+    keys = 1 if overload.endswith("_sortByAssociatedKeys") else 0
+    if overload == "list_distinct" or overload.endswith(("_sort", "_sortByAssociatedKeys")):
+        if not isinstance(args[keys], list):
+            found = "*types.Err" if args[keys].__class__ is Err else go_type(args[keys])
+            missing = "is not traits.Lister: missing method Add"
+            message = f"internal error: interface conversion: {found} {missing}"
+            raise CelRuntimeError(message)
+    elif overload == "list_flatten_int" and args[1].__class__ is not int:
+        found = "*types.Err" if args[1].__class__ is Err else go_type(args[1])
+        message = f"internal error: interface conversion: ref.Val is {found}, not types.Int"
+        raise CelRuntimeError(message)
+
+
+def as_value(value: Any, *, optional: bool) -> Any:
+    """What the end of a chain is as a value."""
+    if value.__class__ is Err or not optional:
+        return value
+    return Optional(present=False) if value is ABSENT else Optional(value, present=True)
+
+
+def conditional_root(node: Node) -> bool:
+    """Whether a chain starts at a ternary, which cel-go does not charge."""
+    while True:
+        if isinstance(node, Select):
+            node = node.operand
+        elif isinstance(node, Call) and node.function in SELECTIONS:
+            node = node.args[0]
+        else:
+            return isinstance(node, Call) and node.function == "_?_:_"
+
+
+def equality_result(function: str, left: Any, right: Any) -> Any:
+    """``==`` or ``!=``; only the first reports what cannot be compared."""
+    if left.__class__ is Err:
+        return left
+    if right.__class__ is Err:
+        return right
+    try:
+        same = equal(plain(left), plain(right))
+    except CelRuntimeError as failure:
+        return Err(str(failure)) if function == "_==_" else True
+    return same if function == "_==_" else not same
+
+
+def plain(value: Any) -> Any:
+    return list(value) if value.__class__ is Growing else value
+
+
+def list_index(key: Any) -> Any:
+    if key.__class__ in (int, UInt):
+        return key
+    if key.__class__ is float:
+        return (
+            int(key) if key.is_integer() else Err(f"unsupported index value {shown(key)} in list")
+        )
+    return Err(f"unsupported index type '{type_name(key)}' in list")
+
+
+def visited(items: Any, *, two: bool) -> Any:
+    if isinstance(items, list):
+        return list(enumerate(items)) if two else [(item, None) for item in items]
+    if isinstance(items, dict):
+        if two:
+            return [(unmap_key(key), value) for key, value in items.items()]
+        return [(key, None) for key in map_keys(items)]
+    if two:
+        return Err(f"unsupported comprehension range type: {go_type(items)}")
+    return Err(f"got '{go_type(items)}', expected iterable type")

@@ -1,0 +1,1 @@
+"""Values of CEL expressions and the functions that work on them."""

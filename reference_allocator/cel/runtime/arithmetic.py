@@ -1,0 +1,168 @@
+"""``+ - * / %`` and negation: 64 bits, no wrapping, Go's rounding.
+
+Source: cel-go ``common/types/overflow.go``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.equality import no_overload
+from reference_allocator.cel.runtime.values import (
+    INT_MAX,
+    INT_MIN,
+    UINT_MAX,
+    Duration,
+    Timestamp,
+    UInt,
+)
+
+__all__ = ["OPERATORS", "add", "divide", "modulo", "multiply", "negate", "subtract"]
+
+_RECEIVERS: Final = (str, Timestamp, Duration)
+_TIME_MIN: Final = -62135596800 * 10**9
+_TIME_MAX: Final = 253402300799 * 10**9 + 999_999_999
+
+
+def _unsupported(function: str, left: Any) -> CelRuntimeError:
+    return no_overload() if isinstance(left, _RECEIVERS) else no_overload(function)
+
+
+def _int(value: int) -> int:
+    if not INT_MIN <= value <= INT_MAX:
+        message = "integer overflow"
+        raise CelRuntimeError(message)
+    return value
+
+
+def _uint(value: int) -> UInt:
+    if not 0 <= value <= UINT_MAX:
+        message = "unsigned integer overflow"
+        raise CelRuntimeError(message)
+    return UInt(value)
+
+
+def _duration(nanos: int) -> Duration:
+    if not INT_MIN <= nanos <= INT_MAX:
+        message = "duration overflow"
+        raise CelRuntimeError(message)
+    return Duration(nanos)
+
+
+def _timestamp(nanos: int) -> Timestamp:
+    if not _TIME_MIN <= nanos <= _TIME_MAX:
+        message = "timestamp overflow"
+        raise CelRuntimeError(message)
+    return Timestamp(nanos)
+
+
+def add(left: Any, right: Any) -> Any:
+    """``left + right``."""
+    kind, other = left.__class__, right.__class__
+    if kind is int and other is int:
+        return _int(left + right)
+    if kind in (Timestamp, Duration) and other in (Timestamp, Duration):
+        if kind is Duration and other is Duration:
+            return _duration(left.nanos + right.nanos)
+        if kind is Timestamp and other is Timestamp:
+            raise no_overload()
+        return _timestamp(left.nanos + right.nanos)
+    if kind not in (str, bytes, list, int, UInt, float, Timestamp, Duration):
+        raise _unsupported("_+_", left)
+    if kind is not other:
+        raise no_overload()
+    return _uint(int(left) + int(right)) if kind is UInt else left + right
+
+
+def subtract(left: Any, right: Any) -> Any:
+    """``left - right``."""
+    kind, other = left.__class__, right.__class__
+    if kind is int and other is int:
+        return _int(left - right)
+    if kind is Timestamp and other in (Timestamp, Duration):
+        nanos = left.nanos - right.nanos
+        return _duration(nanos) if other is Timestamp else _timestamp(nanos)
+    if kind not in (int, UInt, float, Timestamp, Duration):
+        raise _unsupported("_-_", left)
+    if kind is not other:
+        raise no_overload()
+    if kind is Duration:
+        return _duration(left.nanos - right.nanos)
+    return _uint(int(left) - int(right)) if kind is UInt else left - right
+
+
+def multiply(left: Any, right: Any) -> Any:
+    """``left * right``."""
+    kind = left.__class__
+    if kind not in (int, UInt, float):
+        raise _unsupported("_*_", left)
+    if kind is not right.__class__:
+        raise no_overload()
+    if kind is int:
+        return _int(left * right)
+    return _uint(int(left) * int(right)) if kind is UInt else left * right
+
+
+def divide(left: Any, right: Any) -> Any:
+    """``left / right``, toward zero for integers."""
+    kind = left.__class__
+    if kind not in (int, UInt, float):
+        raise _unsupported("_/_", left)
+    if kind is not right.__class__:
+        raise no_overload()
+    if kind is float:
+        if right == 0:
+            if left == 0 or left != left:
+                return math.nan
+            return math.copysign(math.inf, left) * math.copysign(1.0, right)
+        return left / right
+    if right == 0:
+        message = "division by zero"
+        raise CelRuntimeError(message)
+    quotient = abs(int(left)) // abs(int(right))
+    if kind is UInt:
+        return UInt(quotient)
+    return _int(quotient if (left < 0) == (right < 0) else -quotient)
+
+
+def modulo(left: Any, right: Any) -> Any:
+    """``left % right``, with the sign of ``left``."""
+    kind = left.__class__
+    if kind not in (int, UInt):
+        raise _unsupported("_%_", left)
+    if kind is not right.__class__:
+        raise no_overload()
+    if right == 0:
+        message = "modulus by zero"
+        raise CelRuntimeError(message)
+    if kind is UInt:
+        return UInt(int(left) % int(right))
+    if left == INT_MIN and right == -1:
+        return _int(INT_MAX + 1)
+    remainder = abs(left) % abs(right)
+    return -remainder if left < 0 else remainder
+
+
+def negate(value: Any) -> Any:
+    """``-value``."""
+    kind = value.__class__
+    if kind is int:
+        return _int(-value)
+    if kind is float:
+        return -value
+    if kind is Duration:
+        return _duration(-value.nanos)
+    raise no_overload() if isinstance(value, (str, Timestamp, bool)) else no_overload("-_")
+
+
+OPERATORS: Final[dict[str, Callable[..., Any]]] = {
+    "_+_": add,
+    "_-_": subtract,
+    "_*_": multiply,
+    "_/_": divide,
+    "_%_": modulo,
+    "-_": negate,
+}

@@ -1,0 +1,203 @@
+"""``int()``, ``string()`` and the other conversions between types.
+
+Source: the ``ConvertToType`` methods of cel-go's ``common/types``. Text is parsed and printed as
+Go's strconv and time packages do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.times import (
+    format_duration,
+    format_timestamp,
+    parse_duration,
+    parse_timestamp,
+    timestamp_from_seconds,
+)
+from reference_allocator.cel.runtime.values import (
+    INT_MAX,
+    INT_MIN,
+    UINT_MAX,
+    TypeValue,
+    UInt,
+    type_name,
+)
+
+__all__ = ["OVERLOADS", "format_double", "to_string"]
+
+_LARGE: Final = 6
+_INTEGER: Final = re.compile(r"[-+]?[0-9]+")
+_HEX_FLOAT: Final = re.compile(
+    r"[-+]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][-+]?[0-9]+"
+)
+_FLOAT: Final = re.compile(
+    r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(?:inf|infinity)|nan",
+    re.IGNORECASE,
+)
+
+
+def _failed(source: Any, target: str) -> CelRuntimeError:
+    return CelRuntimeError(f"type conversion error from '{type_name(source)}' to '{target}'")
+
+
+def _overflow(what: str = "integer overflow") -> CelRuntimeError:
+    return CelRuntimeError(what)
+
+
+def string_to_int(text: str) -> int:
+    if not _INTEGER.fullmatch(text) or len(text) > 400:
+        raise _failed(text, "int")
+    value = int(text)
+    if not INT_MIN <= value <= INT_MAX:
+        raise _failed(text, "int")
+    return value
+
+
+def string_to_uint(text: str) -> UInt:
+    if not re.fullmatch(r"[0-9]+", text) or len(text) > 400 or int(text) > UINT_MAX:
+        raise _failed(text, "uint")
+    return UInt(int(text))
+
+
+def string_to_double(text: str) -> float:
+    """Decimal or hexadecimal, with underscores between digits, as Go's ParseFloat."""
+    digits = re.sub(r"(?<=[0-9a-fA-FxX])_(?=[0-9a-fA-F])", "", text)
+    hexadecimal = _HEX_FLOAT.fullmatch(digits) is not None
+    if not (hexadecimal or _FLOAT.fullmatch(digits)):
+        raise _failed(text, "double")
+    try:
+        value = float.fromhex(digits) if hexadecimal else float(digits)
+    except OverflowError:
+        raise _failed(text, "double") from None
+    if math.isinf(value) and not re.search("inf", text, re.IGNORECASE):
+        raise _failed(text, "double")
+    return value
+
+
+def string_to_bool(text: str) -> bool:
+    if text in ("1", "t", "T", "TRUE", "true", "True"):
+        return True
+    if text in ("0", "f", "F", "FALSE", "false", "False"):
+        return False
+    raise _failed(text, "bool")
+
+
+def double_to_int(value: float) -> int:
+    # Go refuses the bounds themselves, because a double near them is not exact.
+    if not math.isfinite(value) or not INT_MIN < value < INT_MAX:
+        raise _overflow()
+    return int(value)
+
+
+def double_to_uint(value: float) -> UInt:
+    if not math.isfinite(value) or not 0 <= value < UINT_MAX:
+        raise _overflow("unsigned integer overflow")
+    return UInt(int(value))
+
+
+def uint_to_int(value: UInt) -> int:
+    if value > INT_MAX:
+        raise _overflow()
+    return int(value)
+
+
+def int_to_uint(value: int) -> UInt:
+    if value < 0:
+        raise _overflow("unsigned integer overflow")
+    return UInt(value)
+
+
+def format_double(value: float) -> str:
+    """``%g`` of Go: shortest text that reads back the same, exponents from 1e+06 and 1e-05 on."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    mantissa, _, exponent_text = f"{value!r}".partition("e")
+    sign = "-" if mantissa.startswith("-") else ""
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    leading = len(whole + fraction) - len(digits)
+    exponent = int(exponent_text or 0) + len(whole) - 1 - leading
+    digits = digits.rstrip("0")
+    if not digits:
+        return sign + "0"
+    if exponent < -4 or exponent >= _LARGE:
+        rest = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{rest}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+    if exponent < 0:
+        return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+    whole = digits[: exponent + 1].ljust(exponent + 1, "0")
+    fraction = digits[exponent + 1 :]
+    return f"{sign}{whole}.{fraction}" if fraction else sign + whole
+
+
+def bytes_to_string(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        message = "invalid UTF-8 in bytes, cannot convert to string"
+        raise CelRuntimeError(message) from None
+
+
+def to_string(value: Any) -> str:
+    """``string(value)`` for the types that have it."""
+    converted: str = OVERLOADS[_TO_STRING[type_name(value)]](value)
+    return converted
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_TO_STRING: Final = {
+    "string": "string_to_string",
+    "bool": "bool_to_string",
+    "bytes": "bytes_to_string",
+    "double": "double_to_string",
+    "google.protobuf.Duration": "duration_to_string",
+    "int": "int64_to_string",
+    "google.protobuf.Timestamp": "timestamp_to_string",
+    "uint": "uint64_to_string",
+}
+
+OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
+    "bool_to_bool": _same,
+    "string_to_bool": string_to_bool,
+    "bytes_to_bytes": _same,
+    "string_to_bytes": lambda text: text.encode(),
+    "double_to_double": _same,
+    "int64_to_double": float,
+    "uint64_to_double": float,
+    "string_to_double": string_to_double,
+    "duration_to_duration": _same,
+    "string_to_duration": parse_duration,
+    "to_dyn": _same,
+    "int64_to_int64": _same,
+    "double_to_int64": double_to_int,
+    "duration_to_int64": lambda value: value.nanos,
+    "string_to_int64": string_to_int,
+    "timestamp_to_int64": lambda value: value.nanos // 10**9,
+    "uint64_to_int64": uint_to_int,
+    "string_to_string": _same,
+    "bool_to_string": lambda value: "true" if value else "false",
+    "bytes_to_string": bytes_to_string,
+    "double_to_string": format_double,
+    "duration_to_string": format_duration,
+    "int64_to_string": str,
+    "timestamp_to_string": format_timestamp,
+    "uint64_to_string": lambda value: str(int(value)),
+    "timestamp_to_timestamp": _same,
+    "int64_to_timestamp": timestamp_from_seconds,
+    "string_to_timestamp": parse_timestamp,
+    "uint64_to_uint64": _same,
+    "double_to_uint64": double_to_uint,
+    "int64_to_uint64": int_to_uint,
+    "string_to_uint64": string_to_uint,
+    "type": lambda value: TypeValue(type_name(value)),
+}

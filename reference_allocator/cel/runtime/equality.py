@@ -1,0 +1,144 @@
+"""Equality and order of values, with cel-go's asymmetries.
+
+Numbers compare across types; other values of different types are unequal. Versions and quantities
+compare only with their own kind and are an error otherwise, but only on the left side; inside a
+list or map such an error counts as equal (``common/types``, ``k8s.io/apiserver/pkg/cel``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.values import (
+    Duration,
+    Optional,
+    Timestamp,
+    UInt,
+    map_key,
+    type_name,
+)
+
+__all__ = ["NO_OVERLOAD", "compare", "equal", "equal_or_false", "no_overload"]
+
+NO_OVERLOAD = "no such overload"
+_NUMBERS = frozenset({int, UInt, float})
+_PLAIN = frozenset({bool, int, str, bytes, UInt})
+_STRICT = frozenset(
+    [
+        "kubernetes.Quantity",
+        "kubernetes.Semver",
+        "kubernetes.URL",
+        "kubernetes.NamedFormat",
+        "net.IP",
+        "net.CIDR",
+    ]
+)
+
+
+def no_overload(function: str = "", *args: Any) -> CelRuntimeError:
+    """The error of a call whose arguments fit no signature."""
+    if not function:
+        return CelRuntimeError(NO_OVERLOAD)
+    if not args:
+        return CelRuntimeError(f"{NO_OVERLOAD}: {function}")
+    return CelRuntimeError(f"{NO_OVERLOAD}: {function}({', '.join(map(type_name, args))})")
+
+
+def _order_numbers(left: Any, right: Any) -> int:
+    """-1, 0 or 1; a double decides the precision, as in Go."""
+    if left.__class__ is float or right.__class__ is float:
+        whole = left if right.__class__ is float else right
+        double = right if right.__class__ is float else left
+        bounds = (0, 2**64 - 1) if whole.__class__ is UInt else (-(2**63), 2**63 - 1)
+        if whole.__class__ is not float and float(bounds[0]) <= double <= float(bounds[1]):
+            left, right = float(left), float(right)
+    return int(left > right) - int(left < right)
+
+
+def equal(left: Any, right: Any) -> bool:
+    """``left == right``; raises CelRuntimeError where cel-go has no answer."""
+    kind = left.__class__
+    if kind is right.__class__ and kind in _PLAIN:
+        return bool(left == right)
+    if left is None or right is None:
+        return left is None and right is None
+    if kind in _NUMBERS:
+        if right.__class__ not in _NUMBERS or left != left or right != right:
+            return False
+        return _order_numbers(left, right) == 0
+    name, other = type_name(left), type_name(right)
+    if name in _STRICT:
+        if name != other or getattr(right, "derived", False):
+            raise no_overload()
+        return bool(left.compare(right) == 0)
+    if name != other:
+        return False
+    if name == "list":
+        return len(left) == len(right) and all(map(_not_unequal, left, right))
+    if name == "map":
+        return len(left) == len(right) and all(
+            key in right and _not_unequal(value, right[key]) for key, value in left.items()
+        )
+    if kind is Optional:
+        if not (left.present and right.present):
+            return bool(left.present == right.present)
+        return equal(left.value, right.value)
+    return bool(left == right)
+
+
+def _not_unequal(left: Any, right: Any) -> bool:
+    try:
+        return equal(left, right)
+    except CelRuntimeError:
+        return True
+
+
+def equal_or_false(left: Any, right: Any) -> bool:
+    """``left == right``, false where there is no answer (how membership is tested)."""
+    try:
+        return equal(left, right)
+    except CelRuntimeError:
+        return False
+
+
+def compare(left: Any, right: Any, function: str = "") -> int:
+    """-1, 0 or 1 for values with an order.
+
+    Raises:
+        CelRuntimeError: no order between them; names ``function`` where cel-go does.
+    """
+    kind = left.__class__
+    if kind in _NUMBERS:
+        numbers = right.__class__ in _NUMBERS
+        # NaN is unequal to itself.
+        if left != left or (numbers and right != right):
+            message = "NaN values cannot be ordered"
+            raise CelRuntimeError(message)
+        if not numbers:
+            raise no_overload()
+        return _order_numbers(left, right)
+    if kind in (str, bytes, bool):
+        if right.__class__ is not kind:
+            raise no_overload()
+        if kind is str:  # Go compares UTF-8, which orders as code points do
+            return int(left > right) - int(left < right)
+        return int(left > right) - int(left < right)
+    if kind in (Duration, Timestamp):
+        if right.__class__ is not kind:
+            raise no_overload()
+        return int(left.nanos > right.nanos) - int(left.nanos < right.nanos)
+    raise no_overload(function)
+
+
+def contains(items: list[Any], item: Any) -> bool:
+    """Whether a list has the item, by equality; errors count as unequal."""
+    return any(equal_or_false(item, element) for element in items)
+
+
+def has_key(mapping: dict[Any, Any], key: Any) -> bool:
+    """Whether a map has the key."""
+    try:
+        return map_key(key) in mapping
+    except TypeError:  # a list or map is no key
+        return False

@@ -1,0 +1,239 @@
+"""``"%s is %.2f".format([...])``: clauses and what each prints (cel-go ``ext/formatting.go``).
+
+Fixed and scientific notation follow the en-US locale, as cel-go's version 2 of the library does:
+thousands are grouped, and exponents are written with a multiplication sign.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.conversions import to_string
+from reference_allocator.cel.runtime.values import UInt, map_key, map_keys, type_name
+
+__all__ = ["CLAUSE_ERRORS", "OVERLOADS", "format_text", "go_quote", "parse_clauses"]
+
+CLAUSE_ERRORS: Final = {
+    "s": (
+        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists,"
+        " types, durations, and timestamps, was given {}"
+    ),
+    "d": "decimal clause can only be used on integers, was given {}",
+    "f": "fixed-point clause can only be used on doubles, was given {}",
+    "e": "scientific clause can only be used on doubles, was given {}",
+    "b": "only integers and bools can be formatted as binary, was given {}",
+    "x": "only integers, byte buffers, and strings can be formatted as hex, was given {}",
+    "X": "only integers, byte buffers, and strings can be formatted as hex, was given {}",
+    "o": "octal clause can only be used on integers, was given {}",
+}
+_DEFAULT_PRECISION: Final = 6
+_MAX_PRECISION: Final = 10_000
+_CLAUSE: Final = re.compile(r"%(?:(\.)([0-9]*))?(.)?", re.DOTALL)
+_SUPERSCRIPTS: Final = str.maketrans(
+    "-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+)
+
+
+def parse_clauses(
+    text: str,
+    count: int,
+    argument: Callable[[int], Any],
+    clause: Callable[[str, int | None], Callable[[Any], str]],
+) -> str:
+    """Replace each clause of a text.
+
+    Args:
+        text: with clauses such as ``%s`` and ``%.2f``; ``%%`` is a percent sign.
+        count: how many arguments there are.
+        argument: gives the argument at an index.
+        clause: gives the formatter for a clause letter and precision.
+
+    Raises:
+        CelRuntimeError: a clause is ill-formed or has no argument.
+    """
+    parts: list[str] = []
+    position = 0
+    used = 0
+    while True:
+        start = text.find("%", position)
+        if start < 0:
+            return "".join([*parts, text[position:]])
+        parts.append(text[position:start])
+        if text.startswith("%%", start):
+            parts.append("%")
+            position = start + 2
+            continue
+        if used >= count and start + 1 < len(text):
+            message = f"index {used} out of range"
+            raise CelRuntimeError(message)
+        letter, precision, position = _clause(text, start)
+        formatter = clause(letter, precision)
+        parts.append(formatter(argument(used)))
+        used += 1
+
+
+def _clause(text: str, start: int) -> tuple[str, int | None, int]:
+    """(letter, precision, end) of the clause at ``start``."""
+    if start + 1 >= len(text):
+        message = "unexpected end of string"
+        raise CelRuntimeError(message)
+    match = _CLAUSE.match(text, start)
+    assert match is not None
+    dot, digits, letter = match.groups()
+    prefix = "could not parse formatting clause: "
+    precision = None
+    if dot:
+        problem = "error while parsing precision: "
+        if letter is None:
+            message = f"{prefix}{problem}could not find end of precision specifier"
+            raise CelRuntimeError(message)
+        if not digits:
+            message = (
+                f"{prefix}{problem}error while converting precision to integer:"
+                ' strconv.Atoi: parsing "": invalid syntax'
+            )
+            raise CelRuntimeError(message)
+        precision = int(digits[:9])
+        if precision > _MAX_PRECISION:
+            message = f"{prefix}{problem}precision {digits} is beyond {_MAX_PRECISION}"
+            raise CelRuntimeError(message)
+    if letter not in CLAUSE_ERRORS:
+        shown = letter if ord(letter) < 0x80 else chr(letter.encode()[0])
+        message = f'{prefix}unrecognized formatting clause "{shown}"'
+        raise CelRuntimeError(message)
+    return letter, precision, match.end()
+
+
+def go_quote(text: str) -> str:
+    """Go's ``%q`` for text without unusual characters."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _refused(letter: str, value: Any) -> CelRuntimeError:
+    message = CLAUSE_ERRORS[letter].format(type_name(value))
+    return CelRuntimeError(f"error during formatting: {message}")
+
+
+def _in_list(value: Any) -> str:
+    """A value inside a list or map, as a CEL literal."""
+    name = type_name(value)
+    if name == "string":
+        return go_quote(value)
+    if name == "bytes":
+        return "b" + go_quote(value.decode(errors="replace"))
+    if name == "double":
+        if not math.isfinite(value):
+            return f'"{_fixed_text(value, 6)}"'
+        return f"{value:.6f}"
+    if name == "google.protobuf.Timestamp":
+        return f"timestamp({go_quote(to_string(value))})"
+    if name == "google.protobuf.Duration":
+        return f"duration({go_quote(to_string(value))})"
+    if name in ("int", "uint", "bool", "null_type", "type", "list", "map"):
+        return _string(value)
+    message = f"error during formatting: no formatting function for {name}"
+    raise CelRuntimeError(message)
+
+
+def _key(key: Any) -> str:
+    if type_name(key) not in ("string", "bool", "int", "uint"):
+        message = (
+            f"error during formatting: no formatting function for map key of type {type_name(key)}"
+        )
+        raise CelRuntimeError(message)
+    return _in_list(key)
+
+
+def _string(value: Any) -> str:
+    name = type_name(value)
+    if name == "list":
+        return f"[{', '.join(map(_in_list, value))}]"
+    if name == "map":
+        pairs = sorted((_key(key), _in_list(value[map_key(key)])) for key in map_keys(value))
+        return "{" + ", ".join(f"{key}:{item}" for key, item in pairs) + "}"
+    if value is None:
+        return "null"
+    if name == "type":
+        return str(value.name)
+    if name in (
+        "int",
+        "uint",
+        "double",
+        "bool",
+        "string",
+        "bytes",
+        "google.protobuf.Timestamp",
+        "google.protobuf.Duration",
+    ):
+        return to_string(value)
+    raise _refused("s", value)
+
+
+def _number(value: Any, letter: str) -> float:
+    if value.__class__ is str and value in ("NaN", "Infinity", "-Infinity"):
+        return float(value.replace("Infinity", "inf"))
+    if value.__class__ is not float:
+        raise _refused(letter, value)
+    return float(value)
+
+
+def _fixed_text(value: float, precision: int) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "\u221e" if value > 0 else "-\u221e"
+    return f"{value:,.{precision}f}"
+
+
+def _scientific_text(value: float, width: int) -> str:
+    """Six digits always: cel-go passes the precision as a width."""
+    if not math.isfinite(value):
+        return _fixed_text(value, 0).rjust(width)
+    mantissa, _, exponent = f"{value:.6e}".partition("e")
+    number = int(exponent)
+    shown = f"{'-' if number < 0 else ''}{abs(number):02d}".translate(_SUPERSCRIPTS)
+    return f"{mantissa}\u00d710{shown}".rjust(width)
+
+
+def _formatter(letter: str, precision: int | None) -> Callable[[Any], str]:
+    digits = _DEFAULT_PRECISION if precision is None else precision
+
+    def integer(value: Any, base: str) -> str:
+        if value.__class__ not in (int, UInt):
+            raise _refused(letter, value)
+        return format(int(value), base)
+
+    def hexadecimal(value: Any) -> str:
+        if value.__class__ is str:
+            value = value.encode()
+        if value.__class__ is bytes:
+            text: str = value.hex()
+            return text.upper() if letter == "X" else text
+        return integer(value, letter)
+
+    def binary(value: Any) -> str:
+        return str(int(value)) if value.__class__ is bool else integer(value, "b")
+
+    return {
+        "s": _string,
+        "d": lambda value: integer(value, "d"),
+        "f": lambda value: _fixed_text(_number(value, "f"), digits),
+        "e": lambda value: _scientific_text(_number(value, "e"), digits),
+        "b": binary,
+        "x": hexadecimal,
+        "X": hexadecimal,
+        "o": lambda value: integer(value, "o"),
+    }[letter]
+
+
+def format_text(text: str, values: list[Any]) -> str:
+    """``text.format(values)``."""
+    return parse_clauses(text, len(values), lambda index: values[index], _formatter)
+
+
+OVERLOADS: Final[dict[str, Callable[..., Any]]] = {"string_format": format_text}

@@ -1,0 +1,284 @@
+"""IP addresses and networks (``k8s.io/apiserver/pkg/cel/library/ip.go``, ``cidr.go``).
+
+Addresses are read as Go's ``net/netip`` reads them; zones and IPv4 addresses mapped into IPv6 are
+refused, as Kubernetes does.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.equality import no_overload
+from reference_allocator.cel.runtime.formatting import go_quote
+
+__all__ = ["CIDR", "IP", "OVERLOADS"]
+
+_IPV4_PART: Final = re.compile(r"[0-9]{1,3}")
+
+
+class IP:
+    """An address."""
+
+    __slots__ = ("address",)
+    cel_type = "net.IP"
+
+    def __init__(self, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
+        self.address = address
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IP) and self.address == other.address
+
+    def __hash__(self) -> int:
+        return hash(self.address)
+
+    def __str__(self) -> str:
+        return str(self.address)
+
+    def compare(self, other: IP) -> int:
+        """0 if equal; there is no order."""
+        return int(self != other)
+
+
+class CIDR:
+    """A network prefix: an address, which may have host bits, and a length."""
+
+    __slots__ = ("address", "bits")
+    cel_type = "net.CIDR"
+
+    def __init__(self, address: IP, bits: int) -> None:
+        self.address = address
+        self.bits = bits
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CIDR):
+            return False
+        return self.address == other.address and self.bits == other.bits
+
+    def __hash__(self) -> int:
+        return hash((self.address, self.bits))
+
+    def __str__(self) -> str:
+        return f"{self.address}/{self.bits}"
+
+    def compare(self, other: CIDR) -> int:
+        """0 if equal; there is no order."""
+        return int(self != other)
+
+    def network(self) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+        """The addresses that the prefix covers."""
+        return ipaddress.ip_network((self.address.address, self.bits), strict=False)
+
+
+def _netip_error(text: str, reason: str, at: str = "") -> str:
+    suffix = f" (at {go_quote(at)})" if at else ""
+    return f"ParseAddr({go_quote(text)}): {reason}{suffix}"
+
+
+def _parse_v4(text: str) -> ipaddress.IPv4Address:
+    """As ``netip``: four decimal fields without leading zeros."""
+    fields = text.split(".")
+    position = 0
+    for index, field in enumerate(fields):
+        rest = text[position:]
+        if not field:
+            if index == 0 and len(fields) > 1:
+                raise ValueError(
+                    _netip_error(text, "IPv4 field must have at least one digit", rest)
+                )
+            at = text[position:]
+            raise ValueError(_netip_error(text, "IPv4 field must have at least one digit", at))
+        for offset, char in enumerate(field):
+            if not ("0" <= char <= "9"):
+                raise ValueError(_netip_error(text, "unexpected character", rest[offset:]))
+        if len(field) > 1 and field[0] == "0":
+            raise ValueError(_netip_error(text, "IPv4 field has octet with leading zero"))
+        if int(field[:4]) > 255:
+            raise ValueError(_netip_error(text, "IPv4 field has value >255"))
+        if index > 3:
+            raise ValueError(_netip_error(text, "IPv4 address too long"))
+        position += len(field) + 1
+    if len(fields) < 4:
+        raise ValueError(_netip_error(text, "IPv4 address too short"))
+    return ipaddress.IPv4Address(text)
+
+
+def _parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """As ``netip.ParseAddr``; raises ValueError with its message."""
+    for char in text:
+        if char == ".":
+            return _parse_v4(text)
+        if char == ":":
+            break
+        if char == "%":
+            raise ValueError(_netip_error(text, "missing IPv6 address"))
+    else:
+        raise ValueError(_netip_error(text, "unable to parse IP"))
+    bare, percent, zone = text.partition("%")
+    if percent and not zone:
+        raise ValueError(_netip_error(text, "zone must be a non-empty string"))
+    try:
+        address = ipaddress.IPv6Address(bare)
+    except ValueError:
+        raise ValueError(_netip_error(text, *_v6_reason(bare))) from None
+    return ipaddress.IPv6Address(f"{address}%{zone}") if percent else address
+
+
+def _v6_reason(text: str) -> tuple[str, str]:
+    """Why an IPv6 address does not parse, and the rest of the text where that shows."""
+    rest, fields, shortened = text, 0, False
+    if rest.startswith("::"):
+        rest, shortened = rest[2:], True
+    while rest and fields < 8:
+        digits = len(rest) - len(rest.lstrip("0123456789abcdefABCDEF"))
+        if digits > 4:
+            return "each group must have 4 or fewer digits", rest
+        if digits == 0:
+            return "each colon-separated field must have at least one digit", rest
+        if rest[digits : digits + 1] == ".":
+            if not shortened and fields != 6:
+                reason = "embedded IPv4 address must replace the final 2 fields of the address"
+                return reason, rest
+            return "IPv4 field has value >255", ""
+        rest, fields = rest[digits:], fields + 1
+        if not rest:
+            break
+        if rest[0] != ":":
+            return "unexpected character, want colon", rest
+        if len(rest) == 1:
+            return "colon must be followed by more characters", rest
+        rest = rest[1:]
+        if rest[0] == ":":
+            if shortened:
+                return "multiple :: in address", rest
+            rest, shortened = rest[1:], True
+    if rest:
+        return "trailing garbage after address", rest
+    if fields == 8:
+        return "the :: must expand to at least one field of zeros", ""
+    return "address string too short", ""
+
+
+def parse_ip(text: str) -> IP:
+    """An address; raises CelRuntimeError with Kubernetes' message."""
+    try:
+        address = _parse_address(text)
+    except ValueError as error:
+        message = f"IP Address {go_quote(text)} parse error during conversion from string: {error}"
+        raise CelRuntimeError(message) from None
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.scope_id:
+            message = f"IP address {go_quote(text)} with zone value is not allowed"
+            raise CelRuntimeError(message)
+        if address.ipv4_mapped is not None:
+            message = f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed"
+            raise CelRuntimeError(message)
+    return IP(address)
+
+
+def parse_cidr(text: str) -> CIDR:
+    """A network; raises CelRuntimeError with Kubernetes' message."""
+    prefix = "network address parse error during conversion from string: "
+
+    def refused(reason: str) -> CelRuntimeError:
+        return CelRuntimeError(f"{prefix}{prefix}netip.ParsePrefix({go_quote(text)}): {reason}")
+
+    address_text, slash, bits_text = text.rpartition("/")
+    if not slash:
+        raise refused("no '/'")
+    try:
+        address = _parse_address(address_text)
+    except ValueError as error:
+        raise refused(str(error)) from None
+    if isinstance(address, ipaddress.IPv6Address) and address.scope_id:
+        raise refused("IPv6 zones cannot be present in a prefix")
+    if not re.fullmatch(r"[0-9]+", bits_text) or (len(bits_text) > 1 and bits_text[0] == "0"):
+        raise refused(f"bad bits after slash: {go_quote(bits_text)}")
+    if len(bits_text) > 4 or int(bits_text) > address.max_prefixlen:
+        raise refused("prefix length out of range")
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        message = f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed"
+        raise CelRuntimeError(message)
+    return CIDR(IP(address), int(bits_text))
+
+
+def _succeeds(parse: Callable[[str], Any]) -> Callable[[str], bool]:
+    def check(text: str) -> bool:
+        try:
+            parse(text)
+        except CelRuntimeError:
+            return False
+        return True
+
+    return check
+
+
+def _other_ip(text: str) -> IP:
+    """An argument as text; Kubernetes loses the reason why it does not parse."""
+    try:
+        return parse_ip(text)
+    except CelRuntimeError:
+        raise no_overload() from None
+
+
+def _contains_ip(network: CIDR, address: IP) -> bool:
+    return address.address in network.network()
+
+
+def _contains_cidr(network: CIDR, other: CIDR) -> bool:
+    if network.address.address.version != other.address.address.version:
+        return False
+    return network.bits <= other.bits and other.address.address in network.network()
+
+
+def _masked(network: CIDR) -> CIDR:
+    return CIDR(IP(network.network().network_address), network.bits)
+
+
+def _is_global_unicast(address: IP) -> bool:
+    raw = address.address
+    if raw.version == 4 and str(raw) == "255.255.255.255":
+        return False
+    return not (
+        raw.is_unspecified or raw.is_loopback or raw.is_multicast or _is_link_local_unicast(address)
+    )
+
+
+def _is_link_local_unicast(address: IP) -> bool:
+    network = "169.254.0.0/16" if address.address.version == 4 else "fe80::/10"
+    return address.address in ipaddress.ip_network(network)
+
+
+def _is_link_local_multicast(address: IP) -> bool:
+    if address.address.version == 4:
+        return address.address in ipaddress.ip_network("224.0.0.0/24")
+    # ff?2::/16: any flags, link-local scope.
+    packed = address.address.packed
+    return packed[0] == 0xFF and packed[1] & 0x0F == 0x02
+
+
+OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
+    "string_to_ip": parse_ip,
+    "is_ip": _succeeds(parse_ip),
+    "ip_is_canonical": lambda text: str(parse_ip(text)) == text,
+    "ip_to_string": str,
+    "ip_family": lambda value: value.address.version,
+    "ip_is_unspecified": lambda value: value.address.is_unspecified,
+    "ip_is_loopback": lambda value: value.address.is_loopback,
+    "ip_is_link_local_multicast": _is_link_local_multicast,
+    "ip_is_link_local_unicast": _is_link_local_unicast,
+    "ip_is_global_unicast": _is_global_unicast,
+    "string_to_cidr": parse_cidr,
+    "is_cidr": _succeeds(parse_cidr),
+    "cidr_to_string": str,
+    "cidr_ip": lambda value: value.address,
+    "cidr_masked": _masked,
+    "cidr_prefix_length": lambda value: value.bits,
+    "cidr_contains_ip_ip": _contains_ip,
+    "cidr_contains_ip_string": lambda value, text: _contains_ip(value, _other_ip(text)),
+    "cidr_contains_cidr": _contains_cidr,
+    "cidr_contains_cidr_string": lambda value, text: _contains_cidr(value, parse_cidr(text)),
+}

@@ -1,0 +1,144 @@
+"""What generated code calls.
+
+Each helper either gives the right value or raises anything at all: an exception makes the
+interpreter evaluate the expression again, by the book.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from reference_allocator.cel.runtime.values import Optional, map_key, map_keys, unmap_key
+
+__all__ = ["NAMESPACE", "DomainMap", "GiveUp"]
+
+
+class GiveUp(Exception):  # noqa: N818 - a signal, not an error
+    """The fast path cannot tell."""
+
+
+class DomainMap(dict[str, Any]):
+    """Attributes or capacity by domain: looking up an unknown domain gives an empty map.
+
+    Membership, size and iteration know only the domains that are there
+    (``dynamic-resource-allocation/cel/compile.go``, ``newStringInterfaceMapWithDefault``).
+    """
+
+    __slots__ = ()
+
+    def __missing__(self, key: object) -> dict[str, Any]:
+        return {}
+
+
+_MISSING = object()
+
+
+def truth(value: Any) -> bool:
+    """The value, which must be a bool."""
+    if value.__class__ is not bool:
+        raise GiveUp
+    return bool(value)
+
+
+def index(container: Any, key: Any) -> Any:
+    """``container[key]``."""
+    if container.__class__ is list:
+        if key.__class__ is not int or key < 0:
+            raise GiveUp
+        return container[key]
+    if isinstance(container, dict):
+        return container[map_key(key)]
+    raise GiveUp
+
+
+def select_optional(container: Any, key: Any) -> Optional:
+    """``container[?key]`` and ``container.?key``, also of an optional container."""
+    if container.__class__ is Optional:
+        if not container.present:
+            return Optional(present=False)
+        container = container.value
+    if isinstance(container, dict):
+        try:
+            return Optional(container[map_key(key)], present=True)
+        except KeyError:
+            return Optional(present=False)
+    if container.__class__ is list and key.__class__ is int:
+        if 0 <= key < len(container):
+            return Optional(container[key], present=True)
+        return Optional(present=False)
+    raise GiveUp
+
+
+def has_field(container: Any, name: str) -> bool:
+    """``has(container.name)``."""
+    if container.__class__ is Optional:
+        return bool(container.present) and has_field(container.value, name)
+    if container.__class__ is dict:
+        return name in container
+    if container.__class__ is DomainMap:
+        return True
+    raise GiveUp
+
+
+def or_value(optional: Any, default: Any) -> Any:
+    """``optional.orValue(default)``."""
+    return optional.value if optional.present else default
+
+
+def items(container: Any) -> Iterable[Any]:
+    """What a fold with one variable visits."""
+    if container.__class__ is list:
+        result: list[Any] = container
+        return result
+    if isinstance(container, dict):
+        return map_keys(container)
+    raise GiveUp
+
+
+def pairs(container: Any) -> list[tuple[Any, Any]]:
+    """What a fold with two variables visits."""
+    if container.__class__ is list:
+        return list(enumerate(container))
+    if isinstance(container, dict):
+        return [(unmap_key(key), value) for key, value in container.items()]
+    raise GiveUp
+
+
+def transform_map(
+    container: Any, keep: Callable[..., bool] | None, transform: Callable[..., Any]
+) -> dict[Any, Any]:
+    """``transformMap``."""
+    return {
+        map_key(key): transform(key, value)
+        for key, value in pairs(container)
+        if keep is None or keep(key, value)
+    }
+
+
+def transform_entries(
+    container: Any, keep: Callable[..., bool] | None, transform: Callable[..., Any]
+) -> dict[Any, Any]:
+    """``transformMapEntry``; a key that comes twice is left to the interpreter."""
+    result: dict[Any, Any] = {}
+    for key, value in pairs(container):
+        if keep is None or keep(key, value):
+            for new_key, new_value in transform(key, value).items():
+                if new_key in result:
+                    raise GiveUp
+                result[new_key] = new_value
+    return result
+
+
+NAMESPACE: dict[str, Any] = {
+    "MISSING": _MISSING,
+    "has_field": has_field,
+    "index": index,
+    "items": items,
+    "or_value": or_value,
+    "pairs": pairs,
+    "select_optional": select_optional,
+    "transform_entries": transform_entries,
+    "transform_map": transform_map,
+    "truth": truth,
+}

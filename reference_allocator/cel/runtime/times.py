@@ -1,0 +1,204 @@
+"""Durations and timestamps: text forms and calendar accessors, as Go's time package has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from decimal import Decimal
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.values import INT_MAX, INT_MIN, Duration, Timestamp
+
+__all__ = [
+    "OVERLOADS",
+    "format_duration",
+    "format_timestamp",
+    "parse_duration",
+    "parse_timestamp",
+    "timestamp_from_seconds",
+]
+
+_UNITS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "\u00b5s": 10**3,
+    "\u03bcs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_RFC3339: Final = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})"
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MIN_SECONDS: Final = -62135596800
+_MAX_SECONDS: Final = 253402300799
+
+
+def _failed(source: str, target: str) -> CelRuntimeError:
+    return CelRuntimeError(f"type conversion error from '{source}' to '{target}'")
+
+
+def parse_duration(text: str) -> Duration:
+    """``1h30m``, ``-1.5s``, ``0``."""
+    error = _failed("string", "google.protobuf.Duration")
+    rest = text[1:] if text[:1] in ("-", "+") else text
+    if rest == "0":
+        return Duration(0)
+    if not rest or len(text) > 200:
+        raise error
+    total = 0
+    position = 0
+    while position < len(rest):
+        match = _PART.match(rest, position)
+        if match is None or not (match[1] or match[2]):
+            raise error
+        unit = _UNITS[match[3]]
+        total += int(match[1] or 0) * unit
+        fraction = match[2] or ""
+        total += int(fraction or 0) * unit // 10 ** len(fraction)
+        position = match.end()
+    nanos = -total if text.startswith("-") else total
+    if not INT_MIN <= nanos <= INT_MAX:
+        raise error
+    return Duration(nanos)
+
+
+def format_duration(value: Duration) -> str:
+    """The seconds, such as ``90s`` or ``0.001s``."""
+    seconds, nanos = divmod(abs(value.nanos), 10**9)
+    number = float(seconds) + nanos / 1e9
+    if value.nanos < 0:
+        number = -number
+    text = format(Decimal(repr(number)), "f")
+    return f"{text.removesuffix('.0')}s"
+
+
+def timestamp_from_seconds(seconds: int) -> Timestamp:
+    """A time from Unix seconds."""
+    if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
+        message = "timestamp overflow"
+        raise CelRuntimeError(message)
+    return Timestamp(seconds * 10**9)
+
+
+def parse_timestamp(text: str) -> Timestamp:
+    """An RFC 3339 time."""
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        raise _failed("string", "google.protobuf.Timestamp")
+    year, month, day, hour, minute, second = (int(match[index]) for index in range(1, 7))
+    try:
+        moment = datetime(max(year, 1), month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        raise _failed("string", "google.protobuf.Timestamp") from None
+    seconds = int((moment - _EPOCH) / timedelta(seconds=1))
+    zone = match[8]
+    if zone != "Z":
+        hours, minutes = int(zone[1:3]), int(zone[4:6])
+        if hours > 24 or minutes >= 60:
+            raise _failed("string", "google.protobuf.Timestamp")
+        offset = hours * 3600 + minutes * 60
+        seconds -= offset if zone[0] == "+" else -offset
+    if year == 0 or not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
+        message = "timestamp overflow"
+        raise CelRuntimeError(message)
+    nanos = int((match[7] or "0")[:9].ljust(9, "0"))
+    return Timestamp(seconds * 10**9 + nanos)
+
+
+def _datetime(value: Timestamp, zone: tzinfo) -> datetime:
+    return (_EPOCH + timedelta(seconds=value.nanos // 10**9)).astimezone(zone)
+
+
+def format_timestamp(value: Timestamp) -> str:
+    """RFC 3339 in UTC with as many digits of a second as needed."""
+    moment = _datetime(value, UTC)
+    nanos = value.nanos % 10**9
+    fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
+    return f"{moment:%Y-%m-%dT%H:%M:%S}".zfill(19) + f"{fraction}Z"
+
+
+def _zone(name: str) -> tzinfo:
+    """A zone by name, or an offset such as ``-08:00``."""
+    hours_text, colon, minutes_text = name.partition(":")
+    if not colon:
+        if name in ("", "UTC"):
+            return UTC
+        if ".." in name or name[0] in "/\\" or "\\" in name:
+            message = "time: invalid location name"
+            raise CelRuntimeError(message)
+        try:
+            return ZoneInfo(name)
+        except (ValueError, OSError, KeyError):
+            message = f"unknown time zone {name}"
+            raise CelRuntimeError(message) from None
+    parts = []
+    for text in (hours_text, minutes_text):
+        if not re.fullmatch(r"[-+]?[0-9]{1,4}", text):
+            message = f'strconv.Atoi: parsing "{text}": invalid syntax'
+            raise CelRuntimeError(message)
+        parts.append(int(text))
+    hours, minutes = parts
+    if not 0 <= minutes <= 59:
+        message = f"timezone offset minutes out of range [0, 59]: {name}"
+        raise CelRuntimeError(message)
+    offset = hours * 60 - minutes if name.startswith("-") else hours * 60 + minutes
+    if abs(offset) >= 24 * 60:  # Go allows it, Python does not; no zone is that far
+        message = f"timezone offset out of range: {name}"
+        raise CelRuntimeError(message)
+    return timezone(timedelta(minutes=offset))
+
+
+def _truncate(nanos: int, unit: int) -> int:
+    quotient = abs(nanos) // unit
+    return -quotient if nanos < 0 else quotient
+
+
+_FIELDS: Final[dict[str, Callable[[datetime, int], int]]] = {
+    "year": lambda moment, _: moment.year,
+    "month": lambda moment, _: moment.month - 1,
+    "day_of_year": lambda moment, _: moment.timetuple().tm_yday - 1,
+    "day_of_month": lambda moment, _: moment.day - 1,
+    "day_of_month_1_based": lambda moment, _: moment.day,
+    "day_of_week": lambda moment, _: moment.isoweekday() % 7,
+    "hours": lambda moment, _: moment.hour,
+    "minutes": lambda moment, _: moment.minute,
+    "seconds": lambda moment, _: moment.second,
+    "milliseconds": lambda _, nanos: nanos // 10**6,
+}
+
+
+def _accessor(field: Callable[[datetime, int], int]) -> Callable[..., int]:
+    def access(value: Timestamp, zone: str = "UTC") -> int:
+        return field(_datetime(value, _zone(zone)), value.nanos % 10**9)
+
+    return access
+
+
+def _duration_milliseconds(value: Duration) -> int:
+    return _truncate(value.nanos, 10**6)
+
+
+def _overloads() -> dict[str, Callable[..., Any]]:
+    table: dict[str, Callable[..., Any]] = {
+        "duration_to_hours": lambda value: _truncate(value.nanos, 3600 * 10**9),
+        "duration_to_minutes": lambda value: _truncate(value.nanos, 60 * 10**9),
+        "duration_to_seconds": lambda value: _truncate(value.nanos, 10**9),
+        "duration_to_milliseconds": _duration_milliseconds,
+    }
+    for name, field in _FIELDS.items():
+        access = _accessor(field)
+        table[f"timestamp_to_{name}"] = access
+        table[f"timestamp_to_{name}_with_tz"] = access
+    table["timestamp_to_seconds_tz"] = table.pop("timestamp_to_seconds_with_tz")
+    return table
+
+
+OVERLOADS: Final = _overloads()

@@ -1,0 +1,239 @@
+"""URLs as Go's ``net/url`` reads them (``k8s.io/apiserver/pkg/cel/library/urls.go``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.formatting import go_quote
+
+__all__ = ["OVERLOADS", "URL", "parse_request_uri"]
+
+_HEX: Final = frozenset("0123456789abcdefABCDEF")
+_UNRESERVED: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
+_PATH_SAFE: Final = _UNRESERVED | frozenset("$&+,/:;=@")
+_PATH_VALID: Final = _UNRESERVED | frozenset("!$&'()*+,;=:@[]/")
+_HOST_PLAIN: Final = _UNRESERVED | frozenset("!$&'()*+,;=:[]<>\"")
+_USER_INFO: Final = _UNRESERVED | frozenset("!$&'()*+,;=:@%")
+
+
+class _UrlError(ValueError):
+    """Why a text is no URL, in Go's words."""
+
+
+class URL:
+    """The parts of a URL; ``path`` is escaped as Go would."""
+
+    __slots__ = ("host", "path", "query", "scheme", "text")
+    cel_type = "kubernetes.URL"
+
+    def __init__(self, scheme: str, host: str, path: str, query: str, text: str) -> None:
+        self.scheme = scheme
+        self.host = host
+        self.path = path
+        self.query = query
+        self.text = text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, URL) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def compare(self, other: URL) -> int:
+        """0 if equal; there is no order."""
+        return int(self != other)
+
+
+def _unescape(text: str, *, plus: bool = False) -> bytes:
+    """Percent-decoding; raises _UrlError for a bad escape."""
+    raw = text.encode()
+    if plus:
+        raw = raw.replace(b"+", b" ")
+    out = bytearray()
+    position = 0
+    while position < len(raw):
+        if raw[position] != ord("%"):
+            out.append(raw[position])
+            position += 1
+            continue
+        digits = raw[position + 1 : position + 3].decode("latin-1")
+        if len(digits) < 2 or not set(digits) <= _HEX:
+            bad = raw[position : position + 3].decode(errors="replace")
+            message = f"invalid URL escape {go_quote(bad)}"
+            raise _UrlError(message)
+        out.append(int(digits, 16))
+        position += 3
+    return bytes(out)
+
+
+def _escape_path(path: bytes) -> str:
+    return "".join(
+        chr(byte) if byte < 0x80 and chr(byte) in _PATH_SAFE else f"%{byte:02X}" for byte in path
+    )
+
+
+def _escaped_path(raw: str) -> str:
+    """``URL.EscapedPath``: the text itself if it is a valid encoding, else re-encoded."""
+    decoded = _unescape(raw)
+    if all(char in _PATH_VALID or char == "%" for char in raw):
+        return raw
+    return "*" if decoded == b"*" else _escape_path(decoded)
+
+
+def _scheme(text: str) -> tuple[str, str]:
+    for index, char in enumerate(text):
+        if char.isascii() and char.isalpha():
+            continue
+        if char in "0123456789+-.":
+            if index == 0:
+                return "", text
+            continue
+        if char == ":":
+            if index == 0:
+                message = "missing protocol scheme"
+                raise _UrlError(message)
+            return text[:index].lower(), text[index + 1 :]
+        return "", text
+    return "", text
+
+
+def _host(text: str) -> str:
+    """The host with its port, decoded."""
+    if "[" in text:
+        closing = text.rfind("]")
+        if closing < 0:
+            message = "missing ']' in host"
+            raise _UrlError(message)
+        port = text[closing + 1 :]
+    else:
+        colon = text.rfind(":")
+        port = text[colon:] if colon >= 0 else ""
+    if port and not re.fullmatch(r":[0-9]*", port):
+        message = f"invalid port {go_quote(port)} after host"
+        raise _UrlError(message)
+    for char in text:
+        if char.isascii() and char not in _HOST_PLAIN and char != "%":
+            message = f"invalid character {go_quote(char)} in host name"
+            raise _UrlError(message)
+    for match in re.finditer("%(..?)?", text):
+        escape = match.group(0)
+        if not re.fullmatch("%[89a-fA-F][0-9a-fA-F]", escape) and escape != "%25":
+            message = f"invalid URL escape {go_quote(escape)}"
+            raise _UrlError(message)
+    return _unescape(text).decode(errors="replace")
+
+
+def _authority(text: str) -> str:
+    user, at, host = text.rpartition("@")
+    if at:
+        if not all(char in _USER_INFO for char in user):
+            message = "net/url: invalid userinfo"
+            raise _UrlError(message)
+        _unescape(user)
+    return _host(host)
+
+
+def _parse(text: str, *, via_request: bool) -> URL:
+    if any(ord(char) < 0x20 or ord(char) == 0x7F for char in text):
+        message = "net/url: invalid control character in URL"
+        raise _UrlError(message)
+    if not text and via_request:
+        message = "empty url"
+        raise _UrlError(message)
+    if text == "*":
+        return URL("", "", "*", "", text)
+    scheme, rest = _scheme(text)
+    path, _, query = rest.partition("?")
+    if not path.startswith("/"):
+        if scheme:
+            return URL(scheme, "", "", query, text)  # opaque
+        if via_request:
+            message = "invalid URI for request"
+            raise _UrlError(message)
+        if ":" in path.split("/", 1)[0]:
+            message = "first path segment in URL cannot contain colon"
+            raise _UrlError(message)
+    host = ""
+    if (scheme or (not via_request and not path.startswith("///"))) and path.startswith("//"):
+        authority, slash, path = path[2:].partition("/")
+        path = slash + path
+        host = _authority(authority)
+    return URL(scheme, host, _escaped_path(path), query, text)
+
+
+def parse_request_uri(text: str) -> None:
+    """``url.ParseRequestURI``; raises ValueError with Go's message."""
+    try:
+        _parse(text, via_request=True)
+    except _UrlError as error:
+        message = f"parse {go_quote(text)}: {error}"
+        raise ValueError(message) from None
+
+
+def parse_url(text: str) -> URL:
+    prefix = "URL parse error during conversion from string: "
+    try:
+        parse_request_uri(text)
+    except ValueError as error:
+        raise CelRuntimeError(prefix + str(error)) from None
+    without_fragment, _, fragment = text.partition("#")
+    try:
+        _unescape(fragment)
+        url = _parse(without_fragment, via_request=False)
+    except _UrlError as error:
+        message = f"{prefix}parse {go_quote(text)}: {error}"
+        raise CelRuntimeError(message) from None
+    url.text = text
+    return url
+
+
+def is_url(text: str) -> bool:
+    try:
+        parse_request_uri(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _hostname(url: URL) -> str:
+    if url.host.startswith("["):
+        return url.host[1 : url.host.rfind("]")]
+    return url.host.rpartition(":")[0] if ":" in url.host else url.host
+
+
+def _port(url: URL) -> str:
+    rest = url.host[url.host.rfind("]") + 1 :] if url.host.startswith("[") else url.host
+    return rest.rpartition(":")[2] if ":" in rest else ""
+
+
+def _query(url: URL) -> dict[str, list[str]]:
+    """``URL.Query``: ill-formed pairs are dropped."""
+    result: dict[str, list[str]] = {}
+    for pair in url.query.split("&"):
+        if not pair or ";" in pair:
+            continue
+        key, _, value = pair.partition("=")
+        try:
+            decoded = [_unescape(item, plus=True).decode(errors="replace") for item in (key, value)]
+        except _UrlError:
+            continue
+        result.setdefault(decoded[0], []).append(decoded[1])
+    return result
+
+
+OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
+    "string_to_url": parse_url,
+    "is_url_string": is_url,
+    "url_get_scheme": lambda url: url.scheme,
+    "url_get_host": lambda url: url.host,
+    "url_get_hostname": _hostname,
+    "url_get_port": _port,
+    "url_get_escaped_path": lambda url: url.path,
+    "url_get_query": _query,
+}

@@ -1,0 +1,169 @@
+"""What CEL values are in Python.
+
+| CEL | Python |
+|---|---|
+| bool, int, double, string, bytes, null | bool, int, float, str, bytes, None |
+| uint | `UInt` |
+| list, map | list, dict (a bool key is a `BoolKey`, because ``True == 1`` in Python) |
+| duration, timestamp | `Duration`, `Timestamp` (nanoseconds) |
+| type | `TypeValue` |
+| optional | `Optional` |
+| Kubernetes types | `Quantity`, `Semver` and others with a class attribute ``cel_type`` |
+
+JSON data is therefore usable as it is, without conversion.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reference_allocator.cel.errors import CelRuntimeError
+
+__all__ = [
+    "INT_MAX",
+    "INT_MIN",
+    "UINT_MAX",
+    "BoolKey",
+    "Duration",
+    "Optional",
+    "Timestamp",
+    "TypeValue",
+    "UInt",
+    "map_key",
+    "map_keys",
+    "type_name",
+    "unmap_key",
+]
+
+INT_MAX: Final = 2**63 - 1
+INT_MIN: Final = -(2**63)
+UINT_MAX: Final = 2**64 - 1
+
+
+class UInt(int):
+    """An unsigned 64-bit integer; equal to the int of the same value, as CEL compares numbers."""
+
+    __slots__ = ()
+
+
+class BoolKey:
+    """A bool as the key of a map; there are only two."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
+
+
+_TRUE_KEY: Final = BoolKey(True)
+_FALSE_KEY: Final = BoolKey(False)
+
+
+class TypeValue:
+    """A type as a value, such as the result of ``type(1)``."""
+
+    __slots__ = ("name",)
+    cel_type = "type"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TypeValue) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class Duration:
+    """A signed time span in nanoseconds (64 bits)."""
+
+    __slots__ = ("nanos",)
+    cel_type = "google.protobuf.Duration"
+
+    def __init__(self, nanos: int) -> None:
+        self.nanos = nanos
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Duration) and self.nanos == other.nanos
+
+    def __hash__(self) -> int:
+        return hash(self.nanos)
+
+
+class Timestamp:
+    """A point in time, in nanoseconds since 1970-01-01T00:00:00Z."""
+
+    __slots__ = ("nanos",)
+    cel_type = "google.protobuf.Timestamp"
+
+    def __init__(self, nanos: int) -> None:
+        self.nanos = nanos
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timestamp) and self.nanos == other.nanos
+
+    def __hash__(self) -> int:
+        return hash(self.nanos)
+
+
+class Optional:
+    """A value that may be absent. Never compared by Python; see ``runtime.equality``."""
+
+    __slots__ = ("present", "value")
+    cel_type = "optional_type"
+
+    def __init__(self, value: Any = None, *, present: bool) -> None:
+        self.present = present
+        self.value = value
+
+    def get(self) -> Any:
+        """The value; raises CelRuntimeError when it is absent."""
+        if not self.present:
+            message = "optional.none() dereference"
+            raise CelRuntimeError(message)
+        return self.value
+
+
+_TYPE_NAMES: dict[type, str] = {
+    bool: "bool",
+    int: "int",
+    UInt: "uint",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    type(None): "null_type",
+    list: "list",
+    tuple: "list",
+    dict: "map",
+}
+
+
+def type_name(value: Any) -> str:
+    """The CEL type of a value, such as ``string`` or ``kubernetes.Quantity``."""
+    name = _TYPE_NAMES.get(value.__class__)
+    if name is not None:
+        return name
+    if isinstance(value, dict):  # the maps of a device know what a missing domain is
+        return "map"
+    named: str = value.cel_type
+    return named
+
+
+def map_key(key: Any) -> Any:
+    """A CEL value in the form in which dicts hold it as a key."""
+    if key is True:
+        return _TRUE_KEY
+    if key is False:
+        return _FALSE_KEY
+    return key
+
+
+def unmap_key(key: Any) -> Any:
+    """The CEL value of a dict's key."""
+    return key.value if key.__class__ is BoolKey else key
+
+
+def map_keys(mapping: dict[Any, Any]) -> list[Any]:
+    """The keys of a map as CEL values."""
+    return [unmap_key(key) for key in mapping]

@@ -1,0 +1,254 @@
+"""Static types and their unification: which type may stand where another is expected.
+
+The rules are cel-go's (``checker/types.go``): dyn fits everything, type parameters are bound on
+first use and widened to the more general type, null fits messages, durations and the like.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "ANY",
+    "BOOL",
+    "BYTES",
+    "DOUBLE",
+    "DURATION",
+    "DYN",
+    "ERROR",
+    "INT",
+    "NULL",
+    "STRING",
+    "TIMESTAMP",
+    "TYPE",
+    "UINT",
+    "Bindings",
+    "CelType",
+    "is_dyn",
+    "is_dyn_or_error",
+    "join",
+    "list_of",
+    "map_of",
+    "optional_of",
+    "param",
+    "struct",
+    "type_of",
+]
+
+
+class CelType:
+    """A type: ``kind`` and, for lists, maps and the like, its parameters.
+
+    ``name`` is what messages show; ``kind`` is ``opaque`` for Kubernetes' and optional types,
+    ``struct`` for object types, ``param`` for a type parameter, else the name itself.
+    """
+
+    __slots__ = ("_hash", "kind", "name", "params", "text")
+
+    text: str
+
+    def __init__(self, kind: str, name: str, params: tuple[CelType, ...] = ()) -> None:
+        self.kind = kind
+        self.name = name
+        self.params = params
+        inner = ", ".join(item.text for item in params)
+        self.text = f"{name}({inner})" if params else name
+        self._hash = hash((kind, self.text))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, CelType) and self.kind == other.kind and self.text == other.text
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return self.text
+
+    @property
+    def declared(self) -> str:
+        """The type as Kubernetes prints it outside of type errors (``google.protobuf.Any``)."""
+        name = _DECLARED_NAMES.get(self.kind, self.name)
+        if not self.params:
+            return name
+        return f"{name}({', '.join(item.declared for item in self.params)})"
+
+
+_DECLARED_NAMES = {
+    "any": "google.protobuf.Any",
+    "duration": "google.protobuf.Duration",
+    "timestamp": "google.protobuf.Timestamp",
+    "null": "null_type",
+}
+
+ANY: Final = CelType("any", "any")
+BOOL: Final = CelType("bool", "bool")
+BYTES: Final = CelType("bytes", "bytes")
+DOUBLE: Final = CelType("double", "double")
+DURATION: Final = CelType("duration", "duration")
+DYN: Final = CelType("dyn", "dyn")
+ERROR: Final = CelType("error", "!error!")
+INT: Final = CelType("int", "int")
+NULL: Final = CelType("null", "null")
+STRING: Final = CelType("string", "string")
+TIMESTAMP: Final = CelType("timestamp", "timestamp")
+TYPE: Final = CelType("type", "type")
+UINT: Final = CelType("uint", "uint")
+
+_NULLABLE: Final = frozenset({"opaque", "struct", "any", "duration", "timestamp"})
+
+
+def list_of(element: CelType) -> CelType:
+    """``list(element)``."""
+    return CelType("list", "list", (element,))
+
+
+def map_of(key: CelType, value: CelType) -> CelType:
+    """``map(key, value)``."""
+    return CelType("map", "map", (key, value))
+
+
+def optional_of(value: CelType) -> CelType:
+    """``optional_type(value)``."""
+    return CelType("opaque", "optional_type", (value,))
+
+
+def type_of(value: CelType) -> CelType:
+    """``type(value)``: the type of a type's name."""
+    return CelType("type", "type", (value,))
+
+
+def struct(name: str) -> CelType:
+    """An object type, by its name."""
+    return CelType("struct", name)
+
+
+def param(name: str) -> CelType:
+    """A type parameter."""
+    return CelType("param", name)
+
+
+def is_dyn(checked: CelType) -> bool:
+    """Whether only the evaluation can tell the type."""
+    return checked.kind in ("dyn", "any")
+
+
+def is_dyn_or_error(checked: CelType) -> bool:
+    """Whether nothing can be said about the type (any more)."""
+    return checked.kind in ("dyn", "any", "error")
+
+
+def _less_specific(first: CelType, second: CelType) -> bool:
+    """Whether ``first`` is the same type as ``second`` or a more general one."""
+    if is_dyn(first) or first.kind == "param":
+        return True
+    if is_dyn(second) or second.kind == "param" or first.kind != second.kind:
+        return False
+    if first.kind == "type":
+        return True
+    if first.kind in ("list", "map", "opaque"):
+        return (
+            first.name == second.name
+            and len(first.params) == len(second.params)
+            and all(map(_less_specific, first.params, second.params))
+        )
+    return first == second
+
+
+def join(first: CelType, second: CelType) -> CelType:
+    """The more general of two types that unify."""
+    return first if _less_specific(first, second) else second
+
+
+class Bindings:
+    """What type parameters stand for, as far as is known; parameters are unique per check."""
+
+    __slots__ = ("_bound", "_count")
+
+    def __init__(self) -> None:
+        self._bound: dict[str, CelType] = {}
+        self._count = 0
+
+    def fresh(self) -> CelType:
+        """A new type parameter."""
+        self._count += 1
+        return CelType("param", f"_var{self._count - 1}")
+
+    def assignable(self, first: list[CelType], second: list[CelType]) -> bool:
+        """Whether each type of ``first`` fits its partner; parameters are bound only if so."""
+        before = dict(self._bound)
+        if self._all_assignable(first, second):
+            return True
+        self._bound = before
+        return False
+
+    def substitute(self, checked: CelType, *, free_to_dyn: bool) -> CelType:
+        """The type with known parameters replaced; free ones become dyn if asked for."""
+        while checked.kind == "param" and checked.name in self._bound:
+            checked = self._bound[checked.name]
+        if checked.kind == "param":
+            return DYN if free_to_dyn else checked
+        if not checked.params:
+            return checked
+        params = tuple(self.substitute(item, free_to_dyn=free_to_dyn) for item in checked.params)
+        return CelType(checked.kind, checked.name, params)
+
+    def _all_assignable(
+        self,
+        first: list[CelType] | tuple[CelType, ...],
+        second: list[CelType] | tuple[CelType, ...],
+    ) -> bool:
+        return len(first) == len(second) and all(map(self._assignable, first, second))
+
+    def _assignable(self, first: CelType, second: CelType) -> bool:
+        if second.kind == "param":
+            valid, bound = self._bind(first, second)
+            if valid:
+                return True
+            if bound:
+                return False
+        if first.kind == "param":
+            return self._bind(second, first)[0]
+        if is_dyn_or_error(first) or is_dyn_or_error(second):
+            return True
+        if first.kind == "null":
+            return second.kind == "null" or second.kind in _NULLABLE
+        if second.kind == "null":
+            return first.kind in _NULLABLE
+        if first.kind == "type":
+            return second.kind == "type"
+        if first.kind in ("list", "map", "opaque"):
+            return (
+                first.kind == second.kind
+                and first.name == second.name
+                and self._all_assignable(first.params, second.params)
+            )
+        return first == second
+
+    def _bind(self, given: CelType, parameter: CelType) -> tuple[bool, bool]:
+        """Whether ``given`` may stand for ``parameter``, and whether that was bound before."""
+        if given == parameter:
+            return True, True
+        known = self._bound.get(parameter.name)
+        if known is not None:
+            if given == known:
+                return True, True
+            if self._assignable(given, known):
+                wider = join(given, known)
+                if not self._occurs(parameter, wider):
+                    self._bound[parameter.name] = wider
+                return True, True
+            return False, True
+        if self._occurs(parameter, given):
+            return False, False
+        self._bound[parameter.name] = given
+        return True, False
+
+    def _occurs(self, parameter: CelType, within: CelType) -> bool:
+        if parameter == within:
+            return True
+        if within.kind == "param":
+            known = self._bound.get(within.name)
+            return known is not None and self._occurs(parameter, known)
+        return any(self._occurs(parameter, item) for item in within.params)

@@ -1,0 +1,176 @@
+"""Rules about shares of devices: what they consume, and that the device has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from reference_allocator.amounts import NANO
+from reference_allocator.api import DeviceCapacity, DeviceId, RequestPolicy, RequestSpec
+from reference_allocator.checks.case import Case, Given, Published, Violation
+from reference_allocator.features import Features
+from reference_allocator.quantity import Quantity
+
+PLACEHOLDER_SHARE_ID = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
+"""What comparisons of allocators put in place of every generated share id."""
+
+
+def shares_are_marked(case: Case) -> Iterator[Violation]:
+    """Shares, and only shares, have a share id of their own and what they consume."""
+    used = {
+        (result.id, result.share_id)
+        for results in case.held.values()
+        for result in results
+        if result.share_id is not None
+    }
+    for item in case.given:
+        if item.published is None:
+            continue
+        share_id = item.result.share_id
+        if not case.may_be_shared(item.published):
+            if share_id is not None or item.result.consumed_capacity:
+                yield item.violation("share", "the device cannot be shared, the result says so")
+            continue
+        if not share_id:
+            yield item.violation("share", "a share of the device needs a shareID")
+        elif (item.result.id, share_id) in used and share_id != PLACEHOLDER_SHARE_ID:
+            yield item.violation("share", f"shareID {share_id} is in use")
+        if share_id:
+            used.add((item.result.id, share_id))
+
+
+def capacity_suffices(case: Case) -> Iterator[Violation]:
+    """Each share consumes what its request and the policy say, and all fit into the device."""
+    if not case.features.consumable_capacity:
+        return
+    totals: dict[DeviceId, dict[str, int]] = {}
+    for results in case.held.values():
+        for result in results:
+            if result.share_id is not None:
+                _add(totals.setdefault(result.id, {}), result.consumed_capacity)
+    for item in case.given:
+        if item.spec is not None and item.published is not None:
+            yield from _one(case, item, item.spec, item.published, totals)
+
+
+def _one(
+    case: Case,
+    item: Given,
+    spec: RequestSpec,
+    published: Published,
+    totals: dict[DeviceId, dict[str, int]],
+) -> Iterator[Violation]:
+    requested = {} if spec.capacity is None else spec.capacity.requests
+    capacities = published.device.capacity
+    for name in requested:
+        if name not in capacities:
+            yield item.violation("capacity", f"the device has no capacity {name}")
+    shared = case.may_be_shared(published)
+    total = totals.setdefault(item.result.id, {})
+    for name, capacity in capacities.items():
+        wanted = allowed_amount(requested.get(name), capacity, case.features)
+        if wanted is None:
+            yield item.violation(
+                "capacity", f"the policy of {name} does not allow {requested.get(name)}"
+            )
+            continue
+        if shared:
+            consumed = item.result.consumed_capacity.get(name)
+            if consumed is None or consumed.nanos != wanted:
+                yield item.violation(
+                    "capacity",
+                    f"consumes {consumed} of {name}, the request comes to {_text(wanted)}",
+                )
+        sum_now = total.get(name, 0) + wanted
+        if shared:
+            total[name] = sum_now
+        if sum_now > capacity.value.nanos:
+            yield item.violation(
+                "capacity", f"{name}: {_text(sum_now)} consumed of {capacity.value}"
+            )
+    for name in item.result.consumed_capacity:
+        if name not in capacities:
+            yield item.violation("capacity", f"consumes {name}, which the device does not have")
+
+
+def could_fit(case: Case, spec: RequestSpec, published: Published) -> bool:
+    """Whether the device, unused, has enough capacity for the request."""
+    if not case.features.consumable_capacity:
+        return True
+    requested = {} if spec.capacity is None else spec.capacity.requests
+    capacities = published.device.capacity
+    if any(name not in capacities for name in requested):
+        return False
+    for name, capacity in capacities.items():
+        wanted = allowed_amount(requested.get(name), capacity, case.features)
+        if wanted is None or wanted > capacity.value.nanos:
+            return False
+    return True
+
+
+def allowed_amount(
+    requested: Quantity | None, capacity: DeviceCapacity, features: Features
+) -> int | None:
+    """The amount that a request comes to, in units of 1e-9; None where the policy forbids it."""
+    policy = capacity.request_policy
+    if policy is None:
+        return (capacity.value if requested is None else requested).nanos
+    default = None if policy.default is None else policy.default.nanos
+    if requested is None and default is not None:
+        return default
+    amount = capacity.value.nanos if requested is None else requested.nanos
+    rounded = amount if requested is None else _round_up(amount, policy, features)
+    if rounded == default:
+        return rounded
+    return rounded if _is_valid(rounded, policy, features) else None
+
+
+def _round_up(amount: int, policy: RequestPolicy, features: Features) -> int:
+    """The smallest amount of the policy that is enough; the amount itself where none is."""
+    valid = policy.valid_range
+    if valid is not None and valid.min is not None:
+        low = valid.min.nanos
+        if amount <= low or valid.step is None:
+            return max(amount, low)
+        unit = _unit(policy, features)
+        step = _ceil(valid.step.nanos, unit)
+        low = _ceil(low, unit)
+        steps = Fraction(_ceil(amount, unit) - low, step)
+        return low + step * -(-steps.numerator // steps.denominator)
+    return min((v.nanos for v in policy.valid_values or () if v.nanos >= amount), default=amount)
+
+
+def _is_valid(amount: int, policy: RequestPolicy, features: Features) -> bool:
+    valid = policy.valid_range
+    if valid is None:
+        return not policy.valid_values or amount in [value.nanos for value in policy.valid_values]
+    if valid.max is not None and amount > valid.max.nanos:
+        return False
+    if valid.step is None:
+        return True
+    unit = _unit(policy, features)
+    low = 0 if valid.min is None else valid.min.nanos
+    return (_ceil(amount, unit) - _ceil(low, unit)) % _ceil(valid.step.nanos, unit) == 0
+
+
+def _unit(policy: RequestPolicy, features: Features) -> int:
+    """What ranges are counted in: whole units, or thousandths where the feature allows it."""
+    assert policy.valid_range is not None
+    bounds = (policy.valid_range.min, policy.valid_range.max, policy.valid_range.step)
+    milli = NANO // 1000
+    exact = all(bound.nanos % milli == 0 for bound in bounds if bound is not None)
+    return milli if features.fractional_capacity_range and exact else NANO
+
+
+def _ceil(amount: int, unit: int) -> int:
+    return -(-amount // unit) * unit
+
+
+def _add(total: dict[str, int], amounts: Mapping[str, Quantity]) -> None:
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + amount.nanos
+
+
+def _text(amount: int) -> str:
+    exact = Fraction(amount, NANO)
+    return str(exact.numerator) if exact.denominator == 1 else f"{float(exact):.9g}"

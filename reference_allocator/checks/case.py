@@ -1,0 +1,273 @@
+"""One finished allocation with all that its rules refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from reference_allocator.api import (
+    AllocatedDevice,
+    Device,
+    DeviceClass,
+    DeviceId,
+    DeviceRequest,
+    Node,
+    PoolId,
+    RequestSpec,
+    ResourceClaim,
+    ResourceSlice,
+)
+from reference_allocator.features import Features
+from reference_allocator.nodeselector import node_matches
+
+RESULTS_MAX = 32
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule that an allocation breaks.
+
+    Attributes:
+        rule: the name of the rule, for example "selector" (see `reference_allocator.checker`).
+        claim: `namespace/name` of the claim, or "".
+        request: the request (`request` or `request/subrequest`), or "".
+        device: `driver/pool/device`, or "".
+        message: what is wrong, in a sentence for people.
+    """
+
+    rule: str
+    claim: str
+    request: str
+    device: str
+    message: str
+
+    def __str__(self) -> str:
+        where = " ".join(
+            f"{kind} {name}"
+            for kind, name in (
+                ("claim", self.claim),
+                ("request", self.request),
+                ("device", self.device),
+            )
+            if name
+        )
+        return f"{self.rule}: {where}: {self.message}" if where else f"{self.rule}: {self.message}"
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """A device as its driver publishes it."""
+
+    device: Device
+    slice: ResourceSlice
+
+    @cached_property
+    def id(self) -> DeviceId:
+        """The device."""
+        return DeviceId(self.slice.driver, self.slice.pool, self.device.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """One device of the allocation under check.
+
+    Attributes:
+        number: its place in `devices.results`.
+        raw: the result as it is.
+        spec: the request or subrequest that it names, or None where there is none.
+        published: the device where the node may use it, or None.
+    """
+
+    claim: ResourceClaim
+    claim_index: int
+    number: int
+    result: AllocatedDevice
+    raw: Mapping[str, Any]
+    spec: RequestSpec | None
+    published: Published | None
+
+    def violation(self, rule: str, message: str) -> Violation:
+        """A violation about this device."""
+        return Violation(rule, self.claim.ref, self.result.request, str(self.result.id), message)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One pool as the node sees it.
+
+    Attributes:
+        problem: why nothing may be allocated from it, or "".
+        rule: which rule says so.
+        devices: name -> devices of that name that the node may use.
+        everywhere: all devices of the generation in use, also those of other nodes.
+        counters: counter set -> counter -> total.
+    """
+
+    id: PoolId
+    problem: str = ""
+    rule: str = ""
+    devices: Mapping[str, Sequence[Published]] = field(default_factory=dict)
+    everywhere: Sequence[Published] = ()
+    slices: Sequence[ResourceSlice] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """All that the rules look at."""
+
+    features: Features
+    node: Node
+    slices: Sequence[ResourceSlice]
+    classes: Mapping[str, DeviceClass]
+    claims: Sequence[ResourceClaim]
+    allocations: Sequence[Mapping[str, Any]]
+    others: Sequence[ResourceClaim]
+    """Claims of the cluster that hold devices."""
+
+    @cached_property
+    def views(self) -> Mapping[PoolId, View]:
+        """Pool -> what the node sees of it."""
+        found: dict[PoolId, list[ResourceSlice]] = {}
+        for item in self.slices:
+            found.setdefault(item.pool_id, []).append(item)
+        views = {pool: self._view(pool, slices) for pool, slices in found.items()}
+        return {pool: view for pool, view in views.items() if view is not None}
+
+    @cached_property
+    def given(self) -> Sequence[Given]:
+        """All devices of the allocation, claim by claim."""
+        return [
+            item
+            for index, (claim, allocation) in enumerate(
+                zip(self.claims, self.allocations, strict=False)
+            )
+            for item in self._given(index, claim, allocation)
+        ]
+
+    @cached_property
+    def held(self) -> Mapping[DeviceId, Sequence[AllocatedDevice]]:
+        """Device -> results of other claims that hold it or a share of it; no admin access."""
+        held: dict[DeviceId, list[AllocatedDevice]] = {}
+        for claim in self.others:
+            for result in claim.results or ():
+                if not result.admin_access:
+                    held.setdefault(result.id, []).append(result)
+        return held
+
+    def is_share(self, result: AllocatedDevice) -> bool:
+        """Whether a result is one share of a device that others may have shares of, too."""
+        return self.features.consumable_capacity and result.share_id is not None
+
+    def may_be_shared(self, published: Published) -> bool:
+        """Whether shares of the device are given out, rather than the device."""
+        return self.features.consumable_capacity and bool(
+            published.device.allow_multiple_allocations
+        )
+
+    def of_claim(self, index: int) -> list[Given]:
+        """The devices of one claim in the order of the result."""
+        return [item for item in self.given if item.claim_index == index]
+
+    def _given(
+        self, index: int, claim: ResourceClaim, allocation: Mapping[str, Any]
+    ) -> Iterator[Given]:
+        specs = dict(named_requests(claim.requests))
+        devices = allocation.get("devices") or {}
+        for number, raw in enumerate(devices.get("results") or ()):
+            result = AllocatedDevice.from_dict(raw)
+            view = self.views.get(PoolId(result.id.driver, result.id.pool))
+            published = None
+            if view is not None and not view.problem:
+                same_name = view.devices.get(result.id.device, ())
+                published = same_name[0] if same_name else None
+            spec = specs.get(result.request)
+            yield Given(claim, index, number, result, raw, spec, published)
+
+    def _ignored(self, item: ResourceSlice) -> bool:
+        if not self.features.partitionable_devices and (
+            item.per_device_node_selection is not None or item.shared_counters
+        ):
+            return True
+        return item.uses_compatibility_groups and not self.features.compatibility_groups
+
+    def _is_for_node(self, item: ResourceSlice) -> bool:
+        if item.per_device_node_selection and not (
+            item.node_name or item.all_nodes or item.node_selector
+        ):
+            return any(self.usable(item, device) for device in item.devices)
+        return node_matches(self.node, item.node_name, item.all_nodes, item.node_selector)
+
+    def usable(self, item: ResourceSlice, device: Device) -> bool:
+        """Whether node selection lets this node use the device, its slice being for the node."""
+        if not item.per_device_node_selection:
+            return True
+        return node_matches(self.node, device.node_name, device.all_nodes, device.node_selector)
+
+    def _view(self, pool: PoolId, slices: Sequence[ResourceSlice]) -> View | None:
+        for_node = [item for item in slices if not self._ignored(item) and self._is_for_node(item)]
+        if not for_node:
+            return None
+        generation = max(item.generation for item in for_node)
+        current = [item for item in for_node if item.generation == generation]
+        wanted = current[0].resource_slice_count
+        everywhere = current
+        if len(current) != wanted:
+            if any(item.generation > generation for item in slices):
+                return View(pool, f"generation {generation} has been replaced", "pool-generation")
+            everywhere = [
+                item
+                for item in slices
+                if item.generation == generation
+                and (self.features.compatibility_groups or not item.uses_compatibility_groups)
+            ]
+            if len(everywhere) != wanted:
+                problem = f"{len(everywhere)} of {wanted} slices of the pool are published"
+                return View(pool, problem, "pool-incomplete")
+        devices: dict[str, list[Published]] = {}
+        for published in _published(current):
+            devices.setdefault(published.device.name, []).append(published)
+        view = View(pool, "", "", devices, list(_published(everywhere)), everywhere)
+        problem = _invalid(view, self.features)
+        return View(pool, problem, "pool-invalid") if problem else view
+
+
+def _published(slices: Iterable[ResourceSlice]) -> Iterator[Published]:
+    for item in slices:
+        for device in item.devices:
+            yield Published(device, item)
+
+
+def _invalid(view: View, features: Features) -> str:
+    for name, same_name in view.devices.items():
+        if len(same_name) > 1:
+            return f"device name {name} is not unique"
+    if not features.partitionable_devices:
+        return ""
+    names = [item.name for part in view.slices for item in part.shared_counters]
+    if len(set(names)) != len(names):
+        return "a counter set is published twice"
+    known = {
+        (item.name, counter)
+        for part in view.slices
+        for item in part.shared_counters
+        for counter in item.counters
+    }
+    for published in view.everywhere:
+        for consumption in published.device.consumes_counters:
+            if consumption.counter_set not in names:
+                return f"device {published.device.name} consumes an unknown counter set"
+            if any((consumption.counter_set, name) not in known for name in consumption.counters):
+                return f"device {published.device.name} consumes an unknown counter"
+    return ""
+
+
+def named_requests(requests: Iterable[DeviceRequest]) -> Iterator[tuple[str, RequestSpec]]:
+    """The names that results may use, with what each stands for."""
+    for request in requests:
+        if request.first_available:
+            for alternative in request.first_available:
+                yield f"{request.name}/{alternative.name}", alternative
+        elif request.exactly is not None:
+            yield request.name, request.exactly

@@ -1,0 +1,82 @@
+"""Rules about partitions of one physical device: counters and compatibility groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reference_allocator.api import DeviceId
+from reference_allocator.checks.case import Case, Given, Published, View, Violation
+
+
+def counters_suffice(case: Case) -> Iterator[Violation]:
+    """No counter of a pool is consumed beyond its total once a counter of the pool is drawn on.
+
+    Each device counts once, however many claims have it.
+    """
+    if not case.features.partitionable_devices:
+        return
+    for view, new in _pools_with_partitions(case):
+        left = {
+            (item.name, name): total.nanos
+            for part in view.slices
+            for item in part.shared_counters
+            for name, total in item.counters.items()
+        }
+        for published in _in_use(case, view, new):
+            for consumption in published.device.consumes_counters:
+                for name, amount in consumption.counters.items():
+                    left[consumption.counter_set, name] -= amount.nanos
+        for (counter_set, name), rest in left.items():
+            if rest < 0:
+                yield new[-1].violation(
+                    "counter", f"counter {name} of {counter_set} is consumed beyond its total"
+                )
+
+
+def groups_are_compatible(case: Case) -> Iterator[Violation]:
+    """The partitions in use on a counter set have a compatibility group in common, or none any."""
+    if not case.features.compatibility_groups:
+        return
+    for view, new in _pools_with_partitions(case):
+        members: dict[str, list[tuple[frozenset[str], Given | None]]] = {}
+        new_ids = {item.result.id: item for item in new}
+        for published in _in_use(case, view, new):
+            holder = None if published.id in case.held else new_ids.get(published.id)
+            for consumption in published.device.consumes_counters:
+                entry = (consumption.compatibility_groups, holder)
+                members.setdefault(consumption.counter_set, []).append(entry)
+        for counter_set, entries in members.items():
+            added = [holder for _, holder in entries if holder is not None]
+            if not added or len(entries) == 1:
+                continue
+            groups = [item for item, _ in entries]
+            if any(groups) and not frozenset.intersection(*groups):
+                yield added[-1].violation(
+                    "compatibility-group",
+                    f"the partitions in use on {counter_set} have no group in common",
+                )
+
+
+def _pools_with_partitions(case: Case) -> Iterator[tuple[View, list[Given]]]:
+    """Pools of which the allocation takes devices that consume counters, with those devices."""
+    for view in case.views.values():
+        new = [
+            item
+            for item in case.given
+            if item.published is not None
+            and item.published.slice.pool_id == view.id
+            and item.published.device.consumes_counters
+        ]
+        if new and not view.problem:
+            yield view, new
+
+
+def _in_use(case: Case, view: View, new: list[Given]) -> Iterator[Published]:
+    """Held by other claims, and then by this allocation; each device once."""
+    added: set[DeviceId] = {item.result.id for item in new}
+    for published in view.everywhere:
+        if published.id in case.held:
+            yield published
+    for published in view.everywhere:
+        if published.id in added and published.id not in case.held:
+            yield published

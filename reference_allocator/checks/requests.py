@@ -1,0 +1,217 @@
+"""Rules about a request and a claim as a whole: names, numbers, alternatives, constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from reference_allocator.api import Attribute, Constraint, DeviceRequest, RequestSpec
+from reference_allocator.cel import (
+    CelCompileError,
+    CelDevice,
+    CelRuntimeError,
+    compile_derived,
+)
+from reference_allocator.checks.capacity import could_fit
+from reference_allocator.checks.case import RESULTS_MAX, Case, Given, Violation
+from reference_allocator.checks.devices import selected
+
+
+def every_claim_has_a_result(case: Case) -> Iterator[Violation]:
+    """There is one allocation per claim."""
+    if len(case.claims) != len(case.allocations):
+        yield Violation(
+            "allocation-count",
+            "",
+            "",
+            "",
+            f"{len(case.allocations)} allocations for {len(case.claims)} claims",
+        )
+
+
+def requests_exist(case: Case) -> Iterator[Violation]:
+    """Every result names a request of its claim; an alternative as `request/subrequest`."""
+    for item in case.given:
+        if item.spec is None:
+            yield item.violation("request", "the claim has no such request")
+
+
+def requests_are_allowed(case: Case) -> Iterator[Violation]:
+    """No request uses a feature that is off, an unknown class or an unknown mode."""
+    for claim in case.claims:
+        for request in claim.requests:
+            for spec in request.first_available or (request.exactly,):
+                problem = _forbidden(case, request, spec)
+                if problem:
+                    yield Violation("feature", claim.ref, request.name, "", problem)
+
+
+def _forbidden(case: Case, request: DeviceRequest, spec: RequestSpec | None) -> str:
+    features = case.features
+    if spec is None:
+        return "the request has neither exactly nor firstAvailable"
+    if request.first_available and not features.prioritized_list:
+        return "firstAvailable is disabled"
+    if spec.capacity is not None and not features.consumable_capacity:
+        return "capacity requests are disabled"
+    if spec.derived_attributes and not features.derived_attributes:
+        return "derived attributes are disabled"
+    if spec.admin_access is not None and not features.admin_access:
+        return "admin access is disabled"
+    if spec.device_class_name not in case.classes:
+        return f"device class {spec.device_class_name} does not exist"
+    if spec.allocation_mode not in ("ExactCount", "All"):
+        return f"allocation mode {spec.allocation_mode!r} is not known"
+    if any(selector is None for selector in spec.selectors):
+        return "a selector is not CEL"
+    return ""
+
+
+def numbers_are_right(case: Case) -> Iterator[Violation]:
+    """Each request has exactly the devices it asks for, through one of its alternatives."""
+    for index, claim in enumerate(case.claims[: len(case.allocations)]):
+        given = case.of_claim(index)
+        if len(given) > RESULTS_MAX:
+            yield Violation(
+                "limit", claim.ref, "", "", f"{len(given)} devices, at most {RESULTS_MAX} allowed"
+            )
+        for request in claim.requests:
+            for problem, rule in _wrong_number(case, request, given):
+                yield Violation(rule, claim.ref, request.name, "", problem)
+
+
+def _wrong_number(
+    case: Case, request: DeviceRequest, given: Sequence[Given]
+) -> Iterator[tuple[str, str]]:
+    if not request.first_available:
+        if request.exactly is not None:
+            mine = [item for item in given if item.result.request == request.name]
+            yield from _wrong_devices(case, request.exactly, mine)
+        return
+    used = {
+        alternative.name: [
+            item for item in given if item.result.request == f"{request.name}/{alternative.name}"
+        ]
+        for alternative in request.first_available
+    }
+    chosen = [name for name, devices in used.items() if devices]
+    if len(chosen) > 1:
+        yield f"devices of several alternatives: {', '.join(chosen)}", "alternative"
+        return
+    problems = [
+        list(_wrong_devices(case, alternative, used[alternative.name]))
+        for alternative in request.first_available
+        if not chosen or alternative.name == chosen[0]
+    ]
+    if all(problems):
+        yield from problems[0]
+
+
+def _wrong_devices(
+    case: Case, spec: RequestSpec, given: Sequence[Given]
+) -> Iterator[tuple[str, str]]:
+    if spec.allocation_mode == "ExactCount":
+        if len(given) != max(spec.count, 0):
+            yield f"{len(given)} devices, {spec.count} requested", "count"
+        return
+    if spec.allocation_mode != "All":
+        return
+    for view in case.views.values():
+        if view.rule in ("pool-incomplete", "pool-invalid"):
+            yield f"all devices requested while pool {view.id} is not usable", view.rule
+            return
+    wanted = {
+        published.id
+        for view in case.views.values()
+        for same_name in view.devices.values()
+        for published in same_name
+        if selected(case, spec, published) and could_fit(case, spec, published)
+    }
+    if not wanted:
+        yield "all devices requested, and there is none", "all"
+        return
+    got = {item.result.id for item in given}
+    missing = ", ".join(sorted(str(device) for device in wanted - got))
+    surplus = ", ".join(sorted(str(device) for device in got - wanted))
+    if missing:
+        yield f"all devices requested, but these are missing: {missing}", "all"
+    if surplus:
+        yield f"all devices requested, but these do not match: {surplus}", "all"
+
+
+def constraints_hold(case: Case) -> Iterator[Violation]:
+    """Constraints hold for the devices of the requests that they name."""
+    for index, claim in enumerate(case.claims[: len(case.allocations)]):
+        for number, constraint in enumerate(claim.constraints):
+            concerned = [item for item in case.of_claim(index) if _concerns(constraint, item)]
+            for item, problem in _broken(case, constraint, concerned):
+                yield item.violation("constraint", f"constraint #{number}: {problem}")
+
+
+def _concerns(constraint: Constraint, item: Given) -> bool:
+    name = item.result.request
+    return (
+        not constraint.requests
+        or name in constraint.requests
+        or name.split("/")[0] in constraint.requests
+    )
+
+
+def _broken(
+    case: Case, constraint: Constraint, concerned: Sequence[Given]
+) -> Iterator[tuple[Given, str]]:
+    name = constraint.match_attribute or constraint.distinct_attribute
+    if name is None:
+        for item in concerned:
+            yield item, "neither matchAttribute nor distinctAttribute"
+        return
+    lists = case.features.list_type_attributes
+    seen: list[tuple[Given, set[tuple[str, object]]]] = []
+    for item in concerned:
+        if item.published is None or item.spec is None:
+            continue
+        attribute = attribute_of(item, name)
+        if attribute is None:
+            yield item, f"the device has no attribute {name}"
+            continue
+        values = _values(attribute, lists=lists)
+        # Without lists, a value of another type is let in for the first device only.
+        if not values and (lists or seen):
+            yield item, f"the value of {name} has a type that cannot be compared"
+            continue
+        seen.append((item, values))
+    if constraint.match_attribute is not None:
+        if len(seen) > 1 and not set.intersection(*(values for _, values in seen)):
+            yield seen[-1][0], f"the devices do not share a value of {name}"
+        return
+    for position, (item, values) in enumerate(seen):
+        for earlier, other in seen[:position]:
+            if values & other:
+                yield item, f"same value of {name} as {earlier.result.id}"
+
+
+def _values(attribute: Attribute, *, lists: bool) -> set[tuple[str, object]]:
+    if attribute.kind is None or (attribute.is_list and not lists):
+        return set()
+    return {(attribute.kind, value) for value in attribute.values}
+
+
+def attribute_of(item: Given, name: str) -> Attribute | None:
+    """The attribute that a constraint means, of a device that is published for a request.
+
+    One that the request derives hides a published one; it is missing where it has no value.
+    """
+    assert item.published is not None
+    assert item.spec is not None
+    for derived in reversed(item.spec.derived_attributes):
+        if derived.name == name:
+            try:
+                device = CelDevice.from_api(item.result.id.driver, item.published.device.raw)
+                value = compile_derived(derived.expression).attribute(device)
+            except (CelCompileError, CelRuntimeError):
+                return None
+            return Attribute.from_dict(value)
+    attributes = item.published.device.attributes
+    domain, _, bare = name.partition("/")
+    if name in attributes:
+        return attributes[name]
+    return attributes.get(bare) if bare and domain == item.result.id.driver else None

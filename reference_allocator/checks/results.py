@@ -1,0 +1,168 @@
+"""Rules about what else a result says: copied fields, configuration, node selector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reference_allocator.api import ResourceClaim
+from reference_allocator.checks.case import Case, Given, Violation, named_requests
+
+
+def fields_are_copied(case: Case) -> Iterator[Violation]:
+    """What results repeat of requests and devices is what those say."""
+    for item in case.given:
+        if item.spec is None or item.published is None:
+            continue
+        device, features = item.published.device, case.features
+        bound = features.device_binding_and_status
+        expected: dict[str, Any] = {
+            "adminAccess": bool(item.spec.admin_access),
+            "tolerations": [dict(toleration.raw) for toleration in item.spec.tolerations],
+            "bindingConditions": list(device.binding_conditions or ()) if bound else [],
+            "bindingFailureConditions": list(device.binding_failure_conditions) if bound else [],
+            "skipNodeOperations": list(item.published.slice.skip_node_operations),
+        }
+        for name, value in expected.items():
+            found = item.raw.get(name) or type(value)()
+            if found != value:
+                rule = "admin-access" if name == "adminAccess" else "result-fields"
+                yield item.violation(rule, f"{name} is {found!r}, should be {value!r}")
+
+
+def config_is_right(case: Case) -> Iterator[Violation]:
+    """Configurations of the chosen classes, then of the claim, for the requests they concern."""
+    for index, claim in enumerate(case.claims[: len(case.allocations)]):
+        devices = case.allocations[index].get("devices") or {}
+        found = [_normal(item) for item in devices.get("config") or ()]
+        expected = [_normal(item) for item in _expected_config(case, claim, case.of_claim(index))]
+        if found != expected:
+            yield Violation(
+                "config", claim.ref, "", "", f"config is {found!r}, should be {expected!r}"
+            )
+
+
+def _normal(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if value not in (None, [])}
+
+
+def _expected_config(
+    case: Case, claim: ResourceClaim, given: list[Given]
+) -> Iterator[dict[str, Any]]:
+    chosen = _chosen(claim, given)
+    specs = dict(named_requests(claim.requests))
+    done: set[str] = set()
+    for name in chosen:
+        class_name = specs[name].device_class_name
+        device_class = case.classes.get(class_name)
+        if device_class is None or class_name in done:
+            continue
+        done.add(class_name)
+        users = [other for other in chosen if specs[other].device_class_name == class_name]
+        for config in device_class.config:
+            source = {"source": "FromClass", **config.configuration}
+            yield source if len(users) == len(chosen) else {**source, "requests": users}
+    for config in claim.config:
+        concerned = [
+            name
+            for name in chosen
+            if name in config.requests or name.split("/")[0] in config.requests
+        ]
+        plain = {request.name for request in claim.requests} & set(config.requests)
+        if config.requests and not concerned and not plain:
+            continue
+        source = {"source": "FromClaim", **config.configuration}
+        if config.requests and len(concerned) < len(chosen):
+            source["requests"] = list(config.requests)
+        yield source
+
+
+def _chosen(claim: ResourceClaim, given: list[Given]) -> list[str]:
+    """For each request the name that its results use."""
+    used = [item.result.request for item in given]
+    names: list[str] = []
+    for request in claim.requests:
+        if not request.first_available:
+            names.append(request.name)
+            continue
+        alternatives = [f"{request.name}/{item.name}" for item in request.first_available]
+        # An alternative that wants no device leaves no trace; the first of those is it.
+        empty = [
+            f"{request.name}/{item.name}" for item in request.first_available if item.count < 1
+        ]
+        names.append(
+            next((name for name in alternatives if name in used), (empty or alternatives)[0])
+        )
+    return names
+
+
+def node_selector_is_right(case: Case) -> Iterator[Violation]:
+    """The result is usable exactly where its devices are."""
+    for index, claim in enumerate(case.claims[: len(case.allocations)]):
+        found = _terms(case.allocations[index].get("nodeSelector"))
+        expected = _expected_terms(case, case.of_claim(index))
+        if found != expected:
+            yield Violation(
+                "node-selector",
+                claim.ref,
+                "",
+                "",
+                f"nodeSelector selects {_text(found)}, should select {_text(expected)}",
+            )
+
+
+_Requirement = tuple[str, str, str, frozenset[str]]
+_Terms = list[frozenset[_Requirement]]
+
+
+def _expected_terms(case: Case, given: list[Given]) -> _Terms:
+    requirements: set[_Requirement] = set()
+    for item in given:
+        if item.published is None:
+            continue
+        device, part = item.published.device, item.published.slice
+        own = bool(part.per_device_node_selection)
+        node_name = device.node_name if own else part.node_name
+        selector = device.node_selector if own else part.node_selector
+        if node_name is not None or device.binds_to_node:
+            here = ("matchFields", "metadata.name", "In", frozenset({case.node.name}))
+            return [frozenset({here})]
+        for term in (selector.terms if selector is not None else ())[:1]:
+            for kind, listed in (
+                ("matchFields", term.match_fields),
+                ("matchExpressions", term.match_expressions),
+            ):
+                requirements.update(
+                    (kind, entry.key, entry.operator, frozenset(entry.values)) for entry in listed
+                )
+    return [frozenset(requirements)] if requirements else []
+
+
+def _terms(selector: Mapping[str, Any] | None) -> _Terms:
+    if not selector:
+        return []
+    return [
+        frozenset(
+            (
+                kind,
+                entry.get("key", ""),
+                entry.get("operator", ""),
+                frozenset(entry.get("values") or ()),
+            )
+            for kind in ("matchFields", "matchExpressions")
+            for entry in term.get(kind) or ()
+        )
+        for term in selector.get("nodeSelectorTerms") or ()
+    ]
+
+
+def _text(terms: _Terms) -> str:
+    if not terms:
+        return "every node"
+    return " or ".join(
+        ", ".join(
+            f"{key} {operator} {sorted(values)}"
+            for _, key, operator, values in sorted(term, key=str)
+        )
+        for term in terms
+    )

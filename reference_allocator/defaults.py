@@ -1,0 +1,81 @@
+"""What the API server fills in before an object is stored.
+
+The allocator does none of this (upstream's does not either: an empty allocationMode is an error
+there), so whoever makes up objects has to. Source: pkg/apis/resource/v1/defaults.go and the
+`+default` markers of k8s.io/api/resource/v1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def default_claim(claim: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a v1 ResourceClaim with defaults filled in; other parts are shared, not copied."""
+    return {**claim, "spec": default_claim_spec(claim.get("spec") or {})}
+
+
+def default_claim_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for a v1 ResourceClaimSpec, as claim templates hold one."""
+    devices = spec.get("devices")
+    if not isinstance(devices, Mapping) or not isinstance(devices.get("requests"), list):
+        return dict(spec)
+    requests = [_request(request) for request in devices["requests"]]
+    return {**spec, "devices": {**devices, "requests": requests}}
+
+
+def default_slice(resource_slice: Mapping[str, Any], *, now: str) -> dict[str, Any]:
+    """A copy of a v1 ResourceSlice with the time of its taints filled in.
+
+    Args:
+        resource_slice: the slice.
+        now: an RFC 3339 time, to the second.
+    """
+    spec = resource_slice.get("spec")
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("devices"), list):
+        return dict(resource_slice)
+    devices = [_device(device, now) for device in spec["devices"]]
+    return {**resource_slice, "spec": {**spec, "devices": devices}}
+
+
+def _request(request: Any) -> Any:
+    if not isinstance(request, Mapping):
+        return request
+    defaulted = dict(request)
+    if isinstance(request.get("exactly"), Mapping):
+        defaulted["exactly"] = _request_spec(request["exactly"])
+    if isinstance(request.get("firstAvailable"), list):
+        defaulted["firstAvailable"] = [_request_spec(item) for item in request["firstAvailable"]]
+    return defaulted
+
+
+def _request_spec(spec: Any) -> Any:
+    if not isinstance(spec, Mapping):
+        return spec
+    defaulted = dict(spec)
+    if not defaulted.get("allocationMode"):
+        defaulted["allocationMode"] = "ExactCount"
+    if defaulted["allocationMode"] == "ExactCount" and not defaulted.get("count"):
+        defaulted["count"] = 1
+    if isinstance(defaulted.get("tolerations"), list):
+        defaulted["tolerations"] = [_toleration(item) for item in defaulted["tolerations"]]
+    return defaulted
+
+
+def _toleration(toleration: Any) -> Any:
+    if not isinstance(toleration, Mapping) or toleration.get("operator"):
+        return toleration
+    return {**toleration, "operator": "Equal"}
+
+
+def _device(device: Any, now: str) -> Any:
+    if not isinstance(device, Mapping) or not isinstance(device.get("taints"), list):
+        return device
+    taints = [
+        {**taint, "timeAdded": now}
+        if isinstance(taint, Mapping) and not taint.get("timeAdded")
+        else taint
+        for taint in device["taints"]
+    ]
+    return {**device, "taints": taints}

@@ -1,0 +1,52 @@
+"""Where constraints find attributes: published by the driver, or derived by the request.
+
+A derived attribute is a CEL expression of the request; only constraints see it, and it hides a
+published attribute of the same name (KEP-5729). Source: lookupAttribute in
+allocator_experimental.go.
+"""
+
+from __future__ import annotations
+
+from reference_allocator.api import Attribute
+from reference_allocator.cel import CelCompileError, CelRuntimeError, compile_derived
+from reference_allocator.constraints import lookup
+from reference_allocator.errors import AllocationError
+from reference_allocator.pools import PoolDevice
+from reference_allocator.requests import Request
+from reference_allocator.selectors import Selectors
+
+
+class AttributeSource:
+    """Attributes of devices as the constraints of a claim see them. Not thread-safe."""
+
+    def __init__(self, selectors: Selectors) -> None:
+        self._selectors = selectors
+        self._computed: dict[tuple[PoolDevice, str], Attribute] = {}
+
+    def attribute(self, request: Request, entry: PoolDevice, name: str) -> Attribute | None:
+        """The attribute, or None where the device has none of that name.
+
+        Raises:
+            AllocationError: a derived attribute does not compile or cannot be computed.
+        """
+        expression = request.derived.get(name)
+        if expression is None:
+            return lookup(entry.device, entry.id.driver, name)
+        key = (entry, expression)
+        found = self._computed.get(key)
+        if found is None:
+            found = self._computed[key] = self._compute(entry, name, expression)
+        return found
+
+    def _compute(self, entry: PoolDevice, name: str, expression: str) -> Attribute:
+        try:
+            program = compile_derived(expression)
+        except CelCompileError as error:
+            raise AllocationError(f"compile derived attribute {name} failed: {error}") from None
+        try:
+            value = program.attribute(self._selectors.device(entry))
+        except CelRuntimeError as error:
+            raise AllocationError(
+                f"evaluate derived attribute {name} on device {entry.id} failed: {error}"
+            ) from None
+        return Attribute.from_dict(value)

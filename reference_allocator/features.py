@@ -1,0 +1,99 @@
+"""The switches of the allocator, as data.
+
+Upstream keeps three near-copies of one allocator (stable, incubating, experimental) and picks one
+by features; here there is one implementation that asks `Features`. The fields are those of
+structured.Features (structured/internal/types.go of k8s.io/dynamic-resource-allocation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from reference_allocator.fields import boolean, mapping, only_known
+from reference_allocator.gates import gates_for_version
+
+# Which gates a feature needs (AllocatorFeatures in the scheduler's dynamicresources.go).
+_GATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "admin_access": ("DRAAdminAccess",),
+    "prioritized_list": ("DRAPrioritizedList",),
+    "partitionable_devices": ("DRAPartitionableDevices",),
+    "device_taints": ("DRADeviceTaints",),
+    "device_binding_and_status": ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
+    "consumable_capacity": ("DRAConsumableCapacity",),
+    "fractional_capacity_range": ("DRAFractionalCapacityRange",),
+    "list_type_attributes": ("DRAListTypeAttributes",),
+    "optional_node_operations": ("DRAOptionalNodeOperations",),
+    "derived_attributes": ("DRADerivedAttributes",),
+    "compatibility_groups": ("DRADeviceCompatibilityGroups",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What the allocator may use. All off by default, as the zero value is upstream."""
+
+    admin_access: bool = False
+    prioritized_list: bool = False
+    partitionable_devices: bool = False
+    device_taints: bool = False
+    device_binding_and_status: bool = False
+    consumable_capacity: bool = False
+    fractional_capacity_range: bool = False
+    list_type_attributes: bool = False
+    optional_node_operations: bool = False
+    derived_attributes: bool = False
+    compatibility_groups: bool = False
+
+    @classmethod
+    def all(cls) -> Features:
+        """Every feature on."""
+        return cls(**dict.fromkeys(_GATES, True))
+
+    @classmethod
+    def for_version(cls, version: str, gates: Mapping[str, bool] | None = None) -> Features:
+        """The features of a Kubernetes version ("1.37", "v1.36.2") with its default gates.
+
+        Args:
+            version: a version whose minor is in `reference_allocator.gates.MINORS`.
+            gates: gates set explicitly, on top of the defaults; gates that the allocator does not
+                ask are ignored.
+
+        Raises:
+            ValueError: the minor is not known.
+        """
+        merged = {name: gate.default for name, gate in gates_for_version(version).items()}
+        merged.update(gates or {})
+        return cls.from_gates(merged)
+
+    @classmethod
+    def from_gates(cls, gates: Mapping[str, bool]) -> Features:
+        """The features of a scheduler with these gates: gate name -> on; absent gates are off."""
+        return cls(
+            **{
+                field: all(gates.get(name, False) for name in names)
+                for field, names in _GATES.items()
+            }
+        )
+
+    @classmethod
+    def from_dict(cls, value: object) -> Features:
+        """Reads upstream's lowerCamel field names: {"adminAccess": true, ...}.
+
+        Raises:
+            InputError: not an object, an unknown field, or a value that is no boolean.
+        """
+        source = mapping(value)
+        names = {_lower_camel(field.name): field.name for field in fields(cls)}
+        only_known(source, names)
+        return cls(**{field: boolean(source, name) for name, field in names.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The inverse of `from_dict`; every field is written, also those that are off."""
+        return {_lower_camel(field.name): getattr(self, field.name) for field in fields(self)}
+
+
+def _lower_camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part.title() for part in tail)

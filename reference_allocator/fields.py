@@ -1,0 +1,242 @@
+"""Reading of JSON objects with errors that name the path.
+
+Input comes from clusters, files and generators, and a wrong one must be told as
+`$.spec.devices[2].attributes.x: expected a string, got 7`. The path is put together while an error
+travels up, so that reading correct input costs nothing for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, overload
+
+T = TypeVar("T")
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+_INT64_MAX = 2**63 - 1
+_MISSING = object()
+
+
+class InputError(ValueError):
+    """A value that does not have the expected form.
+
+    Attributes:
+        message: what is wrong.
+        path: where, as a JSON path that starts with `$`.
+    """
+
+    def __init__(self, message: str, *segments: str | int) -> None:
+        super().__init__(message)
+        self.message = message
+        self._segments: list[str | int] = list(segments)
+
+    def under(self, *segments: str | int) -> InputError:
+        """The same error, seen from further outside: segments are object keys or list indices."""
+        self._segments[:0] = segments
+        return self
+
+    @property
+    def path(self) -> str:
+        """The JSON path of the value."""
+        return "$" + "".join(_segment(segment) for segment in self._segments)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+def _segment(segment: str | int) -> str:
+    if isinstance(segment, int):
+        return f"[{segment}]"
+    if _PLAIN.match(segment):
+        return f".{segment}"
+    return f'["{segment}"]'
+
+
+def describe(value: object) -> str:
+    """A short text for a value that has the wrong type."""
+    if value is None:
+        return "null"
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """The value as an object.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not isinstance(value, Mapping):
+        raise InputError(f"expected an object, got {describe(value)}")
+    return value
+
+
+def only_known(source: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Refuses keys that are not known.
+
+    Raises:
+        InputError: names the first unknown key and the known ones.
+    """
+    names = list(known)
+    for key in source:
+        if key not in names:
+            raise InputError(f"unknown field; known are {', '.join(sorted(names))}", str(key))
+
+
+@overload
+def string(source: Mapping[str, Any], key: str) -> str: ...
+@overload
+def string(source: Mapping[str, Any], key: str, default: T) -> str | T: ...
+def string(source: Mapping[str, Any], key: str, default: object = "") -> object:
+    """A string field; absent or null gives the default."""
+    value = source.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise InputError(f"expected a string, got {describe(value)}", key)
+    return value
+
+
+def optional_string(source: Mapping[str, Any], key: str) -> str | None:
+    """A string field, or None where it is absent or null (an empty string stays one)."""
+    return string(source, key, None)
+
+
+def required_string(source: Mapping[str, Any], key: str) -> str:
+    """A string field that must be there and not be empty."""
+    value = string(source, key)
+    if not value:
+        raise InputError("required value", key)
+    return value
+
+
+def boolean(source: Mapping[str, Any], key: str, default: bool = False) -> bool:
+    """A boolean field; absent or null gives the default."""
+    value = source.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise InputError(f"expected true or false, got {describe(value)}", key)
+    return value
+
+
+def optional_boolean(source: Mapping[str, Any], key: str) -> bool | None:
+    """A boolean field, or None where it is absent or null."""
+    return None if source.get(key) is None else boolean(source, key)
+
+
+def int64(value: object) -> int:
+    """The value as a 64-bit integer."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"expected an integer, got {describe(value)}")
+    if not -_INT64_MAX - 1 <= value <= _INT64_MAX:
+        raise InputError(f"{value} does not fit into 64 bits")
+    return value
+
+
+def integer(source: Mapping[str, Any], key: str, default: int = 0) -> int:
+    """A 64-bit integer field; absent or null gives the default."""
+    value = source.get(key)
+    if value is None:
+        return default
+    try:
+        return int64(value)
+    except InputError as error:
+        raise error.under(key) from None
+
+
+def child(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> T | None:
+    """A field read by `parse`, or None where it is absent or null."""
+    value = source.get(key)
+    if value is None:
+        return None
+    try:
+        return parse(value)
+    except InputError as error:
+        raise error.under(key) from None
+
+
+def required_child(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> T:
+    """A field read by `parse` that must be there."""
+    value = source.get(key, _MISSING)
+    if value is _MISSING or value is None:
+        raise InputError("required value", key)
+    try:
+        return parse(value)
+    except InputError as error:
+        raise error.under(key) from None
+
+
+def sequence(
+    source: Mapping[str, Any], key: str, parse: Callable[[Any], T]
+) -> tuple[T, ...] | None:
+    """A list field whose items are read by `parse`, or None where it is absent or null."""
+    value = source.get(key)
+    if value is None:
+        return None
+    return _items(value, key, parse)
+
+
+def items(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
+    """A list field whose items are read by `parse`; absent or null gives no items."""
+    value = source.get(key)
+    return () if value is None else _items(value, key, parse)
+
+
+def _items(value: object, key: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise InputError(f"expected a list, got {describe(value)}", key)
+    read: list[T] = []
+    for index, item in enumerate(value):
+        try:
+            read.append(parse(item))
+        except InputError as error:
+            raise error.under(key, index) from None
+    return tuple(read)
+
+
+def entries(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> dict[str, T]:
+    """An object field whose values are read by `parse`: name -> value, in input order."""
+    value = source.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"expected an object, got {describe(value)}", key)
+    read: dict[str, T] = {}
+    for name, item in value.items():
+        if not isinstance(name, str):
+            raise InputError(f"expected names, got {describe(name)}", key)
+        try:
+            read[name] = parse(item)
+        except InputError as error:
+            raise error.under(key, name) from None
+    return read
+
+
+def text_item(value: object) -> str:
+    """A list item or map value that must be a string."""
+    if not isinstance(value, str):
+        raise InputError(f"expected a string, got {describe(value)}")
+    return value
+
+
+def read_all(
+    values: Iterable[object], kind: type[T], parse: Callable[[Any], T], name: str
+) -> list[T]:
+    """Values read by `parse`; those that have been read before are taken as they are.
+
+    Raises:
+        InputError: a value has not the form of its kind; the path starts with `$.<name>[i]`.
+    """
+    read: list[T] = []
+    for index, value in enumerate(values):
+        try:
+            read.append(value if isinstance(value, kind) else parse(value))
+        except InputError as error:
+            raise error.under(name, index) from None
+    return read

@@ -1,0 +1,93 @@
+"""Which DRA feature gates a Kubernetes minor version has, their stages and defaults.
+
+A table, because a cluster is described by its version first and by explicit gates second, and both
+must lead to the same `Features`. Source: pkg/features/kube_features.go of each minor (the versioned
+specs of each gate). A gate that is absent from a minor is unknown to its binaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+Stage = Literal["Alpha", "Beta", "GA"]
+
+MINORS: Final = ("1.34", "1.35", "1.36", "1.37")
+"""The Kubernetes minors that the table knows, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One feature gate in one Kubernetes minor."""
+
+    name: str
+    stage: Stage
+    default: bool
+    locked: bool = False
+    """The gate cannot be changed from its default."""
+
+
+# One column per entry of MINORS; A/B/G is the stage, + or - the default, ! locked, "" absent.
+_TABLE: Final[Mapping[str, tuple[str, str, str, str]]] = {
+    "DynamicResourceAllocation": ("G+", "G+", "G+", "G+!"),
+    "DRAAdminAccess": ("B+", "B+", "G+", "G+!"),
+    "DRAConsumableCapacity": ("A-", "A-", "B+", "B+"),
+    "DRADerivedAttributes": ("", "", "", "A-"),
+    "DRADeviceBindingConditions": ("A-", "A-", "B+", "B+"),
+    "DRADeviceCompatibilityGroups": ("", "", "", "A-"),
+    "DRADeviceTaintRules": ("", "A-", "B-", "G+"),
+    "DRADeviceTaints": ("A-", "A-", "B+", "G+"),
+    "DRAExtendedResource": ("A-", "A-", "B+", "G+!"),
+    # Beta and on, but only where the minimum compatibility version is 1.37 too; a 1.37 binary
+    # emulates 1.36 compatibility by default, and then it is off (MinCompatibilityVersion).
+    "DRAFractionalCapacityRange": ("", "", "", "B-"),
+    "DRAListTypeAttributes": ("", "", "A-", "A-"),
+    "DRANodeAllocatableResources": ("", "", "A-", "A-"),
+    "DRAOptionalNodeOperations": ("", "", "", "A-"),
+    "DRAPartitionableDevices": ("A-", "A-", "B+", "B+"),
+    "DRAPartitionableDevicesType": ("", "", "", "A-"),
+    "DRAPrioritizedList": ("B+", "B+", "G+", "G+!"),
+    "DRAResourceClaimDeviceStatus": ("B+", "B+", "B+", "G+!"),
+    "DRAResourceClaimGranularStatusAuthorization": ("", "", "B+", "B+"),
+    "DRAResourcePoolStatus": ("", "", "A-", "A-"),
+    "DRASchedulerFilterTimeout": ("B+", "B+", "B+", "B+"),
+    "DRAWorkloadResourceClaims": ("", "", "A-", "B-"),
+    "ResourceHealthStatus": ("A-", "A-", "B+", "B+"),
+    "ResourceHealthStatusMessage": ("", "", "B+", "B+"),
+    "KubeletPodResourcesDynamicResources": ("B+", "B+", "G+", "G+!"),
+    "GenericWorkload": ("", "A-", "A-", "B-"),
+    "NodeDeclaredFeatures": ("", "A-", "B+", "G+!"),
+}
+
+_STAGES: Final[Mapping[str, Stage]] = {"A": "Alpha", "B": "Beta", "G": "GA"}
+
+
+def minor_of(version: str) -> str:
+    """The minor ("1.37") of a Kubernetes version ("v1.37.1", "1.37.0-rc.1", "1.37").
+
+    Raises:
+        ValueError: the text is no version, or the minor is not in `MINORS`.
+    """
+    parts = version.strip().removeprefix("v").split(".")
+    minor = ".".join(parts[:2])
+    if minor not in MINORS:
+        known = ", ".join(MINORS)
+        raise ValueError(f"Kubernetes version {version!r} is not supported; known minors: {known}")
+    return minor
+
+
+def gates_for_version(version: str) -> Mapping[str, Gate]:
+    """The DRA gates of a Kubernetes version: gate name -> `Gate`.
+
+    Raises:
+        ValueError: see `minor_of`.
+    """
+    column = MINORS.index(minor_of(version))
+    found: dict[str, Gate] = {}
+    for name, cells in _TABLE.items():
+        cell = cells[column]
+        if cell:
+            found[name] = Gate(name, _STAGES[cell[0]], cell[1] == "+", cell.endswith("!"))
+    return MappingProxyType(found)

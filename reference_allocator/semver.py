@@ -1,0 +1,166 @@
+"""Semantic versions as Kubernetes compares them (``github.com/blang/semver/v4``).
+
+Build metadata is kept but never compared. The messages are the Go library's, because a version
+that does not parse is reported with them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+__all__ = ["Semver", "SemverError", "normalize_semver", "parse_semver"]
+
+_NUMBERS: Final = frozenset("0123456789")
+_ALPHANUM: Final = frozenset("abcdefghijklmnopqrstuvwyxzABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456789")
+_UINT64: Final = 2**64
+
+
+class SemverError(ValueError):
+    """The text is no version; ``str()`` says which part."""
+
+
+class Semver:
+    """An immutable version.
+
+    Attributes:
+        pre: the parts of the pre-release, numbers as int.
+        precedence: orders versions when compared as a tuple; a release follows its pre-releases.
+    """
+
+    __slots__ = ("build", "major", "minor", "patch", "pre", "precedence")
+    cel_type = "kubernetes.Semver"
+
+    def __init__(
+        self,
+        major: int,
+        minor: int,
+        patch: int,
+        pre: tuple[int | str, ...] = (),
+        build: tuple[str, ...] = (),
+    ) -> None:
+        self.major = major
+        self.minor = minor
+        self.patch = patch
+        self.pre = pre
+        self.build = build
+        # Numbers sort before words; a shorter pre-release before one that extends it.
+        ranks = tuple((1, 0, p) if isinstance(p, str) else (0, p, "") for p in pre)
+        self.precedence = (major, minor, patch, 0 if pre else 1, ranks)
+
+    def __eq__(self, other: object) -> bool:
+        """Same precedence: build metadata does not count."""
+        return self.precedence == other.precedence if isinstance(other, Semver) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.precedence)
+
+    def __lt__(self, other: Semver) -> bool:
+        return self.precedence < other.precedence
+
+    def __repr__(self) -> str:
+        return f"Semver({str(self)!r})"
+
+    def __str__(self) -> str:
+        text = f"{self.major}.{self.minor}.{self.patch}"
+        if self.pre:
+            text += "-" + ".".join(str(part) for part in self.pre)
+        return f"{text}+{'.'.join(self.build)}" if self.build else text
+
+    def compare(self, other: Semver) -> int:
+        """-1, 0 or 1."""
+        return (self.precedence > other.precedence) - (self.precedence < other.precedence)
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + escaped.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r") + '"'
+
+
+def _number(text: str, what: str) -> int:
+    if not set(text) <= _NUMBERS:
+        message = f"Invalid character(s) found in {what} number {_quote(text)}"
+        raise SemverError(message)
+    if len(text) > 1 and text[0] == "0":
+        message = f"{what.capitalize()} number must not contain leading zeroes {_quote(text)}"
+        raise SemverError(message)
+    return _uint64(text)
+
+
+def _uint64(text: str) -> int:
+    if not text:
+        message = 'strconv.ParseUint: parsing "": invalid syntax'
+        raise SemverError(message)
+    if len(text) > 20 or int(text) >= _UINT64:
+        message = f"strconv.ParseUint: parsing {_quote(text)}: value out of range"
+        raise SemverError(message)
+    return int(text)
+
+
+def _pre_release(text: str) -> int | str:
+    if not text:
+        message = "Prerelease is empty"
+        raise SemverError(message)
+    if set(text) <= _NUMBERS:
+        if len(text) > 1 and text[0] == "0":
+            message = f"Numeric PreRelease version must not contain leading zeroes {_quote(text)}"
+            raise SemverError(message)
+        return _uint64(text)
+    if not set(text) <= _ALPHANUM:
+        message = f"Invalid character(s) found in prerelease {_quote(text)}"
+        raise SemverError(message)
+    return text
+
+
+def _build(text: str) -> str:
+    if not text:
+        message = "Build meta data is empty"
+        raise SemverError(message)
+    if not set(text) <= _ALPHANUM:
+        message = f"Invalid character(s) found in build meta data {_quote(text)}"
+        raise SemverError(message)
+    return text
+
+
+@lru_cache(maxsize=4096)
+def parse_semver(text: str) -> Semver:
+    """A version from ``major.minor.patch[-pre][+build]``.
+
+    Raises:
+        SemverError: with the Go library's message.
+    """
+    if not text:
+        message = "Version string empty"
+        raise SemverError(message)
+    parts = text.split(".", 2)
+    if len(parts) != 3:
+        message = "No Major.Minor.Patch elements found"
+        raise SemverError(message)
+    major, minor = _number(parts[0], "major"), _number(parts[1], "minor")
+    rest, has_build, build = parts[2].partition("+")
+    patch_text, has_pre, pre = rest.partition("-")
+    patch = _number(patch_text, "patch")
+    pre_parts = tuple(map(_pre_release, pre.split("."))) if has_pre else ()
+    build_parts = tuple(map(_build, build.split("."))) if has_build else ()
+    return Semver(major, minor, patch, pre_parts, build_parts)
+
+
+def normalize_semver(text: str) -> str:
+    """A lenient spelling made strict: no ``v``, no leading zeros, three parts.
+
+    Source: ``normalizeAndParse`` of ``k8s.io/apiserver/pkg/cel/library/semverlib.go``.
+
+    Raises:
+        SemverError: a shortened version has a pre-release or build metadata.
+    """
+    parts = text.removeprefix("v").split(".", 2)
+    for index, part in enumerate(parts):
+        if len(part) > 1:
+            stripped = part.lstrip("0")
+            parts[index] = stripped if stripped[:1].isdigit() else "0" + stripped
+    if len(parts) < 3:
+        if set(parts[-1]) & {"+", "-"}:
+            message = "short version cannot contain PreRelease/Build meta data"
+            raise SemverError(message)
+        parts += ["0"] * (3 - len(parts))
+    return ".".join(parts)

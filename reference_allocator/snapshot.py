@@ -1,0 +1,114 @@
+"""All that one decision depends on, at one moment, as one value and one file.
+
+A snapshot is taken where an allocation was made (from a cluster or in-process) and can be judged
+again later without a cluster: by the allocator, the checker and the explanation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
+from reference_allocator.features import Features
+from reference_allocator.fields import (
+    InputError,
+    child,
+    items,
+    mapping,
+    only_known,
+    string,
+)
+
+API_VERSION: Final = "dra-conformance/v1"
+KIND: Final = "Snapshot"
+
+Object = Mapping[str, Any]
+
+_FIELDS: Final = {
+    "slices": ResourceSlice.from_dict,
+    "deviceClasses": DeviceClass.from_dict,
+    "nodes": Node.from_dict,
+    "claims": ResourceClaim.from_dict,
+    "allocated": ResourceClaim.from_dict,
+}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Kubernetes objects and features that an allocation is decided on.
+
+    All objects are v1 JSON objects, defaulted, as an API server stores them.
+
+    Attributes:
+        kubernetes: the version, for example "1.37.1".
+        features: what the scheduler may use.
+        slices: ResourceSlices, with DeviceTaintRules already applied.
+        device_classes: DeviceClasses.
+        nodes: Nodes, in the order in which they are tried.
+        claims: ResourceClaims to allocate together, for one pod.
+        allocated: other ResourceClaims; those with `status.allocation` say what is in use.
+    """
+
+    kubernetes: str
+    features: Features
+    slices: tuple[Object, ...] = ()
+    device_classes: tuple[Object, ...] = ()
+    nodes: tuple[Object, ...] = ()
+    claims: tuple[Object, ...] = ()
+    allocated: tuple[Object, ...] = field(default=())
+
+    @classmethod
+    def from_dict(cls, value: object) -> Snapshot:
+        """Reads a snapshot document and checks every object in it.
+
+        Raises:
+            InputError: not a snapshot, or an object in it has a wrong form; names the path.
+        """
+        source = mapping(value)
+        only_known(source, ("apiVersion", "kind", "kubernetes", "features", *_FIELDS))
+        for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
+            if source.get(key) != expected:
+                raise InputError(f"expected {expected!r}, got {source.get(key)!r}", key)
+        objects = {key: items(source, key, _checked(parse)) for key, parse in _FIELDS.items()}
+        features = child(source, "features", Features.from_dict)
+        version = string(source, "kubernetes")
+        if features is None:
+            try:
+                features = Features.for_version(version)
+            except ValueError as error:
+                raise InputError(str(error), "kubernetes") from None
+        return cls(
+            kubernetes=version,
+            features=features,
+            slices=objects["slices"],
+            device_classes=objects["deviceClasses"],
+            nodes=objects["nodes"],
+            claims=objects["claims"],
+            allocated=objects["allocated"],
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The inverse of `from_dict`; objects are shared, not copied."""
+        return {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "kubernetes": self.kubernetes,
+            "features": self.features.to_dict(),
+            "slices": list(self.slices),
+            "deviceClasses": list(self.device_classes),
+            "nodes": list(self.nodes),
+            "claims": list(self.claims),
+            "allocated": list(self.allocated),
+        }
+
+
+def _checked(parse: Any) -> Any:
+    """A reader that checks the form of an object and keeps the object."""
+
+    def read(value: object) -> Object:
+        parse(value)
+        return mapping(value)
+
+    return read

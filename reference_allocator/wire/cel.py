@@ -1,0 +1,106 @@
+"""CEL questions: an expression and a device in, its value for the device out.
+
+A line in: {"id", "expression", "device": {"driver", "attributes", "capacity",
+"allowMultipleAllocations"}, "features", "env", "derived", "costLimit"}; a line out: {"id", "match"
+or "attribute", "compileError", "error", "cost", "maxCost", "type"}. `env` is StoredExpressions
+(what the scheduler uses, the default) or NewExpressions (what the API server admits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from reference_allocator.cel import (
+    COST_LIMIT,
+    CelCompileError,
+    CelDevice,
+    CelFeatures,
+    CelRuntimeError,
+    compile_derived,
+    compile_selector,
+)
+from reference_allocator.features import Features
+from reference_allocator.fields import (
+    InputError,
+    boolean,
+    child,
+    describe,
+    integer,
+    mapping,
+    only_known,
+    string,
+)
+from reference_allocator.wire.lines import Json, answer_line
+from reference_allocator.wire.objects import check_form
+
+_FIELDS: Final = ("id", "expression", "device", "features", "env", "derived", "costLimit")
+_DEVICE: Final = {
+    "driver": "string",
+    "attributes": "{}DeviceAttribute",
+    "capacity": "{}DeviceCapacity",
+    "allowMultipleAllocations": "bool",
+}
+_STORED: Final = "StoredExpressions"
+_NEW: Final = "NewExpressions"
+
+
+def answer_cel(line: str | bytes) -> str:
+    """The answer to one line; never raises for what the line says."""
+    return answer_line(line, _respond)
+
+
+def _respond(question: Mapping[str, Any]) -> Json:
+    only_known(question, _FIELDS)
+    expression = string(question, "expression")
+    device = child(question, "device", _device) or {}
+    features = _features(question)
+    limit = integer(question, "costLimit", COST_LIMIT)
+    if limit < 0:
+        raise InputError(f"expected no negative number, got {describe(limit)}", "costLimit")
+    derived = boolean(question, "derived")
+    answer: Json = {}
+    try:
+        if derived:
+            attribute = compile_derived(expression, features=features, cost_limit=limit)
+            answer = {"maxCost": attribute.max_cost, "type": attribute.type.declared}
+            value = attribute.attribute(CelDevice.from_api(string(device, "driver"), device))
+            # An empty list is left out by Go's encoder.
+            answer["attribute"] = {name: item for name, item in value.items() if item != []}
+        else:
+            selector = compile_selector(expression, features=features, cost_limit=limit)
+            answer = {"maxCost": selector.max_cost, "type": selector.type.declared}
+            converted = CelDevice.from_api(string(device, "driver"), device)
+            answer["match"] = selector.matches(converted)
+            answer["cost"] = selector.evaluate_with_cost(converted)[1]
+    except CelCompileError as error:
+        return {"compileError": str(error)}
+    except CelRuntimeError as error:
+        answer["error"] = str(error)
+    return answer
+
+
+def _device(value: object) -> Mapping[str, Any]:
+    source = mapping(value)
+    only_known(source, _DEVICE)
+    for name, kind in _DEVICE.items():
+        if source.get(name) is not None:
+            try:
+                check_form(source[name], kind)
+            except InputError as error:
+                raise error.under(name) from None
+    return source
+
+
+def _features(question: Mapping[str, Any]) -> CelFeatures:
+    features = child(question, "features", Features.from_dict) or Features()
+    env = string(question, "env") or _STORED
+    if env not in (_STORED, _NEW):
+        raise InputError(f"expected {_STORED} or {_NEW}, got {describe(env)}", "env")
+    if env == _STORED:
+        return CelFeatures()
+    return CelFeatures(
+        consumable_capacity=features.consumable_capacity,
+        list_type_attributes=features.list_type_attributes,
+        stored=False,
+    )

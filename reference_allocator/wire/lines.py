@@ -1,0 +1,67 @@
+"""One line in, one line out: what both kinds of questions have in common.
+
+A line that cannot be read gives an answer too, `{"id", "invalid"}`, so that thousands of lines can
+be run without the first bad one ending them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from reference_allocator.fields import InputError, mapping, string
+
+MAX_LINE: Final = 256 * 1024 * 1024
+"""The longest line that is read, in bytes: a snapshot of 100,000 devices is about a fifth of it."""
+
+Json = dict[str, Any]
+
+
+def answer_line(line: str | bytes, respond: Callable[[Mapping[str, Any]], Json]) -> str:
+    """The answer to a line, as one line without its end.
+
+    Args:
+        line: a JSON object with an `id`.
+        respond: turns the decoded object into the rest of the answer.
+    """
+    identifier = ""
+    try:
+        question = _decode(line)
+        identifier = string(question, "id")
+        body = respond(question)
+    except InputError as error:
+        body = {"invalid": str(error)}
+    return json.dumps({"id": identifier, **body}, ensure_ascii=False, separators=(",", ":"))
+
+
+def _decode(line: str | bytes) -> Mapping[str, Any]:
+    if len(line) > MAX_LINE:
+        raise InputError(f"the line is longer than {MAX_LINE} bytes")
+    try:
+        return mapping(json.loads(line, object_pairs_hook=_once, parse_constant=_no_constant))
+    except RecursionError:
+        raise InputError("the line is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8") from None
+    except InputError:
+        raise
+    except ValueError as error:  # a number with thousands of digits
+        raise InputError(f"not JSON: {error}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Json:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise InputError(f'field "{name:.60}" is given twice')
+            seen.add(name)
+    return found
+
+
+def _no_constant(text: str) -> object:
+    raise InputError(f"not JSON: {text}")

@@ -1,0 +1,152 @@
+"""Whether a Kubernetes object has only fields that exist, each of the right type and size.
+
+A field that is dropped silently (a typing error, a version that is too new) would give an answer to
+another question than the one that was asked. The fields are a table generated from the Go types of
+one Kubernetes minor (`ci/upstream/fielddump`); the limits are those of resource.k8s.io/v1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from reference_allocator.fields import InputError, describe, mapping, only_known
+from reference_allocator.quantity import QuantityError, parse_quantity
+
+_TABLE: Final = "fields-1.37.json"
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)\Z")
+_INTEGERS: Final = {"int32": 2**31, "int64": 2**63}
+
+_MAX_ITEMS: Final = {
+    ("ResourceSliceSpec", "devices"): 128,
+    ("ResourceSliceSpec", "sharedCounters"): 8,
+    ("CounterSet", "counters"): 32,
+    ("Device", "attributes"): 32,
+    ("Device", "capacity"): 32,
+    ("Device", "consumesCounters"): 2,
+    ("Device", "taints"): 16,
+    ("Device", "bindingConditions"): 4,
+    ("Device", "bindingFailureConditions"): 4,
+    ("DeviceAttribute", "ints"): 48,
+    ("DeviceAttribute", "bools"): 48,
+    ("DeviceAttribute", "strings"): 48,
+    ("DeviceAttribute", "versions"): 48,
+    ("DeviceCounterConsumption", "counters"): 32,
+    ("CapacityRequestPolicy", "validValues"): 10,
+    ("DeviceClassSpec", "selectors"): 32,
+    ("DeviceClassSpec", "config"): 32,
+    ("DeviceClaim", "requests"): 32,
+    ("DeviceClaim", "constraints"): 32,
+    ("DeviceClaim", "config"): 32,
+    ("DeviceRequest", "firstAvailable"): 8,
+    ("ExactDeviceRequest", "selectors"): 32,
+    ("ExactDeviceRequest", "tolerations"): 16,
+    ("DeviceSubRequest", "selectors"): 32,
+    ("DeviceSubRequest", "tolerations"): 16,
+    ("DeviceConstraint", "requests"): 32,
+    ("DeviceAllocationResult", "results"): 32,
+}
+
+
+@cache
+def _types() -> Mapping[str, Mapping[str, str]]:
+    text = files("reference_allocator").joinpath("data", _TABLE).read_text(encoding="utf-8")
+    table: Mapping[str, Mapping[str, str]] = json.loads(text)
+    return table
+
+
+def check_form(value: object, kind: str) -> None:
+    """Checks a value against a type.
+
+    Args:
+        value: decoded JSON.
+        kind: a type of the table ("ResourceSlice"), "string", "bool", "int32", "int64",
+            "quantity", "time", "any", or a type after "[]" (list) or "{}" (object).
+
+    Raises:
+        InputError: an unknown field, a wrong type or too many items; names the path.
+    """
+    if kind.startswith("[]"):
+        _list(value, kind[2:])
+    elif kind.startswith("{}"):
+        _entries(value, kind[2:])
+    elif kind in _types():
+        _struct(value, kind)
+    else:
+        _scalar(value, kind)
+
+
+def _list(value: object, kind: str) -> None:
+    if not isinstance(value, list):
+        raise InputError(f"expected a list, got {describe(value)}")
+    for index, item in enumerate(value):
+        try:
+            check_form(item, kind)
+        except InputError as error:
+            raise error.under(index) from None
+
+
+def _entries(value: object, kind: str) -> None:
+    for name, item in mapping(value).items():
+        try:
+            check_form(item, kind)
+        except InputError as error:
+            raise error.under(name) from None
+
+
+def _struct(value: object, kind: str) -> None:
+    source = mapping(value)
+    fields = _types()[kind]
+    only_known(source, fields)
+    for name, item in source.items():
+        if item is None:
+            continue  # Null is the same as absent, as in Go.
+        try:
+            check_form(item, fields[name])
+            _check_size(item, _MAX_ITEMS.get((kind, name)))
+        except InputError as error:
+            raise error.under(name) from None
+    if kind == "Device":
+        total = len(source.get("attributes") or ()) + len(source.get("capacity") or ())
+        if total > _MAX_ITEMS[kind, "attributes"]:
+            raise InputError(f"{total} attributes and capacities; at most 32 are allowed")
+
+
+def _check_size(value: Any, limit: int | None) -> None:
+    if limit is not None and len(value) > limit:
+        raise InputError(f"{len(value)} items; at most {limit} are allowed")
+
+
+def _scalar(value: object, kind: str) -> None:
+    match kind:
+        case "any":
+            pass
+        case "bool":
+            if not isinstance(value, bool):
+                raise InputError(f"expected true or false, got {describe(value)}")
+        case "quantity":
+            _quantity(value)
+        case "int32" | "int64":
+            limit = _INTEGERS[kind]
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise InputError(f"expected an integer, got {describe(value)}")
+            if not -limit <= value < limit:
+                raise InputError(f"{describe(value)} does not fit into {kind[3:]} bits")
+        case _:
+            if not isinstance(value, str):
+                raise InputError(f"expected a string, got {describe(value)}")
+            if kind == "time" and not _TIME.match(value):
+                raise InputError(f"expected a time like 2026-01-31T12:00:00Z, got {value!r:.40}")
+
+
+def _quantity(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise InputError(f"expected a quantity, got {describe(value)}")
+    try:
+        parse_quantity(str(value).strip())
+    except QuantityError as error:
+        raise InputError(f"{describe(value)} is not a quantity: {error}") from None

@@ -1,0 +1,140 @@
+"""Why a selector is false for a device, in words: the deciding clause with the device's values.
+
+`device.attributes["gpu.example.com"].cudaComputeCapability.isGreaterThan(semver("9.0.0"))` on a
+device with 7.5.0 reads "cudaComputeCapability 7.5.0 is not greater than 9.0.0". Only the wording is
+made here, from the source text; whether a clause holds is asked of CEL. A clause in no known form
+is shown as it is, followed by the values that it mentions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reference_allocator.cel import CelCompileError, CelDevice, CelRuntimeError, compile_selector
+
+_REFERENCE = (
+    r"device\.(?P<map>attributes|capacity)"
+    r"(?:\[(?P<quote>['\"])(?P<domain>[^'\"]+)(?P=quote)\]|\.(?P<bare>\w+))\.(?P<id>\w+)"
+)
+_REFERENCES = re.compile(_REFERENCE)
+_LITERAL = r"(?:semver|quantity)?\(?(?P<literal>\"[^\"]*\"|'[^']*'|[-\w.]+)\)?"
+_METHODS = {
+    "isGreaterThan": "is not greater than",
+    "isLessThan": "is not less than",
+}
+_OPERATORS = {
+    "==": "is not",
+    "!=": "is",
+    ">": "is not greater than",
+    ">=": "is less than",
+    "<": "is not less than",
+    "<=": "is greater than",
+}
+_METHOD = re.compile(rf"{_REFERENCE}\.(?P<method>\w+)\({_LITERAL}\)\Z")
+_COMPARED = re.compile(
+    rf"{_REFERENCE}\.compareTo\({_LITERAL}\)\s*(?P<operator>==|!=|>=|<=|>|<)\s*0\Z"
+)
+_OPERATION = re.compile(rf"{_REFERENCE}\s*(?P<operator>==|!=|>=|<=|>|<)\s*{_LITERAL}\Z")
+
+
+def why_false(expression: str, driver: str, device: Mapping[str, Any]) -> str:
+    """What decided that an expression is false for a v1 Device.
+
+    Args:
+        expression: a CEL selector that is false for the device.
+        driver: the driver of the device.
+        device: the v1 Device.
+    """
+    clause = _deciding_clause(expression, driver, device)
+    for pattern in (_METHOD, _COMPARED, _OPERATION):
+        match = pattern.match(clause)
+        if match is None:
+            continue
+        parts = match.groupdict()
+        words = _METHODS.get(parts.get("method") or "") or _OPERATORS.get(
+            parts.get("operator") or ""
+        )
+        value = _value(parts, driver, device)
+        if words is not None and value is not None:
+            literal = parts["literal"].strip("\"'")
+            return f"{parts['id']} {value} {words} {literal}"
+    values = ", ".join(_mentioned(clause, driver, device))
+    return f"{clause}; {values}" if values else clause
+
+
+def _deciding_clause(expression: str, driver: str, device: Mapping[str, Any]) -> str:
+    """The first of the clauses joined by `&&` that is false by itself."""
+    clauses = list(_clauses(expression))
+    if len(clauses) < 2:
+        return expression.strip()
+    for clause in clauses:
+        try:
+            if not compile_selector(clause).matches(CelDevice.from_api(driver, dict(device))):
+                return clause
+        except (CelCompileError, CelRuntimeError):
+            return expression.strip()
+    return expression.strip()
+
+
+def _clauses(expression: str) -> Iterator[str]:
+    """The parts of a conjunction; another expression is one part."""
+    cuts = [0]
+    for position in _outside(expression):
+        if expression.startswith("||", position) or expression.startswith(" ? ", position):
+            yield expression.strip()
+            return
+        if expression.startswith("&&", position):
+            cuts.append(position + 2)
+    for begin, end in zip(cuts, [*(cut - 2 for cut in cuts[1:]), len(expression)], strict=True):
+        yield expression[begin:end].strip()
+
+
+def _outside(expression: str) -> Iterator[int]:
+    """Positions that are in no brackets and in no string."""
+    depth, quote, escaped = 0, "", False
+    for position, char in enumerate(expression):
+        if quote:
+            if char == quote and not escaped:
+                quote = ""
+            escaped = char == "\\" and not escaped
+        elif char in "\"'":
+            quote = char
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+        elif not depth:
+            yield position
+
+
+def _mentioned(clause: str, driver: str, device: Mapping[str, Any]) -> Iterator[str]:
+    seen: set[str] = set()
+    for match in _REFERENCES.finditer(clause):
+        value = _value(match.groupdict(), driver, device)
+        text = f"{match['id']} is {'not set' if value is None else value}"
+        if text not in seen:
+            seen.add(text)
+            yield text
+    if "device.driver" in clause:
+        yield f"driver is {driver}"
+
+
+def _value(parts: Mapping[str, Any], driver: str, device: Mapping[str, Any]) -> str | None:
+    """The text of an attribute or a capacity, or None where the device has none."""
+    published = device.get(parts["map"]) or {}
+    domain = parts["domain"] or parts["bare"]
+    entry = published.get(f"{domain}/{parts['id']}")
+    if entry is None and domain == driver:
+        entry = published.get(parts["id"])
+    if not isinstance(entry, Mapping):
+        return None
+    for value in entry.values():
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, (str, int)):
+            return str(value)
+        if isinstance(value, list):
+            return "[" + ", ".join(str(item) for item in value) + "]"
+    return None

@@ -1,0 +1,180 @@
+"""Random expressions from the table of declarations, for comparisons with the real environment.
+
+Most are well typed, because an expression that does not compile says little about evaluation;
+a share of arguments is of any other type on purpose.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from reference_allocator.cel.declarations import CelFeatures, Overload, device_environment
+
+_OPERATORS = {"_+_", "_-_", "_*_", "_/_", "_%_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"}
+_LITERALS: dict[str, list[str]] = {
+    "int": ["0", "1", "-1", "2", "5", "9223372036854775807", "-9223372036854775808"],
+    "uint": ["0u", "1u", "7u", "18446744073709551615u"],
+    "double": ["0.0", "1.5", "-2.5", "1e10", "3.0"],
+    "bool": ["true", "false"],
+    "string": ['""', '"a"', '"gpu"', '"a,b,c"', '"1.2.3"', '"64Gi"', '"h\\u00e9"', '"10.0.0.1"'],
+    "bytes": ['b""', 'b"ab"', 'b"\\xff"'],
+    "null": ["null"],
+    "duration": ['duration("1s")', 'duration("-90m")'],
+    "timestamp": ['timestamp("2024-02-29T12:00:00Z")', "timestamp(0)"],
+    "kubernetes.Quantity": ['quantity("1")', 'quantity("1500m")', 'quantity("64Gi")'],
+    "kubernetes.Semver": ['semver("1.2.3")', 'semver("1.0.0-rc.1")'],
+    "net.IP": ['ip("10.0.0.1")', 'ip("::1")'],
+    "net.CIDR": ['cidr("10.0.0.0/8")', 'cidr("fe80::1/64")'],
+    "kubernetes.URL": ['url("https://a.b:80/p?q=1")'],
+    "kubernetes.NamedFormat": ["format.dns1123Label()", "format.uuid()"],
+    "type": ["int", "string", "type(1)"],
+}
+_ATTRIBUTES = ["type", "n", "b", "v", "zero", "l", "ls", "nope"]
+_SIMPLE = ["int", "uint", "double", "bool", "string", "bytes"]
+
+
+class Generator:
+    """Expressions of one seed; ``expression()`` gives the next."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._by_result: dict[str, list[tuple[str, Overload]]] = {}
+        for name, overloads in device_environment(CelFeatures()).functions.items():
+            if "@" in name.replace("@in", "") or "authorization" in str(overloads):
+                continue
+            for overload in overloads:
+                self._by_result.setdefault(overload.result.text, []).append((name, overload))
+        self._variables: list[str] = []
+
+    def expression(self) -> str:
+        """An expression of type bool, or one whose type only the evaluation knows."""
+        self._variables = []
+        return self._value("bool", self._random.randint(1, 4))
+
+    def _value(self, kind: str, depth: int) -> str:
+        roll = self._random.random()
+        if roll < 0.03:
+            kind = self._random.choice([*_SIMPLE, "dyn", "list(int)", "kubernetes.Semver"])
+        if depth <= 0 or roll > 0.92:
+            return self._leaf(kind)
+        if kind == "dyn":
+            return self._dyn(depth)
+        if kind == "bool" and roll < 0.55:
+            return self._boolean(depth)
+        found = self._by_result.get(kind)
+        if found and roll < 0.8:
+            return self._call(*self._random.choice(found), depth)
+        if kind.startswith(("list(", "map(", "optional_type(")):
+            return self._aggregate(kind, depth)
+        if roll < 0.9 and self._random.random() < 0.3:
+            condition = self._value("bool", depth - 1)
+            return (
+                f"({condition} ? {self._value(kind, depth - 1)} : {self._value(kind, depth - 1)})"
+            )
+        return self._leaf(kind)
+
+    def _leaf(self, kind: str) -> str:
+        if self._variables and self._random.random() < 0.3:
+            return self._random.choice(self._variables)
+        if kind == "dyn":
+            return self._dyn(0)
+        if kind in _LITERALS:
+            return self._random.choice(_LITERALS[kind])
+        if kind.startswith(("list(", "map(", "optional_type(")):
+            return self._aggregate(kind, 0)
+        return self._random.choice(_LITERALS[self._random.choice(_SIMPLE)])
+
+    def _dyn(self, depth: int) -> str:
+        if self._random.random() < 0.6:
+            domain = self._random.choice(
+                ['"dra.example.com"', '"other.io"', "device.driver", '"zz"']
+            )
+            name = self._random.choice(_ATTRIBUTES)
+            select = self._random.choice(
+                [f".{name}", f'["{name}"]', f".{name}", f".?{name}.orValue(1)"]
+            )
+            return f"device.attributes[{domain}]{select}"
+        return f"dyn({self._value(self._random.choice(_SIMPLE), depth - 1)})"
+
+    def _boolean(self, depth: int) -> str:
+        choose = self._random.choice
+        shapes: list[Callable[[], str]] = [
+            lambda: f"({self._value('bool', depth - 1)} && {self._value('bool', depth - 1)})",
+            lambda: f"({self._value('bool', depth - 1)} || {self._value('bool', depth - 1)})",
+            lambda: f"!{self._value('bool', 0)}",
+            lambda: self._compare(depth),
+            lambda: self._compare(depth),
+            lambda: self._quantifier(depth),
+            lambda: f'has(device.attributes["dra.example.com"].{choose(_ATTRIBUTES)})',
+            lambda: f'"{choose(_ATTRIBUTES)}" in device.attributes["dra.example.com"]',
+        ]
+        return choose(shapes)()
+
+    def _compare(self, depth: int) -> str:
+        operator = self._random.choice(["==", "!=", "<", "<=", ">", ">=", "==", "=="])
+        kind = self._random.choice([*_SIMPLE, "dyn", "kubernetes.Quantity", "kubernetes.Semver"])
+        other = "dyn" if self._random.random() < 0.3 else kind
+        return f"({self._value(kind, depth - 1)} {operator} {self._value(other, depth - 1)})"
+
+    def _quantifier(self, depth: int) -> str:
+        source = self._value(self._random.choice(["list(int)", "list(string)", "dyn"]), depth - 1)
+        macro = self._random.choice(["all", "exists", "exists_one"])
+        name = f"x{len(self._variables)}"
+        self._variables.append(name)
+        predicate = self._value("bool", depth - 1)
+        self._variables.pop()
+        return f"{source}.{macro}({name}, {predicate})"
+
+    def _aggregate(self, kind: str, depth: int) -> str:
+        inner = kind[kind.index("(") + 1 : -1]
+        count = self._random.randint(0, 3)
+        if kind.startswith("list("):
+            if depth > 0 and self._random.random() < 0.3:
+                return self._transform(inner, depth)
+            return f"[{', '.join(self._value(inner, depth - 1) for _ in range(count))}]"
+        if kind.startswith("optional_type("):
+            if self._random.random() < 0.3:
+                return "optional.none()"
+            return f"optional.of({self._value(inner, depth - 1)})"
+        key, _, value = inner.partition(", ")
+        keys = self._random.sample(_LITERALS.get(key, _LITERALS["string"]), 2)
+        return "{" + ", ".join(f"{item}: {self._value(value, depth - 1)}" for item in keys) + "}"
+
+    def _transform(self, inner: str, depth: int) -> str:
+        source = self._value(f"list({self._random.choice(_SIMPLE)})", depth - 1)
+        name = f"x{len(self._variables)}"
+        self._variables.append(name)
+        body = self._value(inner, depth - 1)
+        keep = self._value("bool", depth - 1)
+        self._variables.pop()
+        shapes = [f"map({name}, {body})", f"map({name}, {keep}, {body})", f"filter({name}, {keep})"]
+        return f"{source}.{self._random.choice(shapes)}"
+
+    def _call(self, name: str, overload: Overload, depth: int) -> str:
+        bound = {param: self._random.choice(_SIMPLE) for param in overload.type_params}
+
+        def text(kind: str) -> str:
+            for param, chosen in bound.items():
+                kind = kind.replace(f"({param}", f"({chosen}").replace(f"{param})", f"{chosen})")
+                kind = chosen if kind == param else kind
+            return kind
+
+        args = [self._value(text(arg.text), depth - 1) for arg in overload.args]
+        if name in _OPERATORS:
+            return f"({args[0]} {name.strip('_')} {args[1]})"
+        if name == "@in":
+            return f"({args[0]} in {args[1]})"
+        if name in ("-_", "!_"):
+            return f"{name[0]}({args[0]})"
+        if name == "_?_:_":
+            return f"({args[0]} ? {args[1]} : {args[2]})"
+        if name in ("_[_]", "_[?_]"):
+            return f"{args[0]}[{'?' if '?' in name else ''}{args[1]}]"
+        if name in ("_&&_", "_||_"):
+            return f"({args[0]} {name.strip('_')} {args[1]})"
+        if name.startswith("_"):
+            return self._leaf(overload.result.text)
+        if overload.member:
+            return f"{args[0]}.{name}({', '.join(args[1:])})"
+        return f"{name}({', '.join(args)})"

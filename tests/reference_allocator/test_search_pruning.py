@@ -1,0 +1,114 @@
+"""Problems without a solution on which a plain search would take ages: steps are counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.reference_allocator.builders import (
+    DRIVER,
+    Json,
+    claim,
+    device,
+    devices,
+    distinct,
+    match,
+    picked,
+    request,
+    resource_slice,
+    solve,
+)
+
+VALUE = f"{DRIVER}/v"
+
+
+def valued(*values: object) -> list[Json]:
+    return [
+        resource_slice([device(f"d{index}", {"v": value}) for index, value in enumerate(values)])
+    ]
+
+
+def counted(total: int, *amounts: tuple[str, int]) -> list[Json]:
+    """Devices that draw (counter set, amount); every set has the same total."""
+    names = sorted({name for name, _ in amounts})
+    return [
+        resource_slice(name="c", slices=2, counters={name: {"n": str(total)} for name in names}),
+        resource_slice(
+            [
+                device(f"d{index}", counters={name: {"n": str(amount)}})
+                for index, (name, amount) in enumerate(amounts)
+            ],
+            slices=2,
+        ),
+    ]
+
+
+def claims(count: int, each: int = 1) -> list[Json]:
+    return [claim(request(count=each), name=f"c{index}") for index in range(count)]
+
+
+def requests(count: int, *constraints: Json) -> list[Json]:
+    wanted = [request(f"r{index}") for index in range(count)]
+    return [claim(*wanted, constraints=constraints)]
+
+
+def hard(n: int) -> dict[str, tuple[list[Json], list[Json]]]:
+    plain = [resource_slice(devices(n))]
+    last = claim(request("a", n // 2), request("b", 1, "false"))
+    few = min(n, 32)
+    doubled = [max(index - 1, 0) for index in range(few)]
+    return {
+        "one device too few": ([resource_slice(devices(few - 1))], claims(1, few)),
+        "one claim too few": (plain, claims(n + 1)),
+        "last request impossible": (plain, [last]),
+        "counters one short": (counted(n // 2 - 1, *[("s", 1)] * n), claims(2, n // 4)),
+        "counters of many devices one short": (
+            counted(2, *[(f"s{index % (n // 4)}", 1) for index in range(n)]),
+            [*claims(2, n // 4), claim(request(), name="more")],
+        ),
+        "distinct one short": (
+            valued(*doubled),
+            [claim(request(count=few), constraints=[distinct(VALUE)])],
+        ),
+        "distinct over requests one short": (valued(*doubled), requests(few, distinct(VALUE))),
+        "match one short": (
+            valued(*[index % 4 for index in range(n)]),
+            [claim(request(count=n // 4 + 1), constraints=[match(VALUE)])],
+        ),
+        "match over requests one short": (
+            valued(*[index % 4 for index in range(n)]),
+            requests(n // 4 + 1, match(VALUE)),
+        ),
+    }
+
+
+@pytest.mark.parametrize("n", [12, 24, 48])
+@pytest.mark.parametrize("name", sorted(hard(12)))
+def test_no_solution_is_found_out_in_few_steps(name: str, n: int) -> None:
+    slices, wanted = hard(n)[name]
+    outcome = solve(slices, wanted)
+    assert outcome.kind == "none"
+    assert outcome.steps < 20 * n
+
+
+@pytest.mark.parametrize("name", sorted(set(hard(12)) - {"last request impossible"}))
+def test_with_one_device_less_to_find_there_is_a_solution(name: str) -> None:
+    slices, wanted = hard(12)[name]
+    if len(wanted) > 1:
+        fewer = wanted[:-1]
+        if name == "counters one short":
+            fewer = [wanted[0], claim(request(count=2), name="less")]
+    else:
+        (only,) = wanted
+        content = only["spec"]["devices"]
+        if len(content["requests"]) > 1:
+            content["requests"].pop()
+        else:
+            content["requests"][0]["exactly"]["count"] -= 1
+        fewer = [only]
+    assert picked(solve(slices, fewer))
+
+
+def test_steps_are_counted_as_upstream_counts_them() -> None:
+    slices = [resource_slice(devices(4))]
+    assert solve(slices, claim(request(count=2))).steps == 5
+    assert solve(slices, [claim(request()), claim(request(), name="b")]).steps == 7
