@@ -1,0 +1,74 @@
+"""What every source of a cluster gives, so that the cluster target knows nothing of its origin.
+
+`ClusterAccess` is the whole hand-over. The two exceptions are the two ways in which getting a
+cluster fails: the user asked for something that cannot be (`ClusterUsageError`, exit code 2), or
+the machinery broke (`ClusterError`, exit code 3). Both carry one message that says what, where and
+what to do; the command line prints it and never a traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from conformance.errors import InfrastructureError, UsageError
+
+Progress = Callable[[str], None]
+"""Called with one line (no newline at its end) as each phase of a start or stop begins."""
+
+
+def silent(_line: str) -> None:
+    """Show no progress."""
+
+
+class ClusterError(InfrastructureError):
+    """The machinery broke: exit code 3. The message says what, where and what to do."""
+
+
+class ClusterUsageError(UsageError):
+    """The caller asked for something that cannot be: exit code 2. The message says what to do."""
+
+
+@dataclass(frozen=True)
+class ClusterAccess:
+    """All that a cluster target needs to use one cluster.
+
+    Attributes:
+        kubeconfig: file to connect with.
+        context: the context in that file; named always, never "the current one".
+        kubernetes_version: as the API server reports it ("v1.37.1"); "" until it was asked.
+        image: image that scenario pods run; it is present on every node or can be pulled there.
+        nodes: names of the nodes with a kubelet that the suite may use; () is a control plane only.
+        component_logs: component name ("kube-apiserver", "node-1/kubelet") -> its log file on this
+            machine, for diagnostics; empty where the logs cannot be reached.
+    """
+
+    kubeconfig: Path
+    context: str
+    kubernetes_version: str
+    image: str
+    nodes: tuple[str, ...]
+    component_logs: Mapping[str, Path] = field(default_factory=dict)
+
+
+class Cluster(Protocol):
+    """A cluster that can be made usable and given back."""
+
+    def up(self, progress: Progress = silent) -> ClusterAccess:
+        """Create the cluster, or connect to it, and wait until it can be used.
+
+        Raises:
+            ClusterUsageError: an option, file or context is wrong.
+            ClusterError: it could not be started or reached; what was started is stopped again.
+        """
+        ...
+
+    def down(self, progress: Progress = silent) -> None:
+        """Give back all that `up` took. May be called twice, and after a failed `up`.
+
+        Raises:
+            ClusterError: something could not be removed; the message names it.
+        """
+        ...

@@ -1,0 +1,159 @@
+"""Where the cluster's binaries come from: a given directory, the cache, or a build.
+
+The cache is one directory per set of sources (versions.cache_key). It is filled by building into a
+temporary directory and renaming that, under a lock: two runs do not build twice, and a killed build
+leaves no half-filled cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from conformance.clusters.base import ClusterError, ClusterUsageError, Progress
+from conformance.clusters.local.versions import BUILDS, Build, cache_key
+
+_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+_REPORT_SECONDS = 15.0
+
+
+def modules_directory() -> Path:
+    """Directory of the Go modules: in a checkout under ci/, in an installed package its data.
+
+    Raises:
+        ClusterError: neither is there, so the installation is broken.
+    """
+    places = (_PACKAGE_ROOT / "_data/local-cluster", _PACKAGE_ROOT.parent / "ci/local-cluster")
+    for place in places:
+        if (place / BUILDS[0].module / "go.mod").is_file():
+            return place
+    raise ClusterError(f"the local cluster's Go modules are in neither of {places}: reinstall")
+
+
+def resolve_binaries(
+    given: Path | None, cache: Path, needed: Iterable[str], progress: Progress
+) -> Path:
+    """Directory with at least the `needed` binaries.
+
+    Raises:
+        ClusterUsageError: the given directory lacks some, or `go` is needed and not installed.
+        ClusterError: a build failed; the message names its log.
+    """
+    if given is not None:
+        missing = missing_binaries(given, needed)
+        if missing:
+            raise ClusterUsageError(
+                f"{given.absolute()} lacks these executables of a local cluster: "
+                f"{', '.join(missing)}. Put them there, or leave the directory out to have all "
+                "of them built"
+            )
+        return given.absolute()
+    modules = modules_directory()
+    directory = cache / cache_key(modules)
+    if not missing_binaries(directory, needed):
+        return directory
+    with _locked(directory, progress):
+        if missing_binaries(directory, needed):  # another run may have built them meanwhile
+            _build_all(modules, directory, progress)
+    return directory
+
+
+def missing_binaries(directory: Path, needed: Iterable[str]) -> list[str]:
+    """Names of those that are not there or not executable."""
+    return [
+        name
+        for name in needed
+        if not ((directory / name).is_file() and os.access(directory / name, os.X_OK))
+    ]
+
+
+@contextlib.contextmanager
+def _locked(directory: Path, progress: Progress) -> Iterator[None]:
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with directory.with_name(directory.name + ".lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("waiting for another run that builds the cluster's binaries")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build_all(modules: Path, directory: Path, progress: Progress) -> None:
+    go = shutil.which("go")
+    if go is None:
+        raise ClusterUsageError(
+            "the local cluster's binaries are not built yet and the `go` command is not installed. "
+            "Install Go (https://go.dev/dl/, 1.26 or newer; older ones fetch it themselves), or "
+            "name a directory that has the binaries (--binaries DIR)"
+        )
+    log = directory.with_name(directory.name + ".log")
+    progress(
+        f"building the cluster's binaries into {directory} (once; about 13 minutes and 7 GB of "
+        f"Go caches on two cores; log: {log})"
+    )
+    prefix = f".building-{directory.name}-"
+    for stale in directory.parent.glob(f"{prefix}*"):  # of a killed build: we hold its lock
+        shutil.rmtree(stale)
+    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=prefix) as temporary:
+        output = Path(temporary) / "bin"
+        output.mkdir()
+        log.write_text("")
+        for build in BUILDS:
+            _build(go, modules, build, output, log, progress)
+        if directory.exists():  # incomplete, for example after somebody removed files by hand
+            shutil.rmtree(directory)
+        output.rename(directory)
+    progress(f"binaries are in {directory}")
+
+
+def _build(
+    go: str, modules: Path, build: Build, output: Path, log: Path, progress: Progress
+) -> None:
+    """Run the `go build` commands of one module; -v prints each package as it is compiled."""
+    started = reported = time.monotonic()
+    progress(f"building {build.title}")
+    packages = list(build.binaries.values())
+    # A single binary is named by us (its package's last element is no good name), several are
+    # named by their packages.
+    target = output if len(packages) > 1 else output / next(iter(build.binaries))
+    command = [go, "build", "-v", "-o", str(target), *build.flags, *packages]
+    environment = dict(os.environ) | {"CGO_ENABLED": "0", "GOWORK": "off"}
+    compiled = 0
+    with (
+        log.open("a") as log_file,
+        subprocess.Popen(
+            command,
+            cwd=modules / build.module,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
+        assert process.stderr is not None
+        try:
+            for line in process.stderr:
+                log_file.write(line)
+                log_file.flush()
+                compiled += 1
+                now = time.monotonic()
+                if now - reported >= _REPORT_SECONDS:
+                    reported = now
+                    progress(
+                        f"building {build.title}: {compiled} packages, {now - started:.0f} s so far"
+                    )
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode != 0:
+        tail = "\n".join(f"  {line}" for line in log.read_text().splitlines()[-8:])
+        raise ClusterError(f"building {build.title} failed (log: {log}), which ends with:\n{tail}")

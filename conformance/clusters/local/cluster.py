@@ -1,0 +1,183 @@
+"""A local cluster as a whole: started, described, broken on purpose, removed.
+
+This is what the package offers; how each part is done is in the other modules (start, components,
+removal).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from conformance.clusters.base import (
+    ClusterAccess,
+    ClusterError,
+    ClusterUsageError,
+    Progress,
+    silent,
+)
+from conformance.clusters.local import (
+    driver,
+    preflight,
+    status,
+)
+from conformance.clusters.local.binaries import resolve_binaries
+from conformance.clusters.local.components import Components
+from conformance.clusters.local.layout import (
+    STATE_FILE,
+    Layout,
+    check_socket_paths,
+    default_cache,
+    default_root,
+    make_layout,
+)
+from conformance.clusters.local.options import LocalOptions
+from conformance.clusters.local.processes import Processes
+from conformance.clusters.local.removal import remove_cluster
+from conformance.clusters.local.start import Start, make_access
+from conformance.clusters.local.state import locked, read_state
+from conformance.clusters.local.status import ComponentStatus
+from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
+
+
+class LocalCluster:
+    """One cluster of real Kubernetes components on this machine (see the package's docstring)."""
+
+    def __init__(self, options: LocalOptions) -> None:
+        """Describe a cluster; nothing is started.
+
+        Raises:
+            ClusterUsageError: the name is not usable.
+        """
+        self.options = options
+        self.layout: Layout = make_layout(options.name, options.state_dir, os.environ)
+        self._processes = Processes(self.layout)
+
+    def up(self, progress: Progress = silent) -> ClusterAccess:
+        """Start the cluster and wait until it is usable: nodes Ready, drivers attached.
+
+        Raises:
+            ClusterUsageError: this machine lacks something, an option is wrong, or the cluster
+                runs already.
+            ClusterError: a component did not start. Everything is removed again except the logs.
+        """
+        preflight.check_platform()
+        if self.options.nodes:
+            preflight.check_nodes()
+        driver.check_command(self.options)
+        check_socket_paths(self.layout, self.options.nodes, self.options.driver_name)
+        needed = CONTROL_PLANE_BINARIES + (NODE_BINARIES if self.options.nodes else ())
+        binaries = resolve_binaries(self.options.binaries, default_cache(), needed, progress)
+        self._check_ours()
+        with locked(self.layout):
+            self._make_room(progress)
+            try:
+                return Start(self.options, self.layout, binaries, progress).run()
+            except BaseException as error:
+                self._undo(error, progress)
+                raise
+
+    def down(self, progress: Progress = silent) -> None:
+        """Stop and remove the cluster, whoever started it and however far it came.
+
+        Raises:
+            ClusterUsageError: the state directory is not a local cluster's.
+            ClusterError: something is left; the message names it.
+        """
+        self._check_ours()
+        with locked(self.layout):
+            remove_cluster(self.layout, progress, keep_logs=False)
+
+    def access(self) -> ClusterAccess:
+        """How to use this cluster, which another program may have started.
+
+        Raises:
+            ClusterUsageError: it does not run.
+        """
+        state = read_state(self.layout)
+        if state is None or not state.ready or not self._processes.alive("kube-apiserver"):
+            raise ClusterUsageError(
+                f"no local cluster named {self.layout.name!r} runs (looked in {self.layout.dir}); "
+                f"start it with `dra-conformance cluster up --name {self.layout.name}`"
+            )
+        return make_access(self.layout, state)
+
+    def status(self) -> list[ComponentStatus]:
+        """Each component of the cluster; empty where there is none."""
+        return status.component_statuses(self._processes)
+
+    def kill(self, component: str) -> None:
+        """End a component at once (SIGKILL), as a fault; `restart` brings it back.
+
+        Raises:
+            ClusterUsageError: there is no such component.
+        """
+        self._components().kill(component)
+
+    def restart(self, component: str) -> None:
+        """Stop a component where it runs, start it again and wait until it is ready.
+
+        Raises:
+            ClusterUsageError: there is no such component.
+            ClusterError: it did not come back.
+        """
+        self._components().restart(component)
+
+    def _components(self) -> Components:
+        state = read_state(self.layout)
+        if state is None:
+            raise ClusterUsageError(f"no local cluster named {self.layout.name!r} runs")
+        return Components(self.layout, state, self._processes, self.options.driver_name)
+
+    def _make_room(self, progress: Progress) -> None:
+        """Remove what a crashed start or an ended program left under this name."""
+        try:
+            state = read_state(self.layout)
+        except ClusterError:
+            state = None
+        if state is not None and state.ready and not state.abandoned():
+            raise ClusterUsageError(
+                f"a local cluster named {self.layout.name!r} exists already in {self.layout.dir}; "
+                f"remove it with `dra-conformance cluster down --name {self.layout.name}`, or "
+                "choose another name"
+            )
+        if self.layout.dir.exists():
+            remove_cluster(self.layout, progress, keep_logs=False)
+
+    def _check_ours(self) -> None:
+        """Never touch a directory that holds anything else: it may be somebody's home."""
+        foreign = self.layout.foreign_entries()
+        if foreign:
+            raise ClusterUsageError(
+                f"{self.layout.dir} is no local cluster's state directory: it holds "
+                f"{', '.join(foreign[:5])}. Choose another directory"
+            )
+
+    def _undo(self, error: BaseException, progress: Progress) -> None:
+        """Remove a cluster that did not start; its logs stay where they help."""
+        keep = isinstance(error, ClusterError) and self.layout.logs.exists()
+        try:
+            remove_cluster(self.layout, progress, keep_logs=keep)
+        except ClusterError as left:
+            error.add_note(str(left))
+            if isinstance(error, ClusterError):
+                raise ClusterError(f"{error}\n{left}") from error
+
+
+def stale_clusters(root: Path | None = None) -> list[LocalCluster]:
+    """Clusters whose program has ended without removing them; call `down` on each.
+
+    Args:
+        root: directory of state directories; None: the default one.
+    """
+    found = []
+    for path in sorted((root or default_root()).glob(f"*/{STATE_FILE}")):
+        layout = Layout(path.parent.name, path.parent)
+        try:
+            state = read_state(layout)
+        except ClusterError:
+            continue
+        if state is not None and state.abandoned():
+            options = LocalOptions(name=state.name, state_dir=path.parent)
+            found.append(LocalCluster(options))
+    return found

@@ -1,0 +1,184 @@
+"""Each component's readiness, and breaking and restoring one.
+
+A start and a restart wait for the same sign, so it is written down once here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import yaml
+
+from conformance.clusters.base import ClusterError, ClusterUsageError
+from conformance.clusters.local import driver, node, nodeconfig, procfs
+from conformance.clusters.local.api import LocalApi
+from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.network import LOOPBACK
+from conformance.clusters.local.processes import Processes, ProcessSpec
+from conformance.clusters.local.state import State
+
+READY_SECONDS = 120.0
+"""Longest that a component may take. Ordinary machines need 1 to 10 s; a loaded one much more."""
+
+STOP_SECONDS = 15.0
+
+_NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+
+
+class Components:
+    """The components of one cluster whose record is `state`."""
+
+    def __init__(
+        self, layout: Layout, state: State, processes: Processes, driver_name: str
+    ) -> None:
+        """Look after the processes of `layout`; `driver_name` is what slices carry."""
+        self._layout = layout
+        self._state = state
+        self._processes = processes
+        self._driver_name = driver_name
+
+    @property
+    def api(self) -> LocalApi:
+        """The API server, as administrator."""
+        document = yaml.safe_load(self._layout.kubeconfig.read_text())
+        token = document["users"][0]["user"]["token"]
+        return LocalApi(LOOPBACK, self._state.ports.api, ca=self._ca, token=token)
+
+    def wait_ready(self, name: str) -> None:
+        """Wait until the component does its work.
+
+        Raises:
+            ClusterError: it exited, or took more than `READY_SECONDS`.
+        """
+        check, what = self._readiness(name)
+        self._processes.wait_ready(name, check, READY_SECONDS, what)
+
+    def kill(self, name: str) -> None:
+        """End a component at once.
+
+        Raises:
+            ClusterUsageError: there is no such component.
+        """
+        self._spec(name)
+        self._processes.stop(name, 0)
+
+    def restart(self, name: str) -> None:
+        """Stop a component, start it as before, and wait until it is ready.
+
+        Raises:
+            ClusterUsageError: there is no such component, or it cannot be restarted alone.
+            ClusterError: it did not come back.
+        """
+        spec = self._spec(name)
+        self._processes.stop(name, STOP_SECONDS)
+        if name.endswith("/driver"):
+            self.start_driver(spec)
+            return
+        self._processes.start(spec)
+        self.wait_ready(name)
+        node_name, _, part = name.partition("/")
+        if part == "kubelet" and self._processes.alive(f"{node_name}/driver"):
+            self._processes.wait_ready(
+                name,
+                lambda: bool(driver.registered_plugins(self._kubelet(node_name))),
+                driver.READY_SECONDS,
+                "registering the driver that still runs",
+            )
+
+    def start_driver(self, spec: ProcessSpec) -> None:
+        """Start a driver on its node and wait until it is attached (driver.py).
+
+        Raises:
+            ClusterError: it did not attach.
+        """
+        node_name = spec.name.partition("/")[0]
+        layout = self._layout.node(self._index(node_name))
+        kubelet = self._kubelet(node_name)
+        # A driver that was killed leaves its registration socket; the kubelet takes it for
+        # registered until the socket is gone, and would hide whether the new one registers.
+        for stale in layout.registrar.glob("*"):
+            stale.unlink(missing_ok=True)
+        if driver.registered_plugins(kubelet):
+            self._processes.wait_ready(
+                f"{node_name}/kubelet",
+                lambda: not driver.registered_plugins(kubelet),
+                driver.READY_SECONDS,
+                "waiting for the earlier driver to be unregistered",
+            )
+        self._processes.start(spec)
+        driver.wait_attached(
+            self._processes, spec.name, self._driver_name, node_name, self.api, kubelet
+        )
+
+    def _spec(self, name: str) -> ProcessSpec:
+        records = self._processes.records()
+        if name not in records or name == "reaper" or name in self._node_names():
+            names = [one for one in records if one != "reaper" and one not in self._node_names()]
+            raise ClusterUsageError(
+                f"the local cluster has no component {name!r} that can be killed or restarted; "
+                f"it has: {', '.join(names)}"
+            )
+        return records[name].spec
+
+    def _readiness(self, name: str) -> tuple[Callable[[], bool], str]:
+        ports = self._state.ports
+        pki = self._layout.pki
+        if name == "etcd":
+            pair = (pki / "etcd-client.crt", pki / "etcd-client.key")
+            etcd = LocalApi(LOOPBACK, ports.etcd, ca=self._ca, client=pair)
+            return partial(etcd.healthy, "/health"), "waiting for /health"
+        if name == "kube-apiserver":
+            return partial(self.api.healthy, "/readyz"), "waiting for /readyz"
+        servers = {
+            "kube-controller-manager": ports.controller_manager,
+            "kube-scheduler": ports.scheduler,
+        }
+        if name in servers:
+            server = LocalApi(LOOPBACK, servers[name], ca=self._ca)
+            return partial(server.healthy, "/healthz"), "waiting for /healthz"
+        node_name, _, part = name.partition("/")
+        if part == "":
+            return partial(self._holds_namespaces, node_name), "making namespaces"
+        if part == "containerd":
+            path = self._layout.node(self._index(node_name)).containerd_socket
+            return partial(node.accepts_connections, path), f"waiting for {path}"
+        if part == "kubelet":
+            ready = partial(self._node_ready, node_name)
+            return ready, f"waiting for node {node_name} to be Ready"
+        raise ClusterUsageError(f"no component {name!r}")
+
+    def _holds_namespaces(self, node_name: str) -> bool:
+        try:
+            init = self._processes.node_init(node_name)
+        except ClusterError:
+            return False
+        return procfs.command_name(init) == "sleep"  # what it becomes when all is set up
+
+    def _node_ready(self, name: str) -> bool:
+        if not self._kubelet(name).healthy("/healthz"):
+            return False
+        document = self.api.get(f"/api/v1/nodes/{name}")
+        if document is None:
+            return False
+        conditions = {
+            one["type"]: one["status"] for one in document["status"].get("conditions", ())
+        }
+        taints = {one["key"] for one in document["spec"].get("taints", ())}
+        return conditions.get("Ready") == "True" and _NOT_READY_TAINT not in taints
+
+    def _kubelet(self, node_name: str) -> LocalApi:
+        assert self._state.network is not None, "a cluster with nodes has a network"
+        address = self._state.network.node_address(self._index(node_name))
+        return driver.kubelet_api(self._layout, address, nodeconfig.KUBELET_PORT)
+
+    def _index(self, node_name: str) -> int:
+        return self._node_names().index(node_name) + 1
+
+    def _node_names(self) -> list[str]:
+        return [self._layout.node(index).name for index in range(1, self._state.nodes + 1)]
+
+    @property
+    def _ca(self) -> Path:
+        return self._layout.pki / "ca.crt"

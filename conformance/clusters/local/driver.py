@@ -1,0 +1,228 @@
+"""Attaching a DRA driver: it runs as an ordinary process beside each node's kubelet.
+
+The driver gets what upstream's example driver and others read from their environment: NODE_NAME,
+KUBECONFIG, CDI_ROOT, KUBELET_REGISTRAR_DIRECTORY_PATH and KUBELET_PLUGINS_DIRECTORY_PATH.
+
+It counts as attached when both of these hold, whatever language it is written in:
+- the kubelet has a registered plugin (a node gets one driver, and leftovers of an earlier one are
+  removed first). A registration socket that exists says
+  little, because the kubelet may have refused the driver; the kubelet's own metric
+  `plugin_manager_total_plugins{state="actual_state_of_world"}` counts those that it accepted
+  (pkg/kubelet/pluginmanager/metrics, 1.12 and later).
+- the API server has a ResourceSlice of the driver's name and this node, and as many slices of its
+  pool's newest generation as `spec.pool.resourceSliceCount` says.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from conformance.clusters.base import ClusterUsageError
+from conformance.clusters.local.api import LocalApi
+from conformance.clusters.local.layout import Layout, NodeLayout
+from conformance.clusters.local.options import LocalOptions
+from conformance.clusters.local.processes import Processes, ProcessSpec
+from conformance.clusters.local.tools import python_path, search_path
+
+READY_SECONDS = 60.0
+STOP_SECONDS = 10.0
+SLICES_PATH = "/apis/resource.k8s.io/v1/resourceslices"
+
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_REGISTERED = re.compile(
+    r'^plugin_manager_total_plugins\{(?=[^}]*state="actual_state_of_world")'
+    r'[^}]*socket_path="(?P<path>[^"]*)"[^}]*\} (?P<count>\S+)$',
+    re.MULTILINE,
+)
+
+ROLE: dict[str, Any] = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "dra-conformance:driver"},
+    "rules": [
+        {
+            "apiGroups": ["resource.k8s.io"],
+            "resources": ["resourceslices"],
+            "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"],
+        },
+        {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
+    ],
+}
+"""All that a kubelet plugin needs: publish slices, read the claims it prepares, own its slices."""
+
+_BINDING: dict[str, Any] = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "dra-conformance:driver"},
+    "roleRef": {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "ClusterRole",
+        "name": "dra-conformance:driver",
+    },
+    "subjects": [
+        {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "User",
+            "name": "dra-conformance:driver",
+        }
+    ],
+}
+
+
+def create_role(api: LocalApi) -> None:
+    """Let the user `dra-conformance:driver` do what a driver must, and no more.
+
+    Raises:
+        ClusterError: the API server refused it.
+    """
+    api.create(f"{_RBAC}/clusterroles", ROLE)
+    api.create(f"{_RBAC}/clusterrolebindings", _BINDING)
+
+
+def driver_environment(layout: Layout, node: NodeLayout) -> dict[str, str]:
+    """The variables that every driver gets."""
+    return {
+        "NODE_NAME": node.name,
+        "KUBECONFIG": str(layout.kubeconfig_for("driver")),
+        "CDI_ROOT": str(node.cdi),
+        "KUBELET_REGISTRAR_DIRECTORY_PATH": str(node.registrar),
+        "KUBELET_PLUGINS_DIRECTORY_PATH": str(node.plugins),
+    }
+
+
+def check_command(options: LocalOptions) -> None:
+    """Find the driver's program before anything is started.
+
+    Raises:
+        ClusterUsageError: there is no such program.
+    """
+    if options.driver and options.driver_command is not None:
+        find_program(options.driver_command[0])
+
+
+def find_program(name: str) -> str:
+    """Absolute path of the driver's program, given by path or looked up in PATH.
+
+    Raises:
+        ClusterUsageError: it is not there or not executable.
+    """
+    path = shutil.which(name, path=search_path())
+    if path is None:
+        raise ClusterUsageError(
+            f"the driver command's program {name!r} is not there or not executable (looked in "
+            f"{Path.cwd()} and {search_path()})"
+        )
+    return str(Path(path).absolute())
+
+
+def own_driver_command(options: LocalOptions, node: NodeLayout) -> tuple[str, ...]:
+    """Our own driver on simulated GPUs; what it keeps lies in the node's directory."""
+    return (
+        *(sys.executable, "-m", "nvml_driver", "run"),
+        *("--driver-name", options.driver_name),
+        *("--simulate", options.simulate),
+        *("--device-root", str(node.driver / "devices")),
+        *("--state-dir", str(node.driver / "state")),
+    )
+
+
+def driver_spec(layout: Layout, options: LocalOptions, index: int) -> ProcessSpec:
+    """The driver's process on node `index` (from 1), in the machine's own namespaces."""
+    node = layout.node(index)
+    name = f"{node.name}/driver"
+    env = {**options.driver_env, **driver_environment(layout, node)}
+    if options.driver_command is None:
+        command = own_driver_command(options, node)
+        env["PYTHONPATH"] = python_path()
+    else:
+        program = find_program(options.driver_command[0])
+        command = (program, *options.driver_command[1:])
+    return ProcessSpec(
+        name,
+        command,
+        layout.log(name),
+        env=env,
+        inherit_env=True,
+    )
+
+
+def wait_attached(
+    processes: Processes,
+    component: str,
+    driver_name: str,
+    node_name: str,
+    api: LocalApi,
+    kubelet: LocalApi,
+) -> None:
+    """Wait until the kubelet accepted the driver and the driver's slices are complete.
+
+    Raises:
+        ClusterError: the driver exited or took more than `READY_SECONDS` for either; the message
+            has the end of its log.
+    """
+    processes.wait_ready(
+        component,
+        lambda: bool(registered_plugins(kubelet)),
+        READY_SECONDS,
+        f"waiting for the kubelet of {node_name} to register the driver",
+    )
+    processes.wait_ready(
+        component,
+        lambda: published(api, driver_name, node_name),
+        READY_SECONDS,
+        f"waiting for complete ResourceSlices of driver {driver_name} for {node_name}",
+    )
+
+
+def registered_plugins(kubelet: LocalApi) -> dict[str, int]:
+    """Registration socket -> how often its plugin is registered, as the kubelet counts."""
+    text = kubelet.text("/metrics") or ""
+    return {
+        match["path"]: int(float(match["count"]))
+        for match in _REGISTERED.finditer(text)
+        if float(match["count"]) > 0
+    }
+
+
+def published(api: LocalApi, driver_name: str, node_name: str) -> bool:
+    """Whether each of the driver's pools for this node is complete, and there is one."""
+    document = api.get(SLICES_PATH)
+    items = [] if document is None else document["items"]
+    specs = [item["spec"] for item in items]
+    return pools_complete(
+        [one for one in specs if one["driver"] == driver_name and one.get("nodeName") == node_name]
+    )
+
+
+def pools_complete(specs: list[dict[str, Any]]) -> bool:
+    """Whether these ResourceSlice specs are whole pools, and at least one.
+
+    A pool is whole when all slices of its newest generation are there (resource.k8s.io/v1
+    ResourcePool: generation, resourceSliceCount).
+    """
+    pools: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for spec in specs:
+        pools[spec["pool"]["name"]].append(spec["pool"])
+    for slices in pools.values():
+        newest = max(pool["generation"] for pool in slices)
+        current = [pool for pool in slices if pool["generation"] == newest]
+        if len(current) < current[0]["resourceSliceCount"]:
+            return False
+    return bool(pools)
+
+
+def kubelet_api(layout: Layout, address: str, port: int) -> LocalApi:
+    """Requests to a node's kubelet, as the API server makes them."""
+    pki: Path = layout.pki
+    return LocalApi(
+        address,
+        port,
+        ca=pki / "ca.crt",
+        client=(pki / "kubelet-client.crt", pki / "kubelet-client.key"),
+    )

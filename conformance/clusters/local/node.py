@@ -1,0 +1,135 @@
+"""One node: a kubelet and a containerd in namespaces of their own.
+
+The node is what a container engine would make of it, without the engine: one process holds a
+network, a mount and a pid namespace, and everything else of the node runs inside. So ending that
+one process ends every process of the node, container or not, and with the last of them its mounts
+and interfaces are gone: the kernel does the cleaning, also after a crash.
+
+Inside, the few directories whose place is fixed in the programs (containerd's shim sockets, the
+CNI plugins' results, the kubelet's device plugin socket, its links to container logs) are bound to
+directories of this node, so that nodes do not meet each other or the machine's own kubelet.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from pathlib import Path
+
+from conformance.clusters.base import ClusterError
+from conformance.clusters.local.layout import Layout, NodeLayout
+from conformance.clusters.local.processes import ProcessSpec, enter_command
+from conformance.clusters.local.state import State
+from conformance.clusters.local.tools import SYSTEM_PATH, find_tool
+
+PRIVATE_DIRECTORIES = {
+    "/run/containerd": "run-containerd",
+    "/var/lib/cni": "var-lib-cni",
+    "/var/lib/kubelet": "var-lib-kubelet",
+    "/var/log/containers": "var-log-containers",
+}
+"""The machine's directory -> the node's own, under NodeLayout.private."""
+
+KERNEL_SETTINGS = {
+    "vm/overcommit_memory": "1",
+    "vm/panic_on_oom": "0",
+    "kernel/panic": "10",
+    "kernel/panic_on_oops": "1",
+    "kernel/keys/root_maxkeys": "1000000",
+    "kernel/keys/root_maxbytes": "25000000",
+}
+"""What the kubelet sets on its machine unless it reads these values already
+(pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables). Inside the node it reads them from
+files, so the machine's own settings stay as they are."""
+
+
+def holder_spec(node: NodeLayout, layout: Layout) -> ProcessSpec:
+    """The process whose namespaces the node is.
+
+    It ignores SIGCHLD, so that the kernel buries the orphans (container shims) that it inherits as
+    the first process of its pid namespace.
+    """
+    command = (
+        find_tool("unshare"),
+        *("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
+        # The machine's later mounts are seen, the node's own are never seen outside.
+        *("--propagation", "slave"),
+        *(find_tool("env"), "--ignore-signal=CHLD", find_tool("sleep"), "infinity"),
+    )
+    return ProcessSpec(node.name, command, layout.log(f"{node.name}/namespaces"))
+
+
+def prepare_mounts(node: NodeLayout, init: int) -> None:
+    """Bind the node's own directories and kernel settings, inside its mount namespace."""
+    mounts: list[tuple[Path, Path]] = []
+    for target, name in PRIVATE_DIRECTORIES.items():
+        source = node.private / name
+        source.mkdir(parents=True, exist_ok=True)
+        Path(target).mkdir(parents=True, exist_ok=True)
+        mounts.append((source, Path(target)))
+    for setting, value in KERNEL_SETTINGS.items():
+        source = node.private / setting.replace("/", ".")
+        source.write_text(value + "\n")
+        mounts.append((source, Path("/proc/sys") / setting))
+    mount = find_tool("mount")
+    inside = enter_command(init, pid_namespace=False)
+    # Containers may ask for mounts that propagate (volumeMounts.mountPropagation).
+    _run(*inside, mount, "--make-rshared", "/")
+    for source, place in mounts:
+        _run(*inside, mount, "--bind", str(source), str(place))
+
+
+def containerd_spec(layout: Layout, state: State, index: int) -> ProcessSpec:
+    """containerd; it finds its shim next to itself, through PATH."""
+    node = layout.node(index)
+    name = f"{node.name}/containerd"
+    return ProcessSpec(
+        name,
+        (str(state.binaries / "containerd"), "--config", str(node.dir / "containerd.toml")),
+        layout.log(name),
+        env={"PATH": f"{state.binaries}:{SYSTEM_PATH}"},
+        inside=node.name,
+    )
+
+
+def kubelet_spec(layout: Layout, state: State, index: int) -> ProcessSpec:
+    """The kubelet."""
+    assert state.network is not None, "a cluster with nodes has a network"
+    node = layout.node(index)
+    name = f"{node.name}/kubelet"
+    command = (
+        str(state.binaries / "kubelet"),
+        f"--config={node.dir / 'kubelet.yaml'}",
+        f"--kubeconfig={layout.kubeconfig_for(node.name)}",
+        f"--root-dir={node.kubelet_root}",
+        f"--cert-dir={node.dir / 'certs'}",
+        f"--hostname-override={node.name}",
+        f"--node-ip={state.network.node_address(index)}",
+        "--v=2",
+    )
+    env = {"PATH": SYSTEM_PATH}
+    return ProcessSpec(name, command, layout.log(name), env=env, inside=node.name)
+
+
+def accepts_connections(path: Path) -> bool:
+    """Whether somebody answers at a unix socket."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(1)
+        try:
+            client.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+
+def import_images(state: State, node: NodeLayout, archive: Path) -> None:
+    """Load the images into the node's containerd, where its CRI plugin looks for them."""
+    ctr = str(state.binaries / "ctr")
+    options = ("--address", str(node.containerd_socket), "--namespace", "k8s.io")
+    _run(ctr, *options, "images", "import", str(archive))
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode != 0:
+        raise ClusterError(f"`{' '.join(command)}` failed: {done.stderr.strip()}")

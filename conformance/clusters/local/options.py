@@ -1,0 +1,58 @@
+"""What a caller chooses about a local cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance.clusters.base import ClusterUsageError
+
+MAX_NODES = 9
+
+
+@dataclass(frozen=True)
+class LocalOptions:
+    """Options of one local cluster.
+
+    Attributes:
+        name: the cluster's name: part of its directory, context and interface names.
+        state_dir: its directory; None: the one of that name under layout.default_root().
+        binaries: directory with all the cluster's binaries; None: the cache, built when empty.
+        nodes: number of nodes with a kubelet, 0 to 9; 0 is a control plane only (no root needed).
+        feature_gates: Kubernetes feature gates, set on every component.
+        driver: whether a DRA driver runs beside each kubelet.
+        driver_command: the driver to run; None: our own, on simulated NVML.
+        driver_name: the name its ResourceSlices carry in spec.driver.
+        driver_env: environment variables for the driver, beside those that it always gets.
+        simulate: which simulated GPUs our own driver shows (a profile name of nvml_driver).
+        persistent: True: the cluster stays until `down` (`cluster up`). False: it belongs to the
+            program that started it and is removed when that program ends, however it ends.
+    """
+
+    name: str = "default"
+    state_dir: Path | None = None
+    binaries: Path | None = None
+    nodes: int = 1
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    driver: bool = True
+    driver_command: tuple[str, ...] | None = None
+    driver_name: str = "gpu.nvidia.com"
+    driver_env: Mapping[str, str] = field(default_factory=dict)
+    simulate: str = "t4x4"
+    persistent: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work.
+
+        Raises:
+            ClusterUsageError: a value is out of range.
+        """
+        if not 0 <= self.nodes <= MAX_NODES:
+            raise ClusterUsageError(f"number of nodes {self.nodes}: use 0 to {MAX_NODES}")
+        if self.driver_command is not None and not self.driver_command:
+            raise ClusterUsageError("the driver command is empty")
+        if self.driver_command is not None and not self.nodes:
+            raise ClusterUsageError(
+                "a driver needs a node with a kubelet to run on: ask for at least one node"
+            )

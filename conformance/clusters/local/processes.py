@@ -1,0 +1,266 @@
+"""Processes that outlive the program that started them, and can be stopped by another one.
+
+Each process is started in a session of its own with its output in a log file, and is written down
+in the cluster's state directory with its identity (procfs.py), so that `down` works from any
+process, at any later time. A record also says how the process was started, which is what a fault
+step needs to start it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance.clusters.base import ClusterError
+from conformance.clusters.local import procfs
+from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.tools import find_tool
+
+POLL_SECONDS = 0.05
+"""Pause between two looks at something that gives no event (an HTTP health endpoint, a file)."""
+
+
+@dataclass(frozen=True)
+class ProcessSpec:
+    """How to start one component.
+
+    Attributes:
+        name: "etcd", or "node-1/kubelet" for a component of a node.
+        command: absolute path of the program and its arguments.
+        log: file that gets standard output and standard error.
+        env: environment variables, beside the cluster's mark.
+        inherit_env: whether this program's own environment is passed on below `env`. Only a
+            driver needs it: the cluster's components must not see proxies or settings of the user.
+        inside: the node in whose namespaces it runs, "" for the machine's own.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    log: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    inherit_env: bool = False
+    inside: str = ""
+
+
+@dataclass(frozen=True)
+class ProcessRecord:
+    """A started component: how it was started, and which process it is."""
+
+    spec: ProcessSpec
+    identity: procfs.Identity
+
+    def to_json(self) -> str:
+        """JSON text for the state directory. No credentials: those lie in files that it names."""
+        spec = dataclasses.asdict(self.spec) | {"log": str(self.spec.log)}
+        return json.dumps({"spec": spec, "identity": dataclasses.asdict(self.identity)}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> ProcessRecord:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError, KeyError, TypeError: the text is something else.
+        """
+        document = json.loads(text)
+        spec = document["spec"]
+        spec["command"] = tuple(spec["command"])
+        spec["log"] = Path(spec["log"])
+        return cls(ProcessSpec(**spec), procfs.Identity(**document["identity"]))
+
+
+class Processes:
+    """The processes of one cluster, by name."""
+
+    def __init__(self, layout: Layout) -> None:
+        """Use the records in the state directory of `layout`; it need not exist."""
+        self._layout = layout
+        self._closed = threading.Event()
+
+    def close(self) -> None:
+        """Start nothing any more and end all waits: a start failed in another thread."""
+        self._closed.set()
+
+    def records(self) -> dict[str, ProcessRecord]:
+        """All recorded processes, running or not, by name.
+
+        A half-written record is left out: the mark in the environment finds its process all the
+        same.
+        """
+        found = {}
+        for path in sorted(self._layout.processes.glob("*.json")):
+            try:
+                record = ProcessRecord.from_json(path.read_text())
+            except (OSError, ValueError, KeyError, TypeError):
+                continue
+            found[record.spec.name] = record
+        return found
+
+    def alive(self, name: str) -> bool:
+        """Whether the recorded process of that name runs."""
+        record = self.records().get(name)
+        return record is not None and is_alive(record.identity)
+
+    def start(self, spec: ProcessSpec) -> ProcessRecord:
+        """Start a component and record it. It may not be ready, or fail, right afterwards.
+
+        Raises:
+            ClusterError: its program cannot be executed.
+        """
+        self._check_open(spec.name)
+        spec.log.parent.mkdir(parents=True, exist_ok=True)
+        self._layout.processes.mkdir(parents=True, exist_ok=True)
+        command = self._entering(spec) + spec.command
+        environment = dict(os.environ) if spec.inherit_env else {}
+        environment |= spec.env
+        environment[procfs.MARK] = str(self._layout.dir)
+        output = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(spec.log), output, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+        try:
+            pid = os.posix_spawn(
+                command[0], command, environment, file_actions=actions, setsid=True
+            )
+        except OSError as error:
+            raise ClusterError(
+                f"{spec.name}: cannot start {command[0]}: {error.strerror}"
+            ) from error
+        identity = procfs.identify(pid)
+        assert identity is not None, "a child stays at least as a zombie until it is waited for"
+        record = ProcessRecord(spec, identity)
+        path = self._path(spec.name)
+        temporary = path.with_suffix(".new")
+        temporary.write_text(record.to_json())
+        temporary.replace(path)
+        return record
+
+    def stop(self, name: str, grace_seconds: float) -> None:
+        """Stop a component: SIGTERM, then SIGKILL after `grace_seconds` (0: at once).
+
+        Its record stays, so that it can be started again. Nothing happens where it does not run.
+        """
+        record = self.records().get(name)
+        if record is None or not is_alive(record.identity):
+            return
+        pid = record.identity.pid
+        targets = procfs.children(pid) if record.spec.inside else [pid]
+        if grace_seconds > 0:
+            send(targets or [pid], signal.SIGTERM)
+            if wait_gone(record.identity, grace_seconds):
+                return
+        send([*targets, pid], signal.SIGKILL)
+        wait_gone(record.identity, 10)
+
+    def forget(self, name: str) -> None:
+        """Remove a record."""
+        self._path(name).unlink(missing_ok=True)
+
+    def wait_ready(
+        self, name: str, ready: Callable[[], bool], timeout_seconds: float, what: str
+    ) -> None:
+        """Wait until `ready()`; give up early when the component has exited.
+
+        Raises:
+            ClusterError: it exited or the time is over; the message has the end of its log.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        record = self.records()[name]
+        while not ready():
+            self._check_open(name)
+            if not is_alive(record.identity):
+                raise ClusterError(f"{name} exited while {what} {describe_log(record.spec.log)}")
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    f"{name}: gave up after {timeout_seconds:.0f} s of {what} "
+                    f"{describe_log(record.spec.log)}"
+                )
+            self._closed.wait(POLL_SECONDS)
+
+    def node_init(self, node: str) -> int:
+        """Pid of the process that holds the node's namespaces (the first one in them).
+
+        Raises:
+            ClusterError: it does not run.
+        """
+        record = self.records().get(node)
+        if record is not None and is_alive(record.identity):
+            for pid in procfs.children(record.identity.pid):
+                return pid
+        raise ClusterError(f"{node} does not run: nothing holds its namespaces")
+
+    def _check_open(self, name: str) -> None:
+        if self._closed.is_set():
+            raise ClusterError(f"{name}: given up, because the start of another component failed")
+
+    def _entering(self, spec: ProcessSpec) -> tuple[str, ...]:
+        if not spec.inside:
+            return ()
+        return enter_command(self.node_init(spec.inside), pid_namespace=True)
+
+    def _path(self, name: str) -> Path:
+        return self._layout.processes / (name.replace("/", "_") + ".json")
+
+
+def enter_command(init: int, *, pid_namespace: bool) -> tuple[str, ...]:
+    """Start of a command line that runs its rest in the namespaces of the process `init`.
+
+    `ip netns exec` would do for the network, but it remounts /sys, and the kubelet then finds no
+    cgroups.
+    """
+    options = ("--net", "--mount", "--pid") if pid_namespace else ("--net", "--mount")
+    return (find_tool("nsenter"), "--target", str(init), *options, "--")
+
+
+def is_alive(identity: procfs.Identity) -> bool:
+    """Whether the process runs; collects its exit status where it was a child of ours."""
+    with contextlib.suppress(ChildProcessError):  # started by an earlier program
+        os.waitpid(identity.pid, os.WNOHANG)
+    return identity.alive()
+
+
+def wait_gone(identity: procfs.Identity, timeout_seconds: float) -> bool:
+    """Wait until the process has ended; False when the time is over before."""
+    try:
+        descriptor = os.pidfd_open(identity.pid)
+    except ProcessLookupError:
+        return True
+    try:
+        if not is_alive(identity):
+            return True  # ended, or the number is another process's by now
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll(timeout_seconds * 1000)
+    finally:
+        os.close(descriptor)
+    return not is_alive(identity)
+
+
+def send(pids: list[int], number: signal.Signals) -> None:
+    """Send a signal to each process that still exists."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def describe_log(log: Path, lines: int = 8) -> str:
+    """Where a log is and how it ends, for an error message: "(log: PATH), which ends with: ..."."""
+    try:
+        tail = log.read_text(errors="replace").splitlines()[-lines:]
+    except OSError:
+        tail = []
+    if not tail:
+        return f"(log: {log}, empty)"
+    return f"(log: {log}), which ends with:\n" + "\n".join(f"  {line[:400]}" for line in tail)

@@ -1,0 +1,136 @@
+"""Removing a local cluster, whatever state it is in and whoever started it.
+
+What is to be removed is found in three ways, each of which covers a gap of the others: the process
+records (orderly stop), the mark in the environment of every process (started, killed before it was
+recorded), and the names that are computed from the state directory (interfaces, cgroups, mounts
+below it). So it works half way through a start, after a kill -9, and a second time.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from conformance.clusters.base import ClusterError, Progress
+from conformance.clusters.local import cgroups, network, procfs
+from conformance.clusters.local.controlplane import STOP_ORDER
+from conformance.clusters.local.driver import STOP_SECONDS
+from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.processes import POLL_SECONDS, Processes, send
+from conformance.clusters.local.tools import find_tool
+
+_GONE_SECONDS = 20.0
+
+
+def remove_cluster(layout: Layout, progress: Progress, *, keep_logs: bool) -> None:
+    """Stop and remove everything of the cluster. The caller holds its lock.
+
+    Args:
+        layout: where the cluster is.
+        progress: told what happens.
+        keep_logs: leave the log files (a start failed and its message names them).
+
+    Raises:
+        ClusterError: something is left; the message names it.
+    """
+    if layout.dir.exists():
+        progress(f"stopping cluster {layout.name}")
+        _stop_recorded(Processes(layout))
+    # The reaper and everything that was never recorded. Not ourselves: a driver may call us.
+    left = _kill_rest(layout)
+    left += _unmount(layout)
+    if os.geteuid() == 0:
+        network.remove_interfaces(layout)
+        left += [f"network interface {name}" for name in network.interfaces(layout)]
+        left += [f"control group {path}" for path in _remove_cgroups(layout)]
+    if not left:
+        left += _remove_files(layout, keep_logs)
+    if left:
+        raise ClusterError(
+            f"cluster {layout.name} was stopped, but this is left: " + "; ".join(left)
+        )
+
+
+def _stop_recorded(processes: Processes) -> None:
+    """Stop what is written down, in an order in which nothing is started again.
+
+    Drivers first and gracefully: they may have something to undo on real devices. The rest is
+    killed, because its data is about to be deleted: kubelets before anything that they would
+    restart, nodes as a whole, then the control plane from the outside in.
+    """
+    names = list(processes.records())
+    for name in names:
+        if name.endswith("/driver"):
+            processes.stop(name, STOP_SECONDS)
+    for name in sorted(names, key=lambda name: (not name.endswith("/kubelet"), "/" not in name)):
+        if name.startswith("node-"):
+            processes.stop(name, 0)
+    for name in STOP_ORDER:
+        processes.stop(name, 0)
+
+
+def _kill_rest(layout: Layout) -> list[str]:
+    deadline = time.monotonic() + _GONE_SECONDS
+    while True:
+        pids = {*procfs.marked(layout.dir), *procfs.in_cgroup(layout.cgroup)} - {os.getpid()}
+        if not pids:
+            return []
+        if time.monotonic() > deadline:
+            return [f"process {pid}" for pid in sorted(pids)]
+        send(sorted(pids), signal.SIGKILL)
+        time.sleep(POLL_SECONDS)
+
+
+def _unmount(layout: Layout) -> list[str]:
+    """Unmount what is mounted below the state directory.
+
+    A node's mounts are in a namespace of its own and gone by now; this is for what a driver has
+    mounted outside.
+    """
+    points = mounts_below(layout.dir)
+    for point in points:
+        subprocess.run(
+            [find_tool("umount"), "--lazy", str(point)],
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+    return [f"mount {point}" for point in mounts_below(layout.dir)]
+
+
+def mounts_below(directory: Path) -> list[Path]:
+    """Mount points below a directory, the deepest first."""
+    points = []
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        point = Path(line.split()[4].encode().decode("unicode_escape"))
+        if directory in point.parents or point == directory:
+            points.append(point)
+    return sorted(points, key=lambda point: len(point.parts), reverse=True)
+
+
+def _remove_cgroups(layout: Layout) -> list[str]:
+    """A killed process leaves its cgroup a moment after it is gone from /proc."""
+    deadline = time.monotonic() + _GONE_SECONDS
+    while True:
+        left = cgroups.remove(layout.cgroup)
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(POLL_SECONDS)
+
+
+def _remove_files(layout: Layout, keep_logs: bool) -> list[str]:
+    failed: list[str] = []
+    for path in sorted(layout.dir.glob("*")) if layout.dir.exists() else []:
+        if keep_logs and path == layout.logs:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, onerror=lambda _f, name, _e: failed.append(f"file {name}"))
+        else:
+            path.unlink(missing_ok=True)
+    if not keep_logs and layout.dir.exists() and not failed:
+        layout.dir.rmdir()
+    return failed

@@ -1,0 +1,183 @@
+"""One start of a local cluster.
+
+The order is what takes the least time: containerd and the images are made ready beside the control
+plane, and only the kubelets wait for both, and the drivers for the kubelets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from conformance.clusters.base import ClusterAccess, Progress
+from conformance.clusters.local import (
+    cgroups,
+    controlplane,
+    driver,
+    images,
+    network,
+    node,
+    nodeconfig,
+    preflight,
+    procfs,
+    reaper,
+)
+from conformance.clusters.local.components import Components
+from conformance.clusters.local.kubeconfigs import context_name
+from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.options import LocalOptions
+from conformance.clusters.local.processes import Processes
+from conformance.clusters.local.state import State, free_ports, write_state
+
+
+class Start:
+    """One start of one cluster; lives as long as `LocalCluster.up` runs, under its lock."""
+
+    def __init__(
+        self, options: LocalOptions, layout: Layout, binaries: Path, progress: Progress
+    ) -> None:
+        """Prepare to start the cluster that `options` describe, with the given binaries."""
+        self._options = options
+        self._layout = layout
+        self._processes = Processes(layout)
+        self._progress = progress
+        self._binaries = binaries
+
+    def run(self) -> ClusterAccess:
+        """Start everything and wait until it is usable.
+
+        Raises:
+            ClusterError: something did not start; what had been started is left to the caller.
+        """
+        layout, options = self._layout, self._options
+        owner = None if options.persistent else procfs.identify(os.getpid())
+        taken = network.taken_networks() if options.nodes else []
+        state = State(
+            name=layout.name,
+            binaries=self._binaries,
+            nodes=options.nodes,
+            feature_gates=options.feature_gates,
+            ports=free_ports(),
+            network=network.choose_network(layout.token, taken) if options.nodes else None,
+            owner=owner,
+        )
+        write_state(layout, state)
+        if owner is not None:
+            self._processes.start(reaper.reaper_spec(layout, owner.pid))
+        controlplane.write_credentials(layout, state)
+        controlplane.write_scheduler_config(layout)
+        components = Components(layout, state, self._processes, options.driver_name)
+        pool = ThreadPoolExecutor(max_workers=options.nodes + 3)
+        try:
+            runtimes = self._start_runtimes(pool, state, components)
+            version = self._start_control_plane(pool, state, components)
+            for future in runtimes:
+                future.result()
+            self._start_kubelets(pool, state, components)
+            if options.nodes and options.driver:
+                self._start_drivers(pool, state, components)
+        finally:
+            # A failed start: no thread may start anything more, and waits end at once.
+            self._processes.close()
+            pool.shutdown(wait=True, cancel_futures=True)
+        state = dataclasses.replace(state, ready=True, kubernetes_version=version)
+        write_state(layout, state)
+        return make_access(layout, state)
+
+    def _start_control_plane(
+        self, pool: ThreadPoolExecutor, state: State, components: Components
+    ) -> str:
+        layout, ports = self._layout, state.ports
+        self._progress("starting etcd")
+        self._processes.start(controlplane.etcd_spec(layout, self._binaries, ports))
+        components.wait_ready("etcd")
+        self._progress("starting kube-apiserver")
+        self._processes.start(controlplane.apiserver_spec(layout, self._binaries, state))
+        components.wait_ready("kube-apiserver")
+        self._progress("starting kube-controller-manager and kube-scheduler")
+        for spec in (
+            controlplane.controller_manager_spec(layout, self._binaries, state),
+            controlplane.scheduler_spec(layout, self._binaries, state),
+        ):
+            self._processes.start(spec)
+        waits = [
+            pool.submit(components.wait_ready, name)
+            for name in ("kube-controller-manager", "kube-scheduler")
+        ]
+        for wait in waits:
+            wait.result()
+        driver.create_role(components.api)
+        document = components.api.get("/version")
+        return "" if document is None else str(document["gitVersion"])
+
+    def _start_runtimes(
+        self, pool: ThreadPoolExecutor, state: State, components: Components
+    ) -> list[Future[None]]:
+        if state.network is None:
+            return []
+        self._progress(f"starting containerd on {state.nodes} node(s)")
+        busybox, plugins = images.find_busybox(), preflight.find_cni_plugins()
+        assert busybox is not None, "the preflight check found it"
+        assert plugins is not None, "the preflight check found them"
+        archive = self._layout.dir / "images.tar"
+        images.write_archive(archive, busybox, images.busybox_commands(busybox))
+        network.create_bridge(self._layout, state.network)
+        return [
+            pool.submit(self._start_runtime, state, components, index, plugins, archive)
+            for index in range(1, state.nodes + 1)
+        ]
+
+    def _start_runtime(
+        self, state: State, components: Components, index: int, plugins: Path, archive: Path
+    ) -> None:
+        layout, one = self._layout, self._layout.node(index)
+        assert state.network is not None
+        nodeconfig.write_node_config(layout, state, index, plugins)
+        cgroups.create(nodeconfig.node_cgroup(layout, one))
+        self._processes.start(node.holder_spec(one, layout))
+        components.wait_ready(one.name)
+        init = self._processes.node_init(one.name)
+        network.attach_node(layout, state.network, index, init)
+        node.prepare_mounts(one, init)
+        self._processes.start(node.containerd_spec(layout, state, index))
+        components.wait_ready(f"{one.name}/containerd")
+        node.import_images(state, one, archive)
+
+    def _start_kubelets(
+        self, pool: ThreadPoolExecutor, state: State, components: Components
+    ) -> None:
+        if not state.nodes:
+            return
+        self._progress(f"starting {state.nodes} kubelet(s) and waiting until nodes are Ready")
+        records = [
+            self._processes.start(node.kubelet_spec(self._layout, state, index))
+            for index in range(1, state.nodes + 1)
+        ]
+        for wait in [pool.submit(components.wait_ready, one.spec.name) for one in records]:
+            wait.result()
+
+    def _start_drivers(
+        self, pool: ThreadPoolExecutor, state: State, components: Components
+    ) -> None:
+        self._progress(f"attaching driver {self._options.driver_name}")
+        waits = [
+            pool.submit(components.start_driver, driver.driver_spec(self._layout, self._options, i))
+            for i in range(1, state.nodes + 1)
+        ]
+        for wait in waits:
+            wait.result()
+
+
+def make_access(layout: Layout, state: State) -> ClusterAccess:
+    """The hand-over of a running cluster."""
+    names = [one.spec.name for one in Processes(layout).records().values()]
+    return ClusterAccess(
+        kubeconfig=layout.kubeconfig,
+        context=context_name(layout.name),
+        kubernetes_version=state.kubernetes_version,
+        image=images.SCENARIO_IMAGE,
+        nodes=tuple(layout.node(index).name for index in range(1, state.nodes + 1)),
+        component_logs={name: layout.log(name) for name in names if layout.log(name).exists()},
+    )

@@ -1,0 +1,125 @@
+"""The written record of a local cluster: what it is, where it listens, whom it belongs to.
+
+Written before anything is started, so that a cluster whose starter was killed half way can still
+be described and removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.clusters.base import ClusterError
+from conformance.clusters.local import procfs
+from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.network import Network
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Ports:
+    """TCP ports on this machine, one for each server of the control plane."""
+
+    api: int
+    etcd: int
+    etcd_peer: int
+    controller_manager: int
+    scheduler: int
+
+
+def free_ports() -> Ports:
+    """Five ports that nobody listens on now.
+
+    They are let go again before the servers take them; a server that loses such a race says so in
+    its log and fails the start.
+    """
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in dataclasses.fields(Ports)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return Ports(*(one.getsockname()[1] for one in sockets))
+
+
+@dataclass(frozen=True)
+class State:
+    """One local cluster.
+
+    Attributes:
+        name: its name.
+        binaries: directory of its binaries.
+        nodes: number of nodes with a kubelet.
+        feature_gates: as given.
+        ports: where the control plane listens.
+        network: how the nodes are joined; None without nodes.
+        owner: the program that the cluster belongs to; None: it stays until `down`.
+        ready: whether the start was completed.
+        kubernetes_version: as the API server reported it, "" before.
+    """
+
+    name: str
+    binaries: Path
+    nodes: int
+    feature_gates: Mapping[str, bool]
+    ports: Ports
+    network: Network | None
+    owner: procfs.Identity | None
+    ready: bool = False
+    kubernetes_version: str = ""
+
+    def abandoned(self) -> bool:
+        """Whether the program that the cluster belonged to has ended."""
+        return self.owner is not None and not self.owner.alive()
+
+
+def write_state(layout: Layout, state: State) -> None:
+    """Write the record, whole or not at all."""
+    layout.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    document = dataclasses.asdict(state) | {"format": FORMAT, "binaries": str(state.binaries)}
+    temporary = layout.state.with_name(f"{layout.state.name}.new")
+    temporary.write_text(json.dumps(document, indent=1))
+    temporary.replace(layout.state)
+
+
+def read_state(layout: Layout) -> State | None:
+    """The record, None where there is no cluster.
+
+    Raises:
+        ClusterError: the file is none of ours or damaged.
+    """
+    try:
+        text = layout.state.read_text()
+    except FileNotFoundError:
+        return None
+    try:
+        document = json.loads(text)
+        if document.pop("format") != FORMAT:
+            raise ValueError("written by another version of dra-conformance")
+        network, owner = document["network"], document["owner"]
+        document["binaries"] = Path(document["binaries"])
+        document["ports"] = Ports(**document["ports"])
+        document["network"] = Network(**network) if network else None
+        document["owner"] = procfs.Identity(**owner) if owner else None
+        return State(**document)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ClusterError(
+            f"{layout.state} cannot be read ({error}); remove the cluster with "
+            f"`dra-conformance cluster down --name {layout.name}`"
+        ) from error
+
+
+@contextlib.contextmanager
+def locked(layout: Layout) -> Iterator[None]:
+    """Let only one program at a time start or remove this cluster; others wait."""
+    layout.lock.parent.mkdir(parents=True, exist_ok=True)
+    with layout.lock.open("a") as file:
+        os.set_inheritable(file.fileno(), False)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

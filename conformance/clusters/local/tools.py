@@ -1,0 +1,42 @@
+"""Programs of the operating system that a local cluster needs: where they are.
+
+Looked up in the administrator's directories too, which an ordinary user's PATH leaves out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from conformance.clusters.base import ClusterUsageError
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def search_path() -> str:
+    """The user's PATH, then the system's directories."""
+    return os.pathsep.join(filter(None, (os.environ.get("PATH"), SYSTEM_PATH)))
+
+
+def locate_tool(name: str) -> str | None:
+    """Absolute path of a program, None where it is not installed."""
+    return shutil.which(name, path=search_path())
+
+
+def find_tool(name: str) -> str:
+    """Absolute path of a program.
+
+    Raises:
+        ClusterUsageError: it is not installed.
+    """
+    path = locate_tool(name)
+    if path is None:
+        raise ClusterUsageError(f"the program {name} is not installed (looked in {search_path()})")
+    return path
+
+
+def python_path() -> str:
+    """PYTHONPATH with which a child finds this package, also from a checkout not installed."""
+    root = str(Path(__file__).resolve().parents[3])
+    return os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))

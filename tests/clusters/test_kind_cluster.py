@@ -1,0 +1,260 @@
+"""The kind cluster against a recording stand-in for the kind command: no engine is needed.
+
+What the real command makes of the configs is in test_kind_command.py.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.clusters.base import ClusterError, ClusterUsageError
+from conformance.clusters.kind import KindCluster, kind_command
+from tests.targets.cluster.fake_api import FakeApi
+
+READY = {
+    "conditions": [{"type": "Ready", "status": "True"}],
+    "nodeInfo": {"kubeletVersion": "v1.37.1"},
+}
+
+_STAND_IN = """#!{python}
+import json, pathlib, sys
+home = pathlib.Path({home!r})
+arguments = sys.argv[1:]
+with (home / "calls").open("a") as calls:
+    calls.write(json.dumps(arguments) + "\\n")
+value = dict(zip(arguments, arguments[1:]))
+what = " ".join(arguments[:2])
+clusters = home / "clusters"
+names = clusters.read_text().split() if clusters.exists() else []
+failure = home / ("fail " + what)
+if failure.exists():
+    sys.exit(failure.read_text())
+if what == "create cluster":
+    if value["--name"] in names:
+        sys.exit("ERROR: failed to create cluster: node(s) already exist for a cluster with the "
+                 "name \\"" + value["--name"] + "\\"")
+    clusters.write_text("\\n".join([*names, value["--name"]]))
+    text = (home / "kubeconfig").read_text()
+    pathlib.Path(value["--kubeconfig"]).write_text(text)
+elif what == "get clusters":
+    print("\\n".join(names))
+elif what == "get nodes":
+    print(value["--name"] + "-control-plane\\n" + value["--name"] + "-worker")
+elif what == "delete cluster":
+    clusters.write_text("\\n".join(name for name in names if name != value["--name"]))
+"""
+
+
+class StandIn:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.command = home / "kind"
+        self.command.write_text(_STAND_IN.format(python=sys.executable, home=str(home)))
+        self.command.chmod(0o755)
+
+    @property
+    def calls(self) -> list[list[str]]:
+        path = self.home / "calls"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    @property
+    def verbs(self) -> list[str]:
+        return [" ".join(call[:2]) for call in self.calls]
+
+    @property
+    def clusters(self) -> list[str]:
+        path = self.home / "clusters"
+        return path.read_text().split() if path.exists() else []
+
+    def exists(self, name: str) -> None:
+        (self.home / "clusters").write_text(name)
+
+    def fail(self, what: str, said: str) -> None:
+        (self.home / f"fail {what}").write_text(said)
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    fake = FakeApi()
+    for node in ("control-plane", "worker"):
+        meta = {"name": f"dra-conformance-ci-{node}"}
+        fake.put("nodes", {"metadata": meta, "status": READY})
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def kind(api: FakeApi, tmp_path: Path) -> StandIn:
+    home = tmp_path / "stand-in"
+    home.mkdir()
+    config = api.kubeconfig(home / "kubeconfig")
+    config.write_text(config.read_text().replace(": fake", ": kind-dra-conformance-ci"))
+    return StandIn(home)
+
+
+def cluster(kind: StandIn, tmp_path: Path, **options: Any) -> KindCluster:
+    made = KindCluster("ci", command=[str(kind.command)], state_dir=tmp_path / "state", **options)
+    assert made.kubeconfig == tmp_path / "state" / "kubeconfig"
+    return made
+
+
+def test_a_cluster_is_created_with_a_kubeconfig_of_its_own_and_used(
+    kind: StandIn, tmp_path: Path
+) -> None:
+    archive = tmp_path / "image.tar"
+    archive.touch()
+    made = cluster(kind, tmp_path, images=[archive], node_image="kindest/node:v1.36.1", image="i:1")
+    access = made.up()
+    create, load, *_ = kind.calls
+    assert create[:4] == ["create", "cluster", "--name", "dra-conformance-ci"]
+    assert create[create.index("--kubeconfig") + 1] == str(made.kubeconfig)
+    assert create[create.index("--config") + 1].endswith("kind/cluster.yaml")
+    assert create[create.index("--image") + 1] == "kindest/node:v1.36.1"
+    assert "--wait" in create
+    assert load == ["load", "image-archive", str(archive), "--name", "dra-conformance-ci"]
+    assert access.kubeconfig == made.kubeconfig
+    assert access.context == "kind-dra-conformance-ci"
+    assert access.nodes == ("dra-conformance-ci-control-plane", "dra-conformance-ci-worker")
+    assert access.image == "i:1"
+
+
+def test_a_cluster_waits_for_every_node_by_a_watch(
+    api: FakeApi, kind: StandIn, tmp_path: Path
+) -> None:
+    worker = {"metadata": {"name": "dra-conformance-ci-worker"}, "status": {}}
+    api.put("nodes", worker)
+    lines: list[str] = []
+
+    def progress(line: str) -> None:
+        lines.append(line)
+        if line.startswith("waiting"):
+            # Becomes ready once the watch is there, from a thread of the server's own.
+            threading.Timer(0.2, lambda: api.put("nodes", {**worker, "status": READY})).start()
+
+    access = cluster(kind, tmp_path).up(progress)
+    assert "dra-conformance-ci-worker" in access.nodes
+    assert api.count("GET", "/nodes?watch=true") == 1
+    assert "waiting for 2 nodes to be ready" in lines
+
+
+def test_a_cluster_that_was_created_before_is_used_again(kind: StandIn, tmp_path: Path) -> None:
+    cluster(kind, tmp_path).up()
+    cluster(kind, tmp_path).up()
+    assert kind.verbs.count("create cluster") == 1
+
+
+def test_a_cluster_that_vanished_is_created_again(kind: StandIn, tmp_path: Path) -> None:
+    cluster(kind, tmp_path).up()
+    kind.exists("")
+    cluster(kind, tmp_path).up()
+    assert kind.verbs.count("create cluster") == 2
+
+
+def test_down_deletes_the_cluster_and_all_that_was_kept_of_it(
+    kind: StandIn, tmp_path: Path
+) -> None:
+    made = cluster(kind, tmp_path)
+    made.up()
+    made.down()
+    assert kind.clusters == []
+    assert kind.calls[-1] == [
+        *("delete", "cluster", "--name", "dra-conformance-ci"),
+        *("--kubeconfig", str(made.kubeconfig)),
+    ]
+    assert not (tmp_path / "state").exists()
+    made.down()
+    assert kind.verbs.count("delete cluster") == 1
+
+
+def test_a_cluster_of_somebody_else_is_neither_used_nor_deleted(
+    kind: StandIn, tmp_path: Path
+) -> None:
+    kind.exists("dra-conformance-ci")
+    made = cluster(kind, tmp_path)
+    with pytest.raises(ClusterUsageError, match="was not created here, so it is left alone"):
+        made.up()
+    made.down()
+    assert kind.clusters == ["dra-conformance-ci"]
+    assert "delete cluster" not in kind.verbs
+
+
+def test_a_failed_creation_says_why_and_leaves_nothing(kind: StandIn, tmp_path: Path) -> None:
+    kind.fail("create cluster", "ERROR: failed to create cluster: no space left on device")
+    made = cluster(kind, tmp_path)
+    with pytest.raises(ClusterError, match="no space left on device") as caught:
+        made.up()
+    assert "create cluster --name dra-conformance-ci" in str(caught.value)
+    assert kind.verbs == ["create cluster", "delete cluster"]
+    made.down()
+    assert kind.verbs.count("delete cluster") == 1
+    assert "no space left" in (tmp_path / "state" / "kind.log").read_text()
+
+
+def test_an_image_that_cannot_be_loaded_takes_the_new_cluster_with_it_but_no_older_one(
+    kind: StandIn, tmp_path: Path
+) -> None:
+    archive = tmp_path / "image.tar"
+    archive.touch()
+    kind.fail("load image-archive", "ERROR: not an archive")
+    with pytest.raises(ClusterError, match="not an archive"):
+        cluster(kind, tmp_path, images=[archive]).up()
+    assert kind.clusters == []
+    cluster(kind, tmp_path).up()
+    with pytest.raises(ClusterError, match="not an archive"):
+        cluster(kind, tmp_path, images=[archive]).up()
+    assert kind.clusters == ["dra-conformance-ci"]
+
+
+def test_a_deletion_that_fails_can_be_tried_again(kind: StandIn, tmp_path: Path) -> None:
+    made = cluster(kind, tmp_path)
+    made.up()
+    kind.fail("delete cluster", "ERROR: failed to delete: busy")
+    with pytest.raises(ClusterError, match="busy"):
+        made.down()
+    (kind.home / "fail delete cluster").unlink()
+    made.down()
+    assert kind.clusters == []
+
+
+@pytest.mark.parametrize("missing", ["config", "images"])
+def test_a_missing_file_is_named_before_anything_is_created(
+    kind: StandIn, tmp_path: Path, missing: str
+) -> None:
+    path = tmp_path / "gone"
+    options = {missing: [path] if missing == "images" else path}
+    with pytest.raises(ClusterUsageError, match=f"{path}: no such file"):
+        cluster(kind, tmp_path, **options).up()
+    assert kind.calls == []
+
+
+@pytest.mark.parametrize("name", ["", "Upper", "a_b", "-a", "a" * 31, "../x"])
+def test_a_name_that_no_cluster_can_have_is_refused(name: str) -> None:
+    with pytest.raises(ClusterUsageError, match="is no name for a kind cluster"):
+        KindCluster(name)
+
+
+def test_a_command_that_is_not_there_is_said(tmp_path: Path) -> None:
+    made = KindCluster("ci", command=[str(tmp_path / "kind")], state_dir=tmp_path / "state")
+    with pytest.raises(ClusterError, match="cannot be run: No such file"):
+        made.up()
+
+
+def test_without_kind_and_go_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(ClusterUsageError, match="install kind"):
+        kind_command()
+
+
+def test_a_kind_on_the_path_is_preferred(kind: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(kind.home))
+    assert kind_command() == (str(kind.command),)

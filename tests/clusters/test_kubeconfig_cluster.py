@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.clusters import kubeconfig as kubeconfig_module
+from conformance.clusters.base import ClusterError, ClusterUsageError
+from conformance.clusters.kubeconfig import KubeconfigCluster, reason_of
+from conformance.targets import base
+from tests.targets.cluster.fake_api import TOKEN, FakeApi
+
+READY = {
+    "conditions": [{"type": "Ready", "status": "True"}],
+    "nodeInfo": {"kubeletVersion": "v1.37.1"},
+}
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    fake = FakeApi()
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def kubeconfig(api: FakeApi, tmp_path: Path) -> Path:
+    return api.kubeconfig(tmp_path / "config")
+
+
+def usage_error(path: Path, context: str = "fake") -> str:
+    with pytest.raises(ClusterUsageError) as caught:
+        KubeconfigCluster(path, context).up()
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    return message
+
+
+def test_a_cluster_that_answers_is_handed_over(api: FakeApi, kubeconfig: Path) -> None:
+    api.put("nodes", {"metadata": {"name": "worker"}, "status": READY})
+    lines: list[str] = []
+    cluster = KubeconfigCluster(kubeconfig, "fake", image="my/image:1")
+    access = cluster.up(lines.append)
+    assert (access.kubeconfig, access.context) == (kubeconfig, "fake")
+    assert access.kubernetes_version == "v1.37.1+fake"
+    assert (access.image, access.nodes) == ("my/image:1", ("worker",))
+    assert lines
+    cluster.down()
+    assert {method for method, _, _, _ in api.requests} == {"GET"}
+
+
+@pytest.mark.parametrize(
+    ("change", "usable"),
+    [
+        pytest.param({}, True, id="ready"),
+        pytest.param({"status": {**READY, "conditions": []}}, False, id="not ready"),
+        pytest.param({"status": {"conditions": READY["conditions"]}}, False, id="no kubelet"),
+        pytest.param(
+            {"spec": {"taints": [{"key": "control-plane", "effect": "NoSchedule"}]}},
+            False,
+            id="tainted",
+        ),
+        pytest.param(
+            {"spec": {"taints": [{"key": "k", "effect": "PreferNoSchedule"}]}}, True, id="soft"
+        ),
+        pytest.param(
+            {"metadata": {"name": "n", "labels": {"dra-conformance.dev/run": "r"}}},
+            False,
+            id="made by a run",
+        ),
+    ],
+)
+def test_which_nodes_can_be_used(
+    api: FakeApi, kubeconfig: Path, change: dict[str, Any], usable: bool
+) -> None:
+    api.put("nodes", {"metadata": {"name": "n"}, "status": READY, **change})
+    assert bool(KubeconfigCluster(kubeconfig, "fake").up().nodes) == usable
+
+
+def test_the_current_context_is_never_taken_by_accident(kubeconfig: Path) -> None:
+    message = usage_error(kubeconfig, "")
+    assert "--context" in message
+    assert "the file has: fake" in message
+
+
+def test_an_unknown_context_is_answered_with_those_that_exist(kubeconfig: Path) -> None:
+    assert "no context 'prod'; the file has: fake" in usage_error(kubeconfig, "prod")
+
+
+def test_a_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    assert "no such file" in usage_error(tmp_path / "missing")
+
+
+def test_a_file_that_is_not_yaml_is_named_with_its_line_and_without_its_content(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "config"
+    path.write_text(f"users:\n- token: {TOKEN}\n  x: [{TOKEN}\n")
+    message = usage_error(path)
+    assert f"{path}:" in message
+    assert "not YAML" in message
+    assert TOKEN not in message
+
+
+@pytest.mark.parametrize("text", ["", "[]", "a: 1", "contexts: 3"])
+def test_a_file_that_is_no_kubeconfig_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    assert "not a kubeconfig" in usage_error(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param({"clusters": []}, "names a cluster 'fake' that is not there", id="no cluster"),
+        pytest.param({"clusters": [{"name": "fake", "cluster": {}}]}, "no server", id="no server"),
+        pytest.param(
+            {
+                "clusters": [
+                    {
+                        "name": "fake",
+                        "cluster": {"server": "https://x", "certificate-authority": "gone.crt"},
+                    }
+                ]
+            },
+            "gone.crt",
+            id="certificate missing",
+        ),
+    ],
+)
+def test_a_context_that_leads_nowhere_is_refused(
+    kubeconfig: Path, change: dict[str, Any], said: str
+) -> None:
+    config = yaml.safe_load(kubeconfig.read_text())
+    kubeconfig.write_text(yaml.safe_dump({**config, **change}))
+    assert said in usage_error(kubeconfig)
+
+
+def test_a_server_that_does_not_answer_is_named(api: FakeApi, kubeconfig: Path) -> None:
+    api.close()
+    with pytest.raises(ClusterError) as caught:
+        KubeconfigCluster(kubeconfig, "fake").up()
+    message = str(caught.value)
+    assert api.url in message
+    assert "context 'fake'" in message
+    assert "Connection refused" in message
+    assert TOKEN not in message
+    assert "\n" not in message
+
+
+def test_a_server_that_is_none_is_said(api: FakeApi, kubeconfig: Path) -> None:
+    api.fail("GET", "/version", 404)
+    with pytest.raises(ClusterError, match="not what an API server says"):
+        KubeconfigCluster(kubeconfig, "fake").up()
+
+
+def test_credentials_that_are_refused_are_told_from_no_answer(
+    api: FakeApi, kubeconfig: Path
+) -> None:
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["users"][0]["user"]["token"] = "something-else"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    with pytest.raises(ClusterError, match=r"refuses GET /version \(401: Unauthorized\)") as caught:
+        KubeconfigCluster(kubeconfig, "fake").up()
+    assert "something-else" not in str(caught.value)
+
+
+def test_a_cluster_without_dra_is_a_usage_error(api: FakeApi, kubeconfig: Path) -> None:
+    for version in [gv for gv in api.served if gv.startswith("resource.k8s.io/")]:
+        del api.served[version]
+    with pytest.raises(ClusterUsageError, match=r"does not serve the API group resource\.k8s\.io"):
+        KubeconfigCluster(kubeconfig, "fake").up()
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError("plain"), "plain"),
+        (ValueError(), "ValueError"),
+        (ValueError("<urllib3.connection.X object at 0x7f>: refused"), "refused"),
+        (ValueError("HTTPSConnection(host='h', port=1): refused: again"), "refused: again"),
+    ],
+)
+def test_reasons_are_one_line_without_the_objects_around_them(
+    error: Exception, reason: str
+) -> None:
+    assert reason_of(error) == reason
+
+
+def test_the_run_label_is_the_one_that_targets_use() -> None:
+    assert kubeconfig_module.RUN_LABEL == base.RUN_LABEL

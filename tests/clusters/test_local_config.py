@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.clusters.base import ClusterUsageError
+from conformance.clusters.local import controlplane, node, nodeconfig
+from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.network import Network
+from conformance.clusters.local.nodeconfig import (
+    cni_config,
+    containerd_config,
+    filesystem_type,
+    kubelet_config,
+)
+from conformance.clusters.local.options import LocalOptions
+from conformance.clusters.local.state import Ports, State
+
+LAYOUT = Layout("a", Path("/s/a"))
+BINARIES = Path("/b")
+
+
+def make_state(nodes: int = 2, **gates: bool) -> State:
+    return State(
+        name="a",
+        binaries=BINARIES,
+        nodes=nodes,
+        feature_gates=gates,
+        ports=Ports(api=1001, etcd=1002, etcd_peer=1003, controller_manager=1004, scheduler=1005),
+        network=Network("10.213.7.0/24") if nodes else None,
+        owner=None,
+    )
+
+
+@pytest.fixture(autouse=True)
+def _tools_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (node, nodeconfig):
+        monkeypatch.setattr(module, "find_tool", lambda name: f"/usr/sbin/{name}")
+
+
+def flags(command: tuple[str, ...]) -> dict[str, str]:
+    pairs = (argument.removeprefix("--").partition("=") for argument in command[1:])
+    return {name: value for name, _, value in pairs}
+
+
+def component_flags(state: State) -> dict[str, dict[str, str]]:
+    specs = (
+        controlplane.apiserver_spec(LAYOUT, BINARIES, state),
+        controlplane.controller_manager_spec(LAYOUT, BINARIES, state),
+        controlplane.scheduler_spec(LAYOUT, BINARIES, state),
+    )
+    return {spec.name: flags(spec.command) for spec in specs}
+
+
+def test_feature_gates_go_to_every_component_in_one_flag() -> None:
+    state = make_state(DRAConsumableCapacity=True, AllBeta=False)
+    for given in component_flags(state).values():
+        assert given["feature-gates"] == "AllBeta=false,DRAConsumableCapacity=true"
+    assert kubelet_config(LAYOUT, state, 1)["featureGates"] == {
+        "DRAConsumableCapacity": True,
+        "AllBeta": False,
+    }
+
+
+def test_without_feature_gates_the_releases_defaults_hold() -> None:
+    for given in component_flags(make_state()).values():
+        assert "feature-gates" not in given
+    assert "featureGates" not in kubelet_config(LAYOUT, make_state(), 1)
+
+
+def test_every_api_version_is_served() -> None:
+    assert component_flags(make_state())["kube-apiserver"]["runtime-config"] == "api/all=true"
+
+
+def test_control_plane_alone_listens_on_loopback_only() -> None:
+    for given in component_flags(make_state(nodes=0)).values():
+        assert given["bind-address"] == "127.0.0.1"
+    etcd = flags(controlplane.etcd_spec(LAYOUT, BINARIES, make_state().ports).command)
+    assert etcd["listen-client-urls"] == "https://127.0.0.1:1002"
+    assert etcd["listen-peer-urls"] == "https://127.0.0.1:1003"
+
+
+def test_nodes_reach_the_api_server_at_the_bridge() -> None:
+    given = component_flags(make_state(nodes=1))["kube-apiserver"]
+    assert given["bind-address"] == "0.0.0.0"
+    assert given["advertise-address"] == "10.213.7.1"
+
+
+def test_nobody_gets_in_without_credentials() -> None:
+    etcd = flags(controlplane.etcd_spec(LAYOUT, BINARIES, make_state().ports).command)
+    assert etcd["client-cert-auth"] == "true"
+    assert etcd["peer-client-cert-auth"] == "true"
+    assert component_flags(make_state())["kube-apiserver"]["anonymous-auth"] == "false"
+    kubelet = kubelet_config(LAYOUT, make_state(), 1)
+    assert kubelet["authentication"]["anonymous"] == {"enabled": False}
+
+
+def test_no_command_line_holds_a_credential() -> None:
+    """Everybody on the machine can read command lines."""
+    state = make_state()
+    specs = [
+        controlplane.etcd_spec(LAYOUT, BINARIES, state.ports),
+        controlplane.apiserver_spec(LAYOUT, BINARIES, state),
+        node.kubelet_spec(LAYOUT, state, 1),
+    ]
+    for spec in specs:
+        for name, value in flags(spec.command).items():
+            if "token" in name or "key" in name:
+                assert value.startswith("/s/a/")
+
+
+def test_scheduler_retries_without_the_long_default_back_off(tmp_path: Path) -> None:
+    layout = Layout("a", tmp_path)
+    layout.pki.mkdir()
+    controlplane.write_scheduler_config(layout)
+    document = yaml.safe_load((layout.pki / "scheduler.yaml").read_text())
+    assert document["podMaxBackoffSeconds"] == 1
+    assert document["clientConnection"]["kubeconfig"] == str(layout.kubeconfig_for("scheduler"))
+    assert document["clientConnection"]["qps"] >= 1000
+
+
+def test_components_of_the_control_plane_have_ports_of_their_own() -> None:
+    given = component_flags(make_state())
+    ports = [one["secure-port"] for one in given.values()]
+    assert sorted(ports) == ["1001", "1004", "1005"]
+
+
+@pytest.fixture
+def containerd() -> dict[str, Any]:
+    text = containerd_config(LAYOUT.node(1), Path("/usr/lib/cni"), "overlayfs")
+    return tomllib.loads(text)
+
+
+def test_containerd_config_is_toml_of_version_3_in_the_nodes_directory(
+    containerd: dict[str, Any],
+) -> None:
+    assert containerd["version"] == 3
+    for place in (containerd["root"], containerd["state"], containerd["grpc"]["address"]):
+        assert place.startswith("/s/a/n1/")
+
+
+def test_containerd_looks_for_cdi_specs_where_the_nodes_driver_writes_them(
+    containerd: dict[str, Any],
+) -> None:
+    runtime = containerd["plugins"]["io.containerd.cri.v1.runtime"]
+    assert runtime["cdi_spec_dirs"] == [str(LAYOUT.node(1).cdi)]
+
+
+def test_containerd_leaves_the_machine_alone(containerd: dict[str, Any]) -> None:
+    runtime = containerd["plugins"]["io.containerd.cri.v1.runtime"]
+    assert runtime["netns_mounts_under_state_dir"] is True
+    assert runtime["disable_apparmor"] is True
+    assert runtime["restrict_oom_score_adj"] is True
+    assert "io.containerd.nri.v1.nri" in containerd["disabled_plugins"]
+
+
+def test_containerd_paths_with_quotes_stay_valid_toml() -> None:
+    odd = Layout("a", Path('/s/"a\\'))
+    text = containerd_config(odd.node(1), Path("/usr/lib/cni"), "native")
+    assert tomllib.loads(text)["root"] == '/s/"a\\/n1/c/root'
+
+
+def test_each_node_has_addresses_of_its_own() -> None:
+    state = make_state()
+    assert kubelet_config(LAYOUT, state, 1)["address"] == "10.213.7.11"
+    assert kubelet_config(LAYOUT, state, 2)["address"] == "10.213.7.12"
+    subnets = [
+        cni_config(LAYOUT.node(index), index)["plugins"][0]["ipam"]["ranges"][0][0]["subnet"]
+        for index in (1, 2)
+    ]
+    assert subnets == ["10.214.1.0/24", "10.214.2.0/24"]
+
+
+def test_nodes_do_not_share_a_cgroup_because_kubelets_remove_what_they_do_not_know() -> None:
+    roots = {kubelet_config(LAYOUT, make_state(), index)["cgroupRoot"] for index in (1, 2)}
+    assert len(roots) == 2
+    assert all(root.startswith(LAYOUT.cgroup + "/") for root in roots)
+
+
+def test_pods_get_no_firewall_rule() -> None:
+    (plugin,) = cni_config(LAYOUT.node(1), 1)["plugins"]
+    assert not plugin.get("ipMasq", False)
+    assert kubelet_config(LAYOUT, make_state(), 1)["makeIPTablesUtilChains"] is False
+    json.dumps(cni_config(LAYOUT.node(1), 1))
+
+
+def test_kubelet_runs_on_cgroup_v1_and_with_swap() -> None:
+    config = kubelet_config(LAYOUT, make_state(), 1)
+    assert config["failCgroupV1"] is False
+    assert config["failSwapOn"] is False
+
+
+def test_kubelets_files_are_all_below_the_nodes_directory() -> None:
+    config = kubelet_config(LAYOUT, make_state(), 1)
+    for key in ("podLogsDir", "volumePluginDir"):
+        assert config[key].startswith("/s/a/n1/")
+    command = flags(node.kubelet_spec(LAYOUT, make_state(), 1).command)
+    assert command["root-dir"] == str(LAYOUT.node(1).kubelet_root)
+    assert command["cert-dir"].startswith("/s/a/n1/")
+
+
+def test_node_holds_namespaces_for_network_mounts_and_processes() -> None:
+    command = node.holder_spec(LAYOUT.node(1), LAYOUT).command
+    for option in ("--net", "--mount", "--pid", "--kill-child", "--ignore-signal=CHLD"):
+        assert option in command
+
+
+def test_filesystem_type_is_that_of_the_deepest_mount() -> None:
+    assert filesystem_type(Path("/proc/self")) == "proc"
+    assert filesystem_type(Path("/proc/../sys")) == "sysfs"
+    assert filesystem_type(Path("/")) not in ("", "proc")
+
+
+@pytest.mark.parametrize("nodes", [-1, 10])
+def test_number_of_nodes_out_of_range_is_refused(nodes: int) -> None:
+    with pytest.raises(ClusterUsageError, match="0 to 9"):
+        LocalOptions(nodes=nodes)
+
+
+def test_driver_without_a_node_is_refused() -> None:
+    with pytest.raises(ClusterUsageError, match="at least one node"):
+        LocalOptions(nodes=0, driver_command=("driver",))
+    with pytest.raises(ClusterUsageError, match="empty"):
+        LocalOptions(driver_command=())

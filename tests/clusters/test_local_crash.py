@@ -1,0 +1,229 @@
+"""Whatever is killed, and whenever: a local cluster leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.clusters.base import ClusterError
+from conformance.clusters.local import (
+    ComponentStatus,
+    LocalCluster,
+    LocalOptions,
+    stale_clusters,
+)
+from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.processes import Processes
+from conformance.clusters.local.state import read_state
+from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES
+from tests.clusters import local_support as support
+
+pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+STARTER = """
+import sys
+from pathlib import Path
+from conformance.clusters.local import LocalCluster, LocalOptions
+directory, binaries, nodes, persistent = sys.argv[1:]
+LocalCluster(LocalOptions(
+    name=Path(directory).name, state_dir=Path(directory), binaries=Path(binaries),
+    nodes=int(nodes), driver=False, persistent=persistent == "persistent",
+)).up(lambda line: print(line, flush=True))
+print("READY", flush=True)
+if persistent != "persistent":
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def layout() -> Iterator[Layout]:
+    support.require_node_machine()
+    with support.short_directory() as directory:
+        layout = Layout("c", directory / "c")
+        yield layout
+        LocalCluster(LocalOptions(name="c", state_dir=layout.dir)).down()
+
+
+def start(layout: Layout, nodes: int, persistence: str) -> subprocess.Popen[str]:
+    arguments = (str(layout.dir), str(support.built_binaries()), str(nodes), persistence)
+    return subprocess.Popen(
+        [sys.executable, "-c", STARTER, *arguments],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def read_until(starter: subprocess.Popen[str], word: str) -> None:
+    assert starter.stdout is not None
+    for line in starter.stdout:
+        if word in line:
+            return
+    pytest.fail(f"the starter ended before it said {word!r}")
+
+
+def eventually(check: Callable[[], bool], seconds: float = 30) -> bool:
+    deadline = time.monotonic() + seconds
+    while not check():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def kill(starter: subprocess.Popen[str]) -> None:
+    starter.send_signal(signal.SIGKILL)
+    starter.communicate()
+
+
+def test_killed_program_takes_its_cluster_with_it(layout: Layout) -> None:
+    with start(layout, 1, "owned") as starter:
+        read_until(starter, "READY")
+        kill(starter)
+    assert eventually(lambda: not layout.dir.exists()), support.remains(layout)
+    assert support.remains(layout) == []
+
+
+def test_cluster_of_a_killed_program_and_reaper_is_found_and_removed(layout: Layout) -> None:
+    with start(layout, 1, "owned") as starter:
+        read_until(starter, "READY")
+        Processes(layout).stop("reaper", 0)
+        kill(starter)
+    (stale,) = stale_clusters(layout.dir.parent)
+    assert stale.layout == layout
+    stale.down()
+    assert support.remains(layout) == []
+    assert stale_clusters(layout.dir.parent) == []
+
+
+@pytest.mark.parametrize("phase", ["starting containerd", "starting etcd", "kubelet"])
+def test_start_killed_half_way_is_removed_by_down(layout: Layout, phase: str) -> None:
+    with start(layout, 1, "persistent") as starter:
+        read_until(starter, phase)
+        kill(starter)
+    assert support.remains(layout)
+    LocalCluster(LocalOptions(name="c", state_dir=layout.dir)).down()
+    assert support.remains(layout) == []
+
+
+def test_start_killed_half_way_makes_room_for_the_next_one(layout: Layout) -> None:
+    with start(layout, 0, "persistent") as starter:
+        read_until(starter, "kube-apiserver")
+        kill(starter)
+    binaries = support.built_binaries()
+    with_nodes = LocalOptions(name="c", state_dir=layout.dir, binaries=binaries, nodes=0)
+    cluster = LocalCluster(with_nodes)
+    assert cluster.up().nodes == ()
+    cluster.down()
+    assert support.remains(layout) == []
+
+
+def test_persistent_cluster_outlives_its_starter_and_is_removed_by_another_program(
+    layout: Layout,
+) -> None:
+    with start(layout, 0, "persistent") as starter:
+        read_until(starter, "READY")
+        starter.communicate()
+    cluster = LocalCluster(LocalOptions(name="c", state_dir=layout.dir))
+    state = read_state(layout)
+    assert state is not None
+    url = f"https://127.0.0.1:{state.ports.api}/readyz"
+    assert cluster.access().nodes == ()
+    assert support.answers(url, layout.pki / "ca.crt")
+    cluster.down()
+    assert support.remains(layout) == []
+    assert not layout.dir.exists()
+
+
+def test_cluster_whose_processes_all_died_is_removed(layout: Layout) -> None:
+    with start(layout, 1, "persistent") as starter:
+        read_until(starter, "READY")
+        starter.communicate()
+    cluster = LocalCluster(LocalOptions(name="c", state_dir=layout.dir))
+    for one in cluster.status():
+        os.kill(one.pid, signal.SIGKILL)
+    cluster.down()
+    assert support.remains(layout) == []
+
+
+def test_failed_start_leaves_its_logs_and_nothing_else(layout: Layout) -> None:
+    options = LocalOptions(
+        name="c",
+        state_dir=layout.dir,
+        binaries=support.built_binaries(),
+        feature_gates={"NoSuchGate": True},
+    )
+    with pytest.raises(ClusterError, match="unrecognized feature gate: NoSuchGate") as caught:
+        LocalCluster(options).up()
+    assert str(layout.log("kube-apiserver")) in str(caught.value)
+    assert support.remains(layout) == [f"directory {layout.dir}"]
+    assert list(layout.dir.iterdir()) == [layout.logs]
+
+
+def test_driver_that_never_registers_fails_the_start_by_name(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("conformance.clusters.local.driver.READY_SECONDS", 1.0)
+    options = LocalOptions(
+        name="c",
+        state_dir=layout.dir,
+        binaries=support.built_binaries(),
+        driver_command=("sleep", "1000"),
+    )
+    with pytest.raises(ClusterError, match=r"node-1/driver: gave up .* to register the driver"):
+        LocalCluster(options).up()
+    assert support.remains(layout) == [f"directory {layout.dir}"]
+
+
+def test_control_plane_alone_runs_for_an_ordinary_user(layout: Layout) -> None:
+    """Nothing of root's is left but the right to read all files: Python may lie in root's home."""
+    binaries = layout.dir.parent / "bin"
+    binaries.mkdir()
+    for name in CONTROL_PLANE_BINARIES:
+        os.link(support.built_binaries() / name, binaries / name)
+    os.chown(layout.dir.parent, 65534, 65534)
+    command = [
+        "setpriv",
+        *("--reuid", "65534", "--regid", "65534", "--clear-groups"),
+        *("--inh-caps", "-all,+dac_read_search", "--ambient-caps", "-all,+dac_read_search"),
+        *("--bounding-set", "-all,+dac_read_search"),
+        *(sys.executable, "-m", "conformance.clusters.local"),
+    ]
+    rest = ("--name", "c", "--state-dir", str(layout.dir), "--binaries", str(binaries))
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *arguments, *rest],
+            cwd=REPOSITORY,
+            env={"PATH": os.environ["PATH"], "HOME": str(layout.dir.parent)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    refused = run("up", "--nodes", "1")
+    assert (refused.returncode, "root" in refused.stderr) == (2, True)
+    done = run("up", "--nodes", "0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(layout.kubeconfig)
+    assert {Path(f"/proc/{one.pid}").stat().st_uid for one in statuses(layout)} == {65534}
+    done = run("down")
+    assert done.returncode == 0, done.stderr
+    assert support.remains(layout) == []
+
+
+def statuses(layout: Layout) -> list[ComponentStatus]:
+    found = LocalCluster(LocalOptions(name="c", state_dir=layout.dir)).status()
+    assert found
+    return found

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.clusters.base import ClusterError
+from conformance.clusters.local import procfs
+from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.processes import (
+    Processes,
+    ProcessRecord,
+    ProcessSpec,
+    describe_log,
+    is_alive,
+    wait_gone,
+)
+from conformance.clusters.local.removal import remove_cluster
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")
+
+STUBBORN = "trap '' TERM; echo armed; while :; do sleep 0.05; done"
+"""Ignores SIGTERM; "armed" in its log says that it does so by now."""
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Iterator[Layout]:
+    layout = Layout("test", tmp_path / "cluster")
+    yield layout
+    remove_cluster(layout, lambda _line: None, keep_logs=False)
+
+
+def spec(layout: Layout, *command: str, name: str = "etcd") -> ProcessSpec:
+    return ProcessSpec(name, command, layout.log(name))
+
+
+def test_started_process_runs_and_its_output_is_in_its_log(layout: Layout) -> None:
+    processes = Processes(layout)
+    record = processes.start(spec(layout, "/bin/sh", "-c", "echo out; echo err >&2"))
+    assert wait_gone(record.identity, 10)
+    assert layout.log("etcd").read_text() == "out\nerr\n"
+
+
+def test_process_sees_the_mark_and_no_settings_of_the_user(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy")
+    processes = Processes(layout)
+    record = processes.start(spec(layout, "/usr/bin/env"))
+    wait_gone(record.identity, 10)
+    assert layout.log("etcd").read_text().split() == [f"{procfs.MARK}={layout.dir}"]
+    inheriting = dataclasses.replace(
+        spec(layout, "/usr/bin/env", name="d"), inherit_env=True, env={"A": "b"}
+    )
+    wait_gone(processes.start(inheriting).identity, 10)
+    lines = layout.log("d").read_text().splitlines()
+    assert "HTTPS_PROXY=http://proxy" in lines
+    assert "A=b" in lines
+
+
+def test_program_that_cannot_be_executed_is_one_message(layout: Layout) -> None:
+    with pytest.raises(ClusterError, match=r"etcd: cannot start /nowhere/etcd: No such file"):
+        Processes(layout).start(spec(layout, "/nowhere/etcd"))
+
+
+def test_another_object_finds_and_stops_it_by_its_record(layout: Layout) -> None:
+    record = Processes(layout).start(spec(layout, "/bin/sleep", "1000"))
+    other = Processes(layout)
+    assert other.alive("etcd")
+    assert other.records()["etcd"] == record
+    other.stop("etcd", 10)
+    assert not other.alive("etcd")
+    assert not is_alive(record.identity)
+
+
+def test_process_that_ignores_sigterm_is_killed_after_the_grace_period(layout: Layout) -> None:
+    processes = Processes(layout)
+    record = processes.start(spec(layout, "/bin/sh", "-c", STUBBORN))
+    processes.wait_ready(
+        "etcd", lambda: "armed" in layout.log("etcd").read_text(), 10, "arming itself"
+    )
+    processes.stop("etcd", 0.2)
+    assert not is_alive(record.identity)
+
+
+def test_stopping_what_does_not_run_does_nothing(layout: Layout) -> None:
+    processes = Processes(layout)
+    processes.stop("etcd", 1)
+    wait_gone(processes.start(spec(layout, "/bin/true")).identity, 10)
+    processes.stop("etcd", 1)
+
+
+def test_number_that_belongs_to_another_process_by_now_is_left_alone(layout: Layout) -> None:
+    processes = Processes(layout)
+    with subprocess.Popen(["/bin/sleep", "1000"]) as innocent:
+        identity = procfs.identify(innocent.pid)
+        assert identity is not None
+        earlier = dataclasses.replace(identity, start_time=identity.start_time - 1)
+        layout.processes.mkdir(parents=True)
+        record = ProcessRecord(spec(layout, "/bin/sleep", "1000"), earlier)
+        (layout.processes / "etcd.json").write_text(record.to_json())
+        assert not processes.alive("etcd")
+        processes.stop("etcd", 0)
+        assert innocent.poll() is None
+        innocent.kill()
+
+
+def test_process_of_an_earlier_boot_is_not_alive() -> None:
+    identity = procfs.identify(os.getpid())
+    assert identity is not None
+    assert identity.alive()
+    assert not dataclasses.replace(identity, boot_id="an earlier one").alive()
+
+
+def test_zombie_is_not_alive() -> None:
+    with subprocess.Popen(["/bin/sleep", "1000"]) as child:
+        identity = procfs.identify(child.pid)
+        assert identity is not None
+        child.kill()
+        descriptor = os.pidfd_open(child.pid)
+        os.waitid(os.P_PIDFD, descriptor, os.WEXITED | os.WNOWAIT)  # ended, and still unburied
+        os.close(descriptor)
+        assert not identity.alive()
+
+
+def test_half_written_record_is_passed_over(layout: Layout) -> None:
+    processes = Processes(layout)
+    processes.start(spec(layout, "/bin/sleep", "1000"))
+    (layout.processes / "kubelet.json").write_text('{"spec": {"na')
+    assert list(processes.records()) == ["etcd"]
+
+
+def test_record_survives_its_json(layout: Layout) -> None:
+    identity = procfs.Identity(1, 2, "b")
+    full = ProcessSpec("n/d", ("a", "b"), Path("/l"), {"A": "b"}, inherit_env=True, inside="n")
+    record = ProcessRecord(full, identity)
+    assert ProcessRecord.from_json(record.to_json()) == record
+    json.loads(record.to_json())
+
+
+def test_waiting_ends_early_with_the_end_of_the_log_when_the_process_exits(layout: Layout) -> None:
+    processes = Processes(layout)
+    processes.start(spec(layout, "/bin/sh", "-c", "echo unrecognized feature gate: Foo; exit 1"))
+    with pytest.raises(ClusterError, match="exited while waiting for it") as caught:
+        processes.wait_ready("etcd", lambda: False, 60, "waiting for it")
+    assert "unrecognized feature gate: Foo" in str(caught.value)
+    assert str(layout.log("etcd")) in str(caught.value)
+
+
+def test_waiting_gives_up_when_the_time_is_over(layout: Layout) -> None:
+    processes = Processes(layout)
+    processes.start(spec(layout, "/bin/sleep", "1000"))
+    with pytest.raises(ClusterError, match=r"gave up after 0 s of waiting for it"):
+        processes.wait_ready("etcd", lambda: False, 0.2, "waiting for it")
+
+
+def test_after_close_nothing_is_started_and_waits_end(layout: Layout) -> None:
+    processes = Processes(layout)
+    processes.start(spec(layout, "/bin/sleep", "1000"))
+    processes.close()
+    with pytest.raises(ClusterError, match="another component failed"):
+        processes.start(spec(layout, "/bin/sleep", "1000", name="other"))
+    with pytest.raises(ClusterError, match="another component failed"):
+        processes.wait_ready("etcd", lambda: False, 60, "waiting")
+
+
+def test_only_the_last_lines_of_a_log_are_told(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("\n".join(f"line {number}" for number in range(100)))
+    text = describe_log(log, lines=2)
+    assert text.splitlines()[1:] == ["  line 98", "  line 99"]
+    assert "empty" in describe_log(tmp_path / "none.log")
+
+
+def test_removal_finds_a_process_that_was_never_written_down(layout: Layout) -> None:
+    layout.dir.mkdir()
+    environment = {procfs.MARK: str(layout.dir)}
+    with subprocess.Popen(["/bin/sleep", "1000"], env=environment) as lost:
+        # Between fork and exec it still has our environment, without the mark.
+        while lost.pid not in procfs.marked(layout.dir):
+            assert lost.poll() is None
+        remove_cluster(layout, lambda _line: None, keep_logs=False)
+        assert lost.wait(10) == -9
+
+
+def test_removal_is_idempotent_and_leaves_no_file(layout: Layout) -> None:
+    Processes(layout).start(spec(layout, "/bin/sleep", "1000"))
+    (layout.dir / "n1").mkdir()
+    (layout.dir / "n1" / "file").touch()
+    for _ in range(2):
+        remove_cluster(layout, lambda _line: None, keep_logs=False)
+        assert not layout.dir.exists()
+
+
+def test_removal_after_a_failed_start_keeps_the_logs_alone(layout: Layout) -> None:
+    Processes(layout).start(spec(layout, "/bin/sleep", "1000"))
+    layout.pki.mkdir()
+    remove_cluster(layout, lambda _line: None, keep_logs=True)
+    assert list(layout.dir.iterdir()) == [layout.logs]

@@ -1,0 +1,255 @@
+"""A real cluster with two nodes and drivers: it works, survives faults and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from kubernetes.stream import stream
+
+from conformance.clusters.base import ClusterAccess, ClusterUsageError
+from conformance.clusters.local import LocalCluster, LocalOptions
+from conformance.clusters.local.api import LocalApi
+from conformance.clusters.local.versions import KUBERNETES
+from tests.clusters import local_support as support
+
+pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
+
+DRIVER = "gpu.nvidia.com"
+
+
+class Running(NamedTuple):
+    cluster: LocalCluster
+    access: ClusterAccess
+    progress: list[str]
+    machine_before: support.Machine
+    api: Any
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    binaries = support.built_binaries()
+    support.require_node_machine()
+    before = support.look_at_machine()
+    lines: list[str] = []
+    with support.short_directory() as directory:
+        options = LocalOptions(
+            name="t", state_dir=directory / "t", binaries=binaries, nodes=2, driver_name=DRIVER
+        )
+        cluster = LocalCluster(options)
+        try:
+            access = cluster.up(lines.append)
+            api = config.new_client_from_config(str(access.kubeconfig), context=access.context)
+            yield Running(cluster, access, lines, before, api)
+            api.rest_client.pool_manager.clear()  # close() alone keeps its connections
+            api.close()
+        finally:
+            cluster.down()
+
+
+def eventually(check: Callable[[], Any], seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while True:
+        value = check()
+        if value or time.monotonic() > deadline:
+            return value
+        time.sleep(0.1)
+
+
+def pod(name: str, node: str, image: str) -> dict[str, Any]:
+    command = ["sh", "-c", "trap 'exit 0' TERM; echo started; sleep 100000 & wait"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "nodeName": node,
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": 1,
+            "containers": [{"name": "c", "image": image, "command": command}],
+        },
+    }
+
+
+def run_pod(running: Running, name: str, node: str) -> Any:
+    core = client.CoreV1Api(running.api)
+
+    def created() -> bool:
+        try:
+            core.create_namespaced_pod("default", pod(name, node, running.access.image))
+        except ApiException as error:
+            if error.status != 403:
+                raise
+            return False  # its service account is made a moment after the namespace
+        return True
+
+    assert eventually(created)
+    return eventually(lambda: running_pod(core, name))
+
+
+def running_pod(core: Any, name: str) -> Any:
+    found = core.read_namespaced_pod(name, "default")
+    return found if found.status.phase == "Running" else None
+
+
+def delete_pod(running: Running, name: str) -> None:
+    core = client.CoreV1Api(running.api)
+    core.delete_namespaced_pod(name, "default")
+
+    def gone() -> bool:
+        names = [one.metadata.name for one in core.list_namespaced_pod("default").items]
+        return name not in names
+
+    assert eventually(gone)
+
+
+def test_access_says_all_that_a_target_needs(running: Running) -> None:
+    access = running.access
+    assert access.kubernetes_version == KUBERNETES
+    assert access.nodes == ("node-1", "node-2")
+    assert access.context == "dra-conformance-t"
+    assert running.cluster.access() == access
+    assert {"etcd", "kube-apiserver", "node-2/kubelet", "node-1/driver"} <= set(
+        access.component_logs
+    )
+    assert all(path.is_file() for path in access.component_logs.values())
+
+
+def test_start_told_each_phase_in_one_line(running: Running) -> None:
+    for word in ("etcd", "kube-apiserver", "kube-scheduler", "containerd", "kubelet", "driver"):
+        assert any(word in line for line in running.progress)
+    assert not any("\n" in line for line in running.progress)
+
+
+def test_every_component_is_shown_as_running(running: Running) -> None:
+    statuses = running.cluster.status()
+    assert len(statuses) == 5 + 2 * 4  # four servers and the reaper; four processes per node
+    assert all(one.running for one in statuses)
+
+
+def test_resource_api_is_served_in_all_its_versions(running: Running) -> None:
+    groups = {group.name: group for group in client.ApisApi(running.api).get_api_versions().groups}
+    versions = {one.version for one in groups["resource.k8s.io"].versions}
+    assert {"v1", "v1beta2", "v1beta1"} <= versions
+
+
+def test_driver_has_published_for_each_node(running: Running) -> None:
+    slices = client.ResourceV1Api(running.api).list_resource_slice().items
+    assert {one.spec.node_name for one in slices if one.spec.driver == DRIVER} == {
+        "node-1",
+        "node-2",
+    }
+
+
+@pytest.mark.parametrize("node", ["node-1", "node-2"])
+def test_pod_runs_and_can_be_looked_into_through_the_api_server(
+    running: Running, node: str
+) -> None:
+    core = client.CoreV1Api(running.api)
+    assert run_pod(running, f"p-{node}", node).spec.node_name == node
+    assert core.read_namespaced_pod_log(f"p-{node}", "default") == "started\n"
+    with config.new_client_from_config(
+        str(running.access.kubeconfig), context=running.access.context
+    ) as api:
+        session = stream(
+            client.CoreV1Api(api).connect_get_namespaced_pod_exec,
+            f"p-{node}",
+            "default",
+            command=["hostname"],
+            stdout=True,
+            _preload_content=False,
+        )
+        session.run_forever(timeout=30)
+        said = session.read_stdout()
+        session.close()
+    assert said == f"p-{node}\n"
+    delete_pod(running, f"p-{node}")
+
+
+def test_drivers_credentials_do_not_reach_further_than_a_driver_must(running: Running) -> None:
+    layout = running.cluster.layout
+    document = yaml.safe_load(layout.kubeconfig_for("driver").read_text())
+    server = urlsplit(document["clusters"][0]["cluster"]["server"])
+    assert server.hostname is not None
+    assert server.port is not None
+    token = document["users"][0]["user"]["token"]
+    api = LocalApi(server.hostname, server.port, ca=layout.pki / "ca.crt", token=token)
+    allowed = ("/apis/resource.k8s.io/v1/resourceslices", "/api/v1/nodes/node-1")
+    refused = (
+        "/api/v1/secrets",
+        "/api/v1/pods",
+        "/api/v1/nodes",
+        "/apis/resource.k8s.io/v1/resourceclaims",
+    )
+    assert [path for path in allowed if api.get(path) is None] == []
+    assert [path for path in refused if api.get(path) is not None] == []
+
+
+def test_killed_component_is_seen_and_comes_back(running: Running) -> None:
+    def scheduler() -> Any:
+        statuses = {one.name: one for one in running.cluster.status()}
+        return statuses["kube-scheduler"]
+
+    before = scheduler()
+    running.cluster.kill("kube-scheduler")
+    assert not scheduler().running
+    running.cluster.restart("kube-scheduler")
+    assert scheduler().running
+    assert scheduler().pid != before.pid
+
+
+@pytest.mark.parametrize("component", ["kubelet", "containerd", "driver"])
+def test_component_of_a_node_restarts_under_a_running_pod(running: Running, component: str) -> None:
+    name = f"restart-{component}"
+    uid = run_pod(running, name, "node-2").metadata.uid
+    running.cluster.restart(f"node-2/{component}")
+    core = client.CoreV1Api(running.api)
+    found = core.read_namespaced_pod(name, "default")
+    assert found.metadata.uid == uid
+    assert found.status.container_statuses[0].restart_count == 0
+    assert eventually(lambda: running_pod(core, name))
+    delete_pod(running, name)
+
+
+def test_component_that_does_not_exist_is_refused_naming_those_that_do(running: Running) -> None:
+    with pytest.raises(ClusterUsageError, match=r"no component 'etc'.*it has: etcd, kube-apis"):
+        running.cluster.restart("etc")
+
+
+def test_second_start_under_the_same_name_is_refused(running: Running) -> None:
+    with pytest.raises(ClusterUsageError, match="exists already"):
+        LocalCluster(running.cluster.options).up()
+    assert all(one.running for one in running.cluster.status())
+
+
+def test_down_leaves_nothing_even_with_running_pods(running: Running) -> None:
+    """The last test of this cluster: it removes it."""
+    run_pod(running, "still-there", "node-1")
+    layout = running.cluster.layout
+    nodes = [one for one in running.cluster.status() if one.name in running.access.nodes]
+    inner = [support.namespaces(pid) for one in nodes for pid in children(one.pid)]
+    here = support.namespaces(os.getpid())
+    wanted = set().union(*inner) - here
+    assert len(wanted) == 3 * len(running.access.nodes)
+    assert support.processes_in(wanted)
+    assert support.remains(layout)
+
+    running.cluster.down()
+
+    assert support.remains(layout) == []
+    assert eventually(lambda: not support.processes_in(wanted), 5)
+    assert support.look_at_machine() == running.machine_before
+    running.cluster.down()
+
+
+def children(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(word) for word in path.read_text().split()]

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from conformance.clusters.local import versions
+from conformance.clusters.local.binaries import modules_directory
+from conformance.clusters.local.versions import BUILDS, cache_key
+
+
+@pytest.mark.parametrize(
+    ("module", "requirement"),
+    [
+        ("kubernetes", f"k8s.io/kubernetes {versions.KUBERNETES}"),
+        ("etcd", f"go.etcd.io/etcd/server/v3 {versions.ETCD}"),
+        ("containerd", f"github.com/containerd/containerd/v2 {versions.CONTAINERD}"),
+    ],
+)
+def test_pinned_version_is_the_one_in_go_mod(module: str, requirement: str) -> None:
+    text = (modules_directory() / module / "go.mod").read_text()
+    assert requirement in text
+
+
+def test_kubernetes_staging_modules_have_the_same_minor_and_patch() -> None:
+    text = (modules_directory() / "kubernetes" / "go.mod").read_text()
+    staged = versions.KUBERNETES.replace("v1.", "v0.")
+    replaced = [line.split("=>")[1].split()[1] for line in text.splitlines() if "=>" in line]
+    assert replaced
+    assert set(replaced) == {staged}
+
+
+def test_every_binary_is_a_tool_of_its_module() -> None:
+    for build in BUILDS:
+        text = (modules_directory() / build.module / "go.mod").read_text()
+        for package in build.binaries.values():
+            assert package in text
+
+
+def test_builds_make_exactly_the_binaries_that_clusters_need() -> None:
+    made = {name for build in BUILDS for name in build.binaries}
+    assert made == {*versions.CONTROL_PLANE_BINARIES, *versions.NODE_BINARIES}
+
+
+def test_kubernetes_version_is_stamped_into_its_binaries() -> None:
+    flags = " ".join(next(b.flags for b in BUILDS if b.module == "kubernetes"))
+    assert f"gitVersion={versions.KUBERNETES}" in flags
+    assert "gitMajor=1 " in flags
+    assert f"gitMinor={versions.KUBERNETES.split('.')[1]} " in flags
+
+
+def test_cache_key_changes_with_any_go_sum_and_not_with_the_place(tmp_path: Path) -> None:
+    copy = tmp_path / "modules"
+    shutil.copytree(modules_directory(), copy)
+    key = cache_key(copy)
+    assert key == cache_key(modules_directory())
+    assert versions.KUBERNETES in key
+    with (copy / "containerd" / "go.sum").open("a") as file:
+        file.write("x")
+    assert cache_key(copy) != key
+
+
+def test_cache_key_changes_with_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = cache_key(modules_directory())
+    monkeypatch.setattr("platform.machine", lambda: "other64")
+    assert cache_key(modules_directory()) != key
