@@ -1,0 +1,146 @@
+"""What a cluster is and can do, asked of its API server and of nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from conformance.targets.base import ApiError, Capabilities, Obj, TargetError, Tier
+from conformance.targets.cluster.connection import Connection
+from conformance.targets.cluster.discovery import Discovery, list_objects
+
+_GATE = re.compile(rb'^kubernetes_feature_enabled\{name="([^"]+)"[^}]*\} ([01])', re.MULTILINE)
+_VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
+
+
+class Surveyor:
+    """Asks one API server what scenarios may count on."""
+
+    def __init__(self, connection: Connection, discovery: Discovery) -> None:
+        self._connection = connection
+        self._discovery = discovery
+
+    def survey(
+        self,
+        *,
+        nodes: Sequence[str],
+        driver: str | None,
+        abilities: Iterable[str],
+        simulated: Sequence[str],
+        versions: Mapping[str, str],
+    ) -> Capabilities:
+        """Find out everything.
+
+        Args:
+            nodes: nodes with a kubelet that the suite may use; those that are ready count.
+            driver: the driver of the ``node`` tier.
+            abilities: what the cluster's source adds to it.
+            simulated: what is simulated, in words.
+            versions: versions that the API server does not tell.
+
+        Raises:
+            ApiError: something that is needed may not be read.
+            TargetError: no answer.
+        """
+        git_version = self._connection.request("GET", "/version")["gitVersion"]
+        ready = [node for node in self._list("v1", "Node") if is_ready(node)]
+        usable = [node for node in ready if node["metadata"]["name"] in nodes]
+        tiers: set[Tier] = {"allocation"}
+        can = set(abilities)
+        if usable:
+            can.add("image")
+            if driver is not None:
+                tiers.add("node")
+                if not simulated:
+                    tiers.add("device")
+        matched = _VERSION.match(git_version)
+        return Capabilities(
+            kubernetes_version=matched[1] if matched else git_version,
+            served_apis=self._discovery.served(),
+            tiers=frozenset(tiers),
+            driver=driver,
+            devices=self._free_devices(driver, ready) if driver else 0,
+            nodes=tuple(sorted(node["metadata"]["name"] for node in usable)),
+            abilities=frozenset(can),
+            feature_gates=self._gates(),
+            simulated=tuple(simulated),
+            versions={"kubernetes": git_version, **_node_versions(usable), **versions},
+        )
+
+    def _list(self, api_version: str, kind: str) -> list[Obj]:
+        return list_objects(self._connection, self._discovery.find(api_version, kind))
+
+    def _gates(self) -> dict[str, bool]:
+        """The API server's feature gates; empty where its metrics may not be read."""
+        try:
+            text = self._connection.text("GET", "/metrics", accept="text/plain", patience=5.0)
+        except (ApiError, TargetError):
+            return {}
+        return {name.decode(): value == b"1" for name, value in _GATE.findall(text)}
+
+    def _free_devices(self, driver: str, ready: Sequence[Obj]) -> int:
+        version = self._discovery.dra_version()
+        slices = self._list(version, "ResourceSlice")
+        claims = self._list(version, "ResourceClaim")
+        return free_devices(driver, slices, claims, [node["metadata"]["name"] for node in ready])
+
+
+def free_devices(
+    driver: str, slices: Iterable[Obj], claims: Iterable[Obj], nodes: Iterable[str]
+) -> int:
+    """How many of a driver's devices a pod could get now.
+
+    Counts devices of each pool's newest generation, on the given nodes or bound to none, without a
+    taint that keeps pods away, and not allocated to a claim.
+    """
+    ready = set(nodes)
+    specs = [s["spec"] for s in slices if s["spec"].get("driver") == driver]
+    newest: dict[str, int] = {}
+    for spec in specs:
+        pool = spec["pool"]
+        newest[pool["name"]] = max(newest.get(pool["name"], 0), pool.get("generation", 0))
+    free: set[tuple[str, str]] = set()
+    for spec in specs:
+        pool = spec["pool"]
+        node = spec.get("nodeName")
+        if pool.get("generation", 0) < newest[pool["name"]] or (node and node not in ready):
+            continue
+        free |= {(pool["name"], d["name"]) for d in spec.get("devices") or [] if not _tainted(d)}
+    for claim in claims:
+        allocation: dict[str, Any] = (claim.get("status") or {}).get("allocation") or {}
+        for result in (allocation.get("devices") or {}).get("results") or []:
+            if result.get("driver") == driver and not result.get("adminAccess"):
+                free.discard((result["pool"], result["device"]))
+    return len(free)
+
+
+def is_ready(node: Obj) -> bool:
+    """Whether a node says so itself."""
+    return any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in (node.get("status") or {}).get("conditions") or []
+    )
+
+
+def _tainted(device: Obj) -> bool:
+    body = device.get("basic") or device  # v1beta1 nests
+    return any(
+        taint.get("effect") in ("NoSchedule", "NoExecute") for taint in body.get("taints") or []
+    )
+
+
+def _node_versions(nodes: Iterable[Obj]) -> dict[str, str]:
+    found: dict[str, set[str]] = {}
+    for node in nodes:
+        info = (node.get("status") or {}).get("nodeInfo") or {}
+        runtime, _, version = info.get("containerRuntimeVersion", "").partition("://")
+        for name, value in (
+            ("kubelet", info.get("kubeletVersion")),
+            (runtime, version),
+            ("kernel", info.get("kernelVersion")),
+            ("os", info.get("osImage")),
+        ):
+            if name and value:
+                found.setdefault(name, set()).add(value)
+    return {name: ", ".join(sorted(values)) for name, values in found.items()}

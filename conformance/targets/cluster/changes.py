@@ -1,0 +1,49 @@
+"""How a waiting scenario learns that something changed: one bell, rung by all its watches."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+
+class Changes:
+    """Counts changes and lets one thread wait for the next."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._count = 0
+        self._recheck_at: float | None = None
+
+    @property
+    def count(self) -> int:
+        """How many changes there were; take it before looking, and give it to `wait`."""
+        return self._count
+
+    def ring(self) -> None:
+        """Something changed."""
+        with self._condition:
+            self._count += 1
+            self._condition.notify_all()
+
+    def recheck_in(self, seconds: float) -> None:
+        """Let the present `wait` end after ``seconds``: for what sends no events, such as logs."""
+        moment = time.monotonic() + seconds
+        with self._condition:
+            if self._recheck_at is None or moment < self._recheck_at:
+                self._recheck_at = moment
+
+    def wait(self, seen: int, deadline: float) -> None:
+        """Return when there were more changes than ``seen``, a recheck is due, or at ``deadline``.
+
+        Args:
+            seen: an earlier `count`.
+            deadline: in terms of ``time.monotonic``.
+        """
+        with self._condition:
+            until, self._recheck_at = self._recheck_at, None
+            until = deadline if until is None else min(until, deadline)
+            while self._count == seen:
+                left = until - time.monotonic()
+                if left <= 0:
+                    return
+                self._condition.wait(left)

@@ -1,0 +1,227 @@
+"""Requests to one API server: plain JSON in and out, repeated only where that is safe.
+
+The official client provides authentication, TLS and a pool of connections; its thousands of typed
+models would only stand between the scenarios and the wire, so requests are made on its
+``ApiClient`` directly. A request that got no answer is repeated for a while with growing pauses (an
+API server that restarts is away for some seconds) unless it may have been carried out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from conformance import __version__
+from conformance.clusters.kubeconfig import api_client, reason_of
+from conformance.targets.base import TargetError
+from conformance.targets.cluster.failures import BUSY, PASSING, UnsureError, api_error
+
+PATIENCE = 30.0
+"""Seconds for which an unanswered request is repeated before it is an error."""
+
+MERGE_PATCH = "application/merge-patch+json"
+_CONNECT, _ANSWER = 5.0, 30.0
+_QUIET = 100.0  # seconds; the server sends a bookmark about once a minute
+
+
+class Connection:
+    """One API server, reached through one context of a kubeconfig file. Safe for threads.
+
+    Raises:
+        ClusterUsageError: the file or the context is wrong (on construction).
+    """
+
+    def __init__(self, kubeconfig: Path, context: str) -> None:
+        self._api = api_client(kubeconfig, context)
+        self.server: str = self._api.configuration.host
+        self.where = f"{self.server} (context {context!r} of {kubeconfig})"
+        self._closing = threading.Event()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        agent: str = "",
+        patience: float = PATIENCE,
+    ) -> Any:
+        """Make a request; the answer's JSON.
+
+        Raises:
+            ApiError: the server refused.
+            UnsureError: a POST may have been carried out, but its answer got lost.
+            TargetError: no answer, or only 429 or 5xx, for ``patience`` seconds.
+        """
+        text = self.text(
+            method,
+            path,
+            query,
+            body,
+            content_type=content_type,
+            accept=accept,
+            agent=agent,
+            patience=patience,
+        )
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise TargetError(
+                f"{self.where} answered {method} {path} with something that is not JSON; is this "
+                "the address of an API server?"
+            ) from None
+
+    def text(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        agent: str = "",
+        patience: float = PATIENCE,
+    ) -> bytes:
+        """As `request`, for answers that are not JSON (logs, metrics)."""
+        repeatable = method != "POST"
+        deadline = time.monotonic() + patience
+        pause = 0.05
+        while True:
+            try:
+                response = self._call(method, path, query, body, content_type, accept, agent)
+                data: bytes = response.data
+                response.release_conn()
+            except Exception as error:  # noqa: BLE001 - see failures: wrapped here, once
+                if time.monotonic() + pause > deadline or not (repeatable or _unsent(error)):
+                    raise self._no_answer(method, path, error, sent=not _unsent(error)) from None
+            else:
+                if 200 <= response.status < 300:
+                    return data
+                failure = api_error(response.status, data, response.reason or "")
+                retry = response.status in (PASSING if repeatable else BUSY)
+                if not retry:
+                    raise failure
+                if time.monotonic() + pause > deadline:
+                    if response.status == 500:
+                        raise failure
+                    raise TargetError(
+                        f"{self.where} answered {method} {path} with {failure.code} for "
+                        f"{patience:g} s: {failure}; see the API server's log"
+                    )
+                pause = max(pause, _retry_after(response, deadline))
+            if self._closing.wait(pause):
+                raise TargetError(f"{self.where}: the target was closed during {method} {path}")
+            pause = min(pause * 2, 1.0)
+
+    def stream(self, path: str, query: Mapping[str, str], agent: str = "") -> Stream:
+        """Open a watch: JSON documents, one for each line, as they come.
+
+        Raises:
+            ApiError: the server refused.
+            TargetError: no answer.
+        """
+        try:
+            response = self._call(
+                "GET", path, query, None, "", "application/json", agent, wait=_QUIET
+            )
+            if response.status == 200:
+                return Stream(response)
+            data = response.data
+            response.release_conn()
+        except Exception as error:  # noqa: BLE001 - see failures: wrapped here, once
+            raise self._no_answer("watch", path, error) from None
+        raise api_error(response.status, data, response.reason or "")
+
+    def close(self) -> None:
+        """Release the connections; whatever waits for a repetition ends with `TargetError`."""
+        self._closing.set()
+        self._api.close()
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Any,
+        content_type: str,
+        accept: str,
+        agent: str,
+        wait: float = _ANSWER,
+    ) -> Any:
+        headers = {
+            "Accept": accept,
+            "User-Agent": f"dra-conformance/{__version__}" + (f" ({agent})" if agent else ""),
+        }
+        if body is not None:
+            headers["Content-Type"] = content_type
+        self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
+        url = self.server + path + ("?" + urlencode(query) if query else "")
+        return self._api.call_api(
+            method, url, header_params=headers, body=body, _request_timeout=(_CONNECT, wait)
+        ).response
+
+    def _no_answer(
+        self, method: str, path: str, error: Exception, *, sent: bool = False
+    ) -> TargetError:
+        unsure = sent and method == "POST"
+        aside = " (it may have been carried out)" if unsure else ""
+        return (UnsureError if unsure else TargetError)(
+            f"no answer from the API server {self.where} to {method} {path}{aside}: "
+            f"{reason_of(error)}; check that it runs and can be reached from this machine"
+        )
+
+
+class Stream:
+    """An open watch. Read by one thread, stopped by any."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+
+    def __iter__(self) -> Generator[dict[str, Any], None, None]:
+        """The documents until the server ends the watch.
+
+        Raises:
+            TargetError: the connection broke; never what lies under it.
+        """
+        rest = b""
+        try:
+            for chunk in self._response.stream(amt=None):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if line.strip():
+                        yield json.loads(line)
+        except Exception as error:  # noqa: BLE001 - what a cut connection raises is not one type
+            raise TargetError(f"the watch was cut: {reason_of(error)}") from None
+        finally:
+            self._response.close()
+            self._response.release_conn()
+
+    def stop(self) -> None:
+        """Make the reading thread come to the end of the stream now."""
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # if it has ended already
+            self._response.shutdown()
+
+
+def _unsent(error: Exception) -> bool:
+    """Whether no byte of the request can have reached the server."""
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+
+    return isinstance(error, ConnectTimeoutError | NewConnectionError)
+
+
+def _retry_after(response: Any, deadline: float) -> float:
+    try:
+        asked = float(response.headers.get("Retry-After", 0))
+    except ValueError:
+        return 0.0
+    return max(0.0, min(asked, deadline - time.monotonic()))

@@ -1,0 +1,125 @@
+"""Finds the scheduling decisions in a history of claims, and what each was decided from.
+
+The scheduler decides on all claims of a pod at once, then writes ``status.allocation`` and
+``status.reservedFor`` of one claim after the other, each in one update. So the claims that got
+their allocation for the same pod are one decision, made before the first of these updates.
+(Source: ``pkg/scheduler/framework/plugins/dynamicresources``, ``PreBind`` and ``bindClaim``.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from conformance.targets.base import Decision, Obj
+from conformance.targets.cluster.history import History
+from conformance.targets.cluster.snapshots import allocation_of, document
+
+
+@dataclass(frozen=True, slots=True)
+class _Transition:
+    """A claim got an allocation in ``version``."""
+
+    version: int
+    uid: str
+    before: Obj
+    after: Obj
+
+    @property
+    def pod(self) -> tuple[str, str]:
+        """Uid and name of the pod for which it was allocated; empty if it is for none."""
+        for consumer in (self.after.get("status") or {}).get("reservedFor") or []:
+            if consumer.get("resource") == "pods":
+                return consumer.get("uid", ""), consumer.get("name", "")
+        return "", ""
+
+
+def decisions_of(
+    history: History,
+    namespace: str,
+    pod_nodes: Mapping[str, str],
+    kubernetes: str,
+    gates: Mapping[str, bool],
+) -> list[Decision]:
+    """The decisions taken for claims of one namespace, oldest first.
+
+    Args:
+        history: states of slices, classes, nodes and claims, reduced.
+        namespace: the claims'.
+        pod_nodes: pod uid -> name of the pod's node.
+        kubernetes: version for the snapshots.
+        gates: feature gates that are known, for the snapshots.
+    """
+    found = []
+    for group in _groups(_transitions(history, namespace)):
+        first = group[0]
+        uid, pod = first.pod
+        ours = {transition.uid for transition in group}
+        before = [
+            obj
+            for obj in history.at(first.version - 1)
+            if obj["kind"] != "ResourceClaim" or obj["metadata"]["uid"] not in ours
+        ]
+        claims = tuple(_unallocated(transition.before) for transition in group)
+        allocations = tuple(allocation_of(transition.after) or {} for transition in group)
+        found.append(
+            Decision(
+                pod=pod,
+                namespace=namespace,
+                # The pod's node only where the allocation names none: a pod that could not be
+                # bound may have been scheduled again, to another node, with another allocation.
+                node=_selected_node(allocations) or pod_nodes.get(uid, ""),
+                claims=claims,
+                allocations=allocations,
+                snapshot=document(kubernetes, gates, before, claims),
+            )
+        )
+    return found
+
+
+def _transitions(history: History, namespace: str) -> list[_Transition]:
+    found = []
+    for uid, states in history.states("ResourceClaim"):
+        before: Obj | None = None
+        for version, state in states:
+            if state is not None and state["metadata"]["namespace"] == namespace:
+                allocation = allocation_of(state)
+                earlier = allocation_of(before) if before else None
+                if allocation is not None and allocation != earlier:
+                    found.append(_Transition(version, uid, before or state, state))
+            before = state
+    return sorted(found, key=lambda transition: transition.version)
+
+
+def _groups(transitions: list[_Transition]) -> list[list[_Transition]]:
+    groups: list[list[_Transition]] = []
+    latest: dict[str, list[_Transition]] = {}  # pod uid -> its newest group
+    for transition in transitions:
+        pod = transition.pod[0]
+        group = latest.get(pod) if pod else None
+        if group is None or any(other.uid == transition.uid for other in group):
+            group = []
+            groups.append(group)
+            latest[pod] = group
+        group.append(transition)
+    return groups
+
+
+def _unallocated(claim: Obj) -> Obj:
+    """The claim without an allocation, also where only its allocated state was seen."""
+    status = {
+        field: value
+        for field, value in (claim.get("status") or {}).items()
+        if field not in ("allocation", "reservedFor", "devices")
+    }
+    return {**claim, "status": status}
+
+
+def _selected_node(allocations: tuple[Obj, ...]) -> str:
+    """The node that an allocation's node selector names, "" where it names none or several."""
+    for allocation in allocations:
+        for term in (allocation.get("nodeSelector") or {}).get("nodeSelectorTerms") or []:
+            for field in term.get("matchFields") or []:
+                if field.get("key") == "metadata.name" and len(field.get("values") or []) == 1:
+                    return str(field["values"][0])
+    return ""

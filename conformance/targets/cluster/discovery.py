@@ -1,0 +1,139 @@
+"""Which path of the API server holds the objects of a kind: asked once, kept in memory.
+
+Scenarios use any group, version and kind that is served (and some that are not, on purpose), so
+paths come from the server's discovery documents and not from a table of ours.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from conformance.targets.base import ApiError, Obj
+from conformance.targets.cluster.connection import Connection
+from conformance.targets.cluster.failures import not_served
+
+DRA_GROUP = "resource.k8s.io"
+DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
+"""Best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A served kind, for example ``("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")``."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def group(self) -> str:
+        """The API group, empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
+        """The URL path of one object, or of all of them (in one namespace if one is given)."""
+        path = base_path(self.api_version)
+        if self.namespaced and namespace:
+            path += f"/namespaces/{quote(namespace, safe='')}"
+        path += f"/{self.plural}"
+        if name:
+            path += f"/{quote(name, safe='')}"
+        return f"{path}/{subresource}" if subresource else path
+
+
+class Discovery:
+    """The served kinds of one API server. Safe for threads."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], Resource] = {}
+
+    def find(self, api_version: str, kind: str) -> Resource:
+        """The resource of a kind.
+
+        What is not served is asked for again each time: it may be served later.
+
+        Raises:
+            ApiError: 404, the group, version or kind is not served.
+            TargetError: no answer.
+        """
+        with self._lock:
+            found = self._known.get((api_version, kind))
+            if found is None:
+                self._load(api_version)
+                found = self._known.get((api_version, kind))
+        if found is None:
+            raise not_served(api_version, kind)
+        return found
+
+    def served(self) -> frozenset[str]:
+        """All served group/versions, for example ``v1`` and ``resource.k8s.io/v1beta1``."""
+        groups = self._connection.request("GET", "/apis")["groups"]
+        core = self._connection.request("GET", "/api")["versions"]
+        return frozenset(core) | {
+            version["groupVersion"] for group in groups for version in group["versions"]
+        }
+
+    def dra_version(self) -> str:
+        """The best served version of ``resource.k8s.io``.
+
+        Raises:
+            ApiError: 404, no version that has ResourceSlices is served.
+        """
+        for version in DRA_VERSIONS:
+            try:
+                self.find(f"{DRA_GROUP}/{version}", "ResourceSlice")
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+            else:
+                return f"{DRA_GROUP}/{version}"
+        raise not_served(f"{DRA_GROUP}/{DRA_VERSIONS[0]}", "ResourceSlice")
+
+    def _load(self, api_version: str) -> None:
+        try:
+            found = self._connection.request("GET", base_path(api_version))
+        except ApiError as error:
+            if error.code == 404:
+                return
+            raise
+        for entry in found.get("resources") or []:
+            if "/" not in entry["name"]:  # a subresource
+                self._known[api_version, entry["kind"]] = Resource(
+                    api_version, entry["kind"], entry["name"], entry["namespaced"]
+                )
+
+
+def list_objects(
+    connection: Connection, resource: Resource, namespace: str | None = None, agent: str = ""
+) -> list[Obj]:
+    """All objects of a kind as the server has them now, ``apiVersion`` and ``kind`` set."""
+    found = connection.request("GET", resource.path(namespace), agent=agent)
+    items: list[Obj] = found.get("items") or []
+    for item in items:
+        item.setdefault("apiVersion", resource.api_version)
+        item.setdefault("kind", resource.kind)
+    return items
+
+
+def read(
+    connection: Connection, resource: Resource, namespace: str | None, name: str, agent: str = ""
+) -> Obj | None:
+    """One object as the server has it now, None if there is none."""
+    try:
+        found: Obj = connection.request("GET", resource.path(namespace, name), agent=agent)
+    except ApiError as error:
+        if error.code == 404:
+            return None
+        raise
+    return found
+
+
+def base_path(api_version: str) -> str:
+    """``/api/v1`` for the core group, ``/apis/GROUP/VERSION`` for the others."""
+    prefix = "/apis/" if "/" in api_version else "/api/"
+    return prefix + quote(api_version)

@@ -1,0 +1,93 @@
+"""The informers of a scenario and of its target: started when first needed, shared where possible.
+
+Following a kind costs a connection and a thread, so a scenario follows only what its expectations
+look at, in its own namespace; what has no namespace is followed once for all scenarios.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from conformance.targets.base import Obj
+from conformance.targets.cluster.changes import Changes
+from conformance.targets.cluster.connection import Connection
+from conformance.targets.cluster.discovery import Resource
+from conformance.targets.cluster.informer import Informer
+
+_Key = tuple[str, str, str]  # group, kind, namespace ("" for all)
+
+
+class Following:
+    """A set of informers, at most one for each kind and namespace. Safe for threads."""
+
+    def __init__(self, connection: Connection, agent: str = "") -> None:
+        self._connection = connection
+        self._agent = agent
+        self._lock = threading.Lock()
+        self._informers: dict[_Key, Informer] = {}
+
+    def find(self, resource: Resource, namespace: str | None) -> Informer | None:
+        """The informer that follows this kind there already, in whichever of its versions."""
+        return self._informers.get(_key(resource, namespace))
+
+    def follow(self, resource: Resource, namespace: str | None) -> Informer:
+        """The informer for a kind, listed once already.
+
+        Raises:
+            ApiError: the server refuses the list.
+            TargetError: no answer.
+        """
+        with self._lock:
+            informer = self._informers.get(_key(resource, namespace))
+            if informer is None:
+                informer = Informer(self._connection, resource, namespace, self._agent)
+                informer.start()
+                self._informers[_key(resource, namespace)] = informer
+            return informer
+
+    def all(self) -> list[Informer]:
+        """All informers that were started."""
+        with self._lock:
+            return list(self._informers.values())
+
+    def stop(self) -> None:
+        """End all watches."""
+        with self._lock:
+            informers = list(self._informers.values())
+            self._informers.clear()
+        for informer in informers:
+            informer.stop()
+
+
+class Bells:
+    """Rings one scenario's `Changes` for whatever the informers that it uses report."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._informers: list[Informer] = []
+
+    def attach(self, informer: Informer) -> None:
+        """Hear of this informer's changes from now on."""
+        if informer not in self._informers:
+            self._informers.append(informer)
+            informer.listen(self._ring)
+            # Nothing between its first list and now may be missed.
+            self._changes.ring()
+
+    @property
+    def informers(self) -> tuple[Informer, ...]:
+        """The informers that are heard."""
+        return tuple(self._informers)
+
+    def detach(self) -> None:
+        """Hear of nothing more."""
+        for informer in self._informers:
+            informer.unlisten(self._ring)
+        self._informers = []
+
+    def _ring(self, _change: str, _obj: Obj) -> None:
+        self._changes.ring()
+
+
+def _key(resource: Resource, namespace: str | None) -> _Key:
+    return resource.group, resource.kind, (namespace or "") if resource.namespaced else ""

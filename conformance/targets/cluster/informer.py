@@ -1,0 +1,171 @@
+"""A kind of object, followed by a watch: one list, then every change, for as long as it is wanted.
+
+The first list is made by the thread that asks, so that a refusal reaches it directly. After that a
+thread of its own follows: it opens the watch again where the server ended it, lists again where the
+server has forgotten the place (410 Gone), and keeps trying where the server is away, saying in
+`trouble` why what it knows may be old.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+from conformance.targets.base import ApiError, Obj, TargetError
+from conformance.targets.cluster.connection import Connection, Stream
+from conformance.targets.cluster.discovery import Resource
+from conformance.targets.cluster.failures import of_status
+from conformance.targets.cluster.store import Store, version_of
+
+_WATCH_SECONDS = 290  # below the five minutes at which proxies and servers cut connections
+
+Listener = Callable[[str, Obj], None]
+"""Called with ADDED, MODIFIED or DELETED and the object, in the order of the watch. After a new
+list also with LISTED and the list (``items``, ``metadata``), which replaces all that was known."""
+
+
+class Informer:
+    """Follows one resource in one namespace, or in all (``namespace`` None).
+
+    Attributes:
+        store: what is known; may also be fed with the responses to one's own requests.
+        trouble: None, or why the watch is interrupted now (with the moment since when).
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        resource: Resource,
+        namespace: str | None = None,
+        agent: str = "",
+    ) -> None:
+        self.resource = resource
+        self.namespace = namespace
+        self.store = Store()
+        self.trouble: tuple[float, TargetError] | None = None
+        self._connection = connection
+        self._agent = agent
+        self._path = resource.path(namespace)
+        self._version = ""
+        self._listeners: list[Listener] = []
+        self._lock = threading.Lock()
+        self._stream: Stream | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(
+            target=self._follow, name=f"watch {resource.plural} {namespace or ''}", daemon=True
+        )
+
+    def start(self) -> None:
+        """List, then start to follow.
+
+        Raises:
+            ApiError: the server refuses the list.
+            TargetError: no answer.
+        """
+        self._list()
+        self._thread.start()
+
+    def listen(self, listener: Listener) -> None:
+        """Call ``listener`` for every change from now on, in the watching thread."""
+        self._listeners = [*self._listeners, listener]
+
+    def unlisten(self, listener: Listener) -> None:
+        """Call it no more."""
+        self._listeners = [other for other in self._listeners if other != listener]
+
+    def stop(self) -> None:
+        """End the watch and its thread."""
+        self._stopping.set()
+        with self._lock:
+            stream = self._stream
+        if stream is not None:
+            stream.stop()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(10)
+
+    def _list(self) -> None:
+        found = self._connection.request("GET", self._path, agent=self._agent)
+        kind = found.get("kind", "").removesuffix("List") or self.resource.kind
+        for item in found.get("items") or []:
+            item.setdefault("apiVersion", found.get("apiVersion", self.resource.api_version))
+            item.setdefault("kind", kind)
+        found["items"] = found.get("items") or []
+        self._version = found["metadata"].get("resourceVersion", "")
+        self.store.replace(found["items"], version_of(found))
+        self._tell("LISTED", found)
+
+    def _follow(self) -> None:
+        pause = 0.05
+        failure: TargetError | None
+        while not self._stopping.is_set():
+            try:
+                if not self._version:
+                    self._list()
+                if self._watch():
+                    pause = 0.05
+                    continue
+                failure = None  # a server that ends each watch at once is asked more slowly
+            except ApiError as error:
+                self._version = ""
+                if error.code == 410:
+                    continue
+                failure = TargetError(
+                    f"{self._connection.where} refuses to watch {self._path}: {error}"
+                )
+            except TargetError as error:
+                failure = error
+            if failure is not None and not self._stopping.is_set():
+                since = self.trouble[0] if self.trouble else time.monotonic()
+                self.trouble = (since, failure)
+                self._tell("TROUBLE", {})
+            self._stopping.wait(pause)
+            pause = min(pause * 2, 2.0)
+
+    def _watch(self) -> bool:
+        """Follow one watch to its end; whether it brought anything."""
+        stream = self._connection.stream(
+            self._path,
+            {
+                "watch": "true",
+                "resourceVersion": self._version,
+                "allowWatchBookmarks": "true",
+                "timeoutSeconds": str(_WATCH_SECONDS),
+            },
+            self._agent,
+        )
+        with self._lock:
+            self._stream = stream
+        if self._stopping.is_set():
+            stream.stop()
+        self.trouble = None
+        brought = False
+        try:
+            with closing(iter(stream)) as events:
+                for event in events:
+                    self._take(event["type"], event["object"])
+                    brought = True
+        except TargetError:
+            if not brought and not self._stopping.is_set():
+                raise  # a connection that is cut at once, again and again, is trouble
+        finally:
+            with self._lock:
+                self._stream = None
+        return brought
+
+    def _take(self, change: str, obj: Obj) -> None:
+        if change == "ERROR":
+            raise of_status(obj)
+        self._version = obj["metadata"].get("resourceVersion", self._version)
+        if change == "BOOKMARK":
+            return
+        if change == "DELETED":
+            self.store.remove(obj)
+        else:
+            self.store.put(obj)
+        self._tell(change, obj)
+
+    def _tell(self, change: str, obj: Obj) -> None:
+        for listener in self._listeners:
+            listener(change, obj)

@@ -1,0 +1,54 @@
+"""What runs of the suite have left on a cluster: all that has the run label, and nothing else."""
+
+from __future__ import annotations
+
+from conformance.targets.base import RUN_LABEL, ApiError, Ref
+from conformance.targets.cluster.connection import Connection
+from conformance.targets.cluster.discovery import DRA_GROUP, Discovery, Resource
+
+_KINDS = (
+    ("batch/v1", "Job"),
+    ("v1", "Pod"),
+    (DRA_GROUP, "ResourceClaim"),
+    (DRA_GROUP, "ResourceClaimTemplate"),
+    ("v1", "Namespace"),
+    (DRA_GROUP, "DeviceClass"),
+    (DRA_GROUP, "ResourceSlice"),
+    ("v1", "Node"),
+)
+"""In deletion order: what makes others before what it makes, users before what they use."""
+
+
+def owned(connection: Connection, discovery: Discovery, run: str | None = None) -> list[Ref]:
+    """References to all labelled objects, in the order in which they can be deleted.
+
+    Args:
+        connection: where to look, across all namespaces.
+        discovery: its kinds.
+        run: one run's id, None for every run.
+
+    Raises:
+        ApiError: a kind that the suite creates may not be listed.
+    """
+    selector = RUN_LABEL if run is None else f"{RUN_LABEL}={run}"
+    found: list[Ref] = []
+    for group_version, kind in _KINDS:
+        resource = _resource(discovery, group_version, kind)
+        if resource is None:
+            continue
+        items = connection.request("GET", resource.path(), {"labelSelector": selector})["items"]
+        for item in items or []:
+            meta = item["metadata"]
+            if RUN_LABEL in (meta.get("labels") or {}):
+                found.append(Ref(resource.api_version, kind, meta["name"], meta.get("namespace")))
+    return found
+
+
+def _resource(discovery: Discovery, group_version: str, kind: str) -> Resource | None:
+    try:
+        api_version = discovery.dra_version() if group_version == DRA_GROUP else group_version
+        return discovery.find(api_version, kind)
+    except ApiError as error:
+        if error.code == 404:
+            return None
+        raise

@@ -1,0 +1,164 @@
+"""Records what allocations are decided from, while scenarios run.
+
+On only when allocations are to be judged: it follows all claims, slices, classes and nodes of the
+cluster, and for each scenario the pods of its namespace (which tell the node that was chosen).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from conformance.targets.base import Decision, Obj, TargetError
+from conformance.targets.cluster.decisions import decisions_of
+from conformance.targets.cluster.discovery import Resource
+from conformance.targets.cluster.following import Following
+from conformance.targets.cluster.history import History
+from conformance.targets.cluster.informer import Informer, Listener
+from conformance.targets.cluster.snapshots import KINDS, reduced
+from conformance.targets.cluster.store import version_of
+
+if TYPE_CHECKING:
+    from conformance.targets.cluster.target import ClusterTarget
+
+_METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_CATCH_UP = 10.0
+"""Seconds for which watches may lag behind the API server."""
+
+
+class Recorder:
+    """Follows what allocations depend on, for all scenarios of one target."""
+
+    def __init__(self, target: ClusterTarget) -> None:
+        self.target = target
+        self._following = Following(target.connection, "recorder")
+        self._lock = threading.Lock()
+        self._resources: list[Resource] = []
+        self._open: dict[Recording, int] = {}  # recording -> version since which it asks
+        self.history = History()
+
+    def open(self, namespace: str, following: Following) -> Recording:
+        """Begin to record for one scenario.
+
+        Args:
+            namespace: the scenario's.
+            following: the scenario's informers; its pods are followed there.
+
+        Raises:
+            ApiError: the server refuses to list what must be followed.
+            TargetError: no answer.
+        """
+        with self._lock:
+            if not self._resources:
+                self._resources = self._start()
+        recording = Recording(self, namespace, following)
+        with self._lock:
+            self._open[recording] = self.history.newest
+        return recording
+
+    def close(self, recording: Recording) -> None:
+        """Forget what was kept for one scenario only."""
+        with self._lock:
+            self._open.pop(recording, None)
+            floor = min(self._open.values(), default=self.history.newest)
+        self.history.prune(floor)
+
+    def catch_up(self) -> None:
+        """Return when all is recorded that the API server has said so far.
+
+        Raises:
+            TargetError: the watches lag, or are interrupted.
+        """
+        for resource in self._resources:
+            found = self.target.connection.request(
+                "GET", resource.path(), accept=_METADATA_ONLY, agent="recorder"
+            )
+            listed = {item["metadata"]["uid"]: version_of(item) for item in found["items"] or []}
+            if not self.history.await_list(resource.kind, listed, version_of(found), _CATCH_UP):
+                informer = self._following.find(resource, None)
+                trouble = informer.trouble if informer else None
+                raise TargetError(
+                    f"the record of {resource.plural} is more than {_CATCH_UP:g} s behind the API "
+                    f"server {self.target.connection.where}"
+                    + (f": {trouble[1]}" if trouble else "; is this machine overloaded?")
+                )
+
+    def decisions(self, namespace: str, pod_nodes: dict[str, str]) -> list[Decision]:
+        """Decisions for pods of one namespace, oldest first.
+
+        Args:
+            namespace: the pods'.
+            pod_nodes: pod uid -> name of its node, as far as known.
+        """
+        capabilities = self.target.capabilities()
+        return decisions_of(
+            self.history,
+            namespace,
+            pod_nodes,
+            capabilities.kubernetes_version,
+            capabilities.feature_gates,
+        )
+
+    def stop(self) -> None:
+        """End all watches."""
+        self._following.stop()
+
+    def _start(self) -> list[Resource]:
+        version = self.target.discovery.dra_version()
+        resources = [
+            self.target.discovery.find("v1" if kind == "Node" else version, kind) for kind in KINDS
+        ]
+        for resource in resources:
+            informer = self._following.follow(resource, None)
+            attach(informer, self._take)
+        return resources
+
+    def _take(self, change: str, obj: Obj) -> None:
+        if change == "TROUBLE":
+            return
+        if change == "LISTED":
+            for item in obj["items"]:
+                self._take("ADDED", item)
+            kind = obj["kind"].removesuffix("List")
+            uids = [item["metadata"]["uid"] for item in obj["items"]]
+            self.history.list_was(kind, uids, version_of(obj))
+            return
+        state = None if change == "DELETED" else reduced(obj)
+        self.history.add(obj["kind"], obj["metadata"]["uid"], version_of(obj), state)
+
+
+class Recording:
+    """One scenario's part of the record."""
+
+    def __init__(self, recorder: Recorder, namespace: str, following: Following) -> None:
+        self._recorder = recorder
+        self._namespace = namespace
+        self._nodes: dict[str, str] = {}  # pod uid -> node name
+        pods = recorder.target.discovery.find("v1", "Pod")
+        attach(following.follow(pods, namespace), self._take_pod)
+
+    def decisions(self) -> list[Decision]:
+        """See `conformance.targets.base.Scope.decisions`.
+
+        Raises:
+            TargetError: the record is incomplete.
+        """
+        self._recorder.catch_up()
+        return self._recorder.decisions(self._namespace, dict(self._nodes))
+
+    def close(self) -> None:
+        """End it."""
+        self._recorder.close(self)
+
+    def _take_pod(self, change: str, obj: Obj) -> None:
+        for pod in obj["items"] if change == "LISTED" else [obj]:
+            node = (pod.get("spec") or {}).get("nodeName")
+            if node:
+                self._nodes[pod["metadata"]["uid"]] = node
+
+
+def attach(informer: Informer, listener: Listener) -> None:
+    """Let a listener hear of all that an informer knows already and will know."""
+    informer.listen(listener)
+    for obj in informer.store.list():
+        listener("ADDED", obj)

@@ -1,0 +1,251 @@
+"""One scenario's view of a real cluster: requests go to the API server, waiting follows watches.
+
+While a scenario waits, what its check reads comes from watches, so that it is looked at again at
+every change and at no other time. Outside of a wait, and once more before a wait gives up, reads go
+to the API server itself: what is reported as a mismatch is what the server says, never what a
+watch was late to tell.
+"""
+
+from __future__ import annotations
+
+import builtins
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from conformance.targets.base import (
+    ApiError,
+    ContainerView,
+    Decision,
+    Obj,
+    Ref,
+    TargetError,
+)
+from conformance.targets.cluster.changes import Changes
+from conformance.targets.cluster.connection import MERGE_PATCH
+from conformance.targets.cluster.creating import Creator
+from conformance.targets.cluster.discovery import Resource, read
+from conformance.targets.cluster.following import Bells, Following
+from conformance.targets.cluster.informer import Informer
+from conformance.targets.cluster.observing import Observer
+from conformance.targets.cluster.store import has_labels
+
+if TYPE_CHECKING:
+    from conformance.targets.cluster.target import ClusterTarget
+
+T = TypeVar("T")
+
+_TROUBLE_SECONDS = 30.0
+"""How long a watch may be interrupted during a wait before the wait ends with an error."""
+
+
+class ClusterScope:
+    """Implements `conformance.targets.base.Scope`; used by one thread at a time."""
+
+    def __init__(self, target: ClusterTarget, namespace: str) -> None:
+        self.namespace = namespace
+        self._target = target
+        self._connection = target.connection
+        self._agent = namespace
+        self._changes = Changes()
+        self._following = Following(self._connection, self._agent)
+        self._bells = Bells(self._changes)
+        self._observer = Observer(self._connection, self._changes, self._agent)
+        self._waiting = False
+        self._closed = threading.Event()
+        self._creator = Creator(self._connection, target.hollow, self._agent)
+        self._recording = (
+            target.recorder.open(namespace, self._following) if target.recorder else None
+        )
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def create(self, obj: Obj) -> Obj:
+        """See `Scope.create`."""
+        resource = self._target.discovery.find(obj.get("apiVersion", ""), obj.get("kind", ""))
+        namespace = self._namespace(resource, obj["metadata"].get("namespace"))
+        created = self._creator.create(resource, namespace, obj)
+        return self._learn(resource, created)
+
+    def get(self, ref: Ref) -> Obj | None:
+        """See `Scope.get`."""
+        resource = self._target.discovery.find(ref.api_version, ref.kind)
+        namespace = self._namespace(resource, ref.namespace)
+        informer = self._watched(resource, namespace)
+        if informer is not None:
+            return informer.store.get(namespace, ref.name)
+        return self._read(resource, namespace, ref.name)
+
+    def list(
+        self, api_version: str, kind: str, labels: Mapping[str, str] | None = None
+    ) -> list[Obj]:
+        """See `Scope.list`; by name."""
+        resource = self._target.discovery.find(api_version, kind)
+        namespace = self._namespace(resource, None)
+        informer = self._watched(resource, namespace)
+        if informer is not None:
+            return informer.store.list(labels)
+        found = self._target.list(resource, namespace, agent=self._agent)
+        return [item for item in found if has_labels(item, labels)]
+
+    def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
+        """See `Scope.patch`."""
+        resource = self._target.discovery.find(ref.api_version, ref.kind)
+        path = resource.path(self._namespace(resource, ref.namespace), ref.name, subresource or "")
+        query = {"fieldValidation": "Strict"}
+        return self._learn(
+            resource, self._request("PATCH", path, query, body=patch, content_type=MERGE_PATCH)
+        )
+
+    def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
+        """See `Scope.delete`. What depends on the object goes in the background."""
+        resource = self._target.discovery.find(ref.api_version, ref.kind)
+        namespace = self._namespace(resource, ref.namespace)
+        # A Job's own default would leave its pods behind.
+        options: Obj = {"propagationPolicy": "Background"}
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        try:
+            self._request("DELETE", resource.path(namespace, ref.name), body=options)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+        self._relearn(resource, namespace, ref.name)
+
+    # -- waiting -------------------------------------------------------------------------------
+
+    def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
+        """See `Scope.wait`.
+
+        Raises:
+            TargetError: a watch stayed interrupted, so nothing can be said.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            seen = self._changes.count
+            self._waiting = True
+            try:
+                found = check()
+            finally:
+                self._waiting = False
+            if found is not None:
+                return found
+            self._give_up_on_trouble()
+            if time.monotonic() >= deadline:
+                return check()  # what the API server itself says
+            self._changes.wait(seen, deadline)
+
+    def pause(self, seconds: float) -> None:
+        """See `Scope.pause`; ends early when the scope is closed."""
+        self._closed.wait(seconds)
+
+    # -- what a scenario sees --------------------------------------------------------------------
+
+    def observe(self, pod: str, container: str) -> ContainerView | None:
+        """See `Scope.observe`. During a wait the check is repeated until the log is complete."""
+        found = self.get(Ref("v1", "Pod", pod, self.namespace))
+        if found is None:
+            return None
+        return self._observer.view(found, container, waiting=self._waiting)
+
+    def cdi_claims(self) -> Mapping[str, Sequence[str]]:
+        """See `Scope.cdi_claims`. Files send no events: a waiting check is repeated soon."""
+        self._changes.recheck_in(0.1)
+        return self._target.cdi_claims()
+
+    def fault(self, component: str, action: str) -> None:
+        """See `Scope.fault`."""
+        self._target.fault(component, action)
+
+    def decisions(self) -> builtins.list[Decision]:
+        """See `Scope.decisions`; empty where the target does not record."""
+        return [] if self._recording is None else self._recording.decisions()
+
+    def snapshot(self) -> Obj:
+        """See `Scope.snapshot`."""
+        return self._target.snapshot(self.namespace)
+
+    def diagnostics(self) -> Mapping[str, str]:
+        """See `Scope.diagnostics`."""
+        return self._target.diagnostics(self.namespace)
+
+    def close(self) -> None:
+        """See `Scope.close`."""
+        self._closed.set()
+        self._bells.detach()
+        self._following.stop()
+        if self._recording is not None:
+            self._recording.close()
+        self._target.forget(self)
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _namespace(self, resource: Resource, given: str | None) -> str | None:
+        return (given or self.namespace) if resource.namespaced else None
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        body: Obj,
+        content_type: str = "application/json",
+    ) -> Obj:
+        found: Obj = self._connection.request(
+            method, path, query, body, content_type=content_type, agent=self._agent
+        )
+        return found
+
+    def _read(self, resource: Resource, namespace: str | None, name: str) -> Obj | None:
+        return read(self._connection, resource, namespace, name, self._agent)
+
+    def _watched(self, resource: Resource, namespace: str | None) -> Informer | None:
+        """The informer to read from: none outside of a wait, or if it has another version.
+
+        Also in the second case it is heard, so that the check is repeated at each change.
+        """
+        if not self._waiting:
+            return None
+        following = self._following if resource.namespaced else self._target.shared
+        informer = following.follow(resource, namespace)
+        self._bells.attach(informer)
+        return informer if informer.resource == resource else None
+
+    def _informer_of(self, resource: Resource, namespace: str | None) -> Informer | None:
+        following = self._following if resource.namespaced else self._target.shared
+        return following.find(resource, namespace)
+
+    def _learn(self, resource: Resource, obj: Obj) -> Obj:
+        """Let the cache know at once what the server answered to a request of ours."""
+        namespace = obj["metadata"].get("namespace")
+        informer = self._informer_of(resource, namespace)
+        if informer is not None:
+            if informer.resource == resource:
+                informer.store.put(obj)
+                self._changes.ring()
+            else:
+                self._relearn(resource, namespace, obj["metadata"]["name"])
+        return obj
+
+    def _relearn(self, resource: Resource, namespace: str | None, name: str) -> None:
+        """Bring the cache up to what the server says about one object now."""
+        informer = self._informer_of(resource, namespace)
+        if informer is None:
+            return
+        before = informer.store.get(namespace, name)
+        now = self._read(informer.resource, namespace, name)
+        if before is not None and (
+            now is None or now["metadata"]["uid"] != before["metadata"]["uid"]
+        ):
+            informer.store.remove(before)
+        if now is not None:
+            informer.store.put(now)
+        self._changes.ring()
+
+    def _give_up_on_trouble(self) -> None:
+        for informer in self._bells.informers:
+            trouble = informer.trouble
+            if trouble is not None and time.monotonic() - trouble[0] > _TROUBLE_SECONDS:
+                raise TargetError(str(trouble[1]))

@@ -1,0 +1,114 @@
+"""Cluster objects reduced to what an allocation depends on, and put together as one snapshot.
+
+A snapshot is kept in results and judged again elsewhere, so it holds no status of nodes beyond
+their declared features, no managed fields and nothing else that only makes it long.
+The document's form is that of ``reference_allocator.snapshot.Snapshot.to_dict``. DeviceTaintRules
+are not applied to the slices in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from conformance.targets.base import Obj
+from conformance.targets.cluster.discovery import list_objects
+from reference_allocator.features import Features
+from reference_allocator.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from conformance.targets.cluster.target import ClusterTarget
+
+KINDS = ("ResourceSlice", "DeviceClass", "ResourceClaim", "Node")
+
+
+def reduced(obj: Obj) -> Obj:
+    """The parts of a slice, class, claim or node that matter to an allocation."""
+    meta = obj["metadata"]
+    kept = {
+        field: meta[field]
+        for field in ("name", "namespace", "uid", "labels", "annotations", "creationTimestamp")
+        if meta.get(field)
+    }
+    found: Obj = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": kept}
+    if obj["kind"] == "Node":
+        kept.pop("annotations", None)
+        found["spec"] = _pick(obj.get("spec"), "taints", "unschedulable")
+        found["status"] = _pick(obj.get("status"), "declaredFeatures")
+    else:
+        found["spec"] = obj.get("spec") or {}
+        if obj["kind"] == "ResourceClaim":
+            found["status"] = _pick(obj.get("status"), "allocation", "reservedFor", "devices")
+    return found
+
+
+def allocation_of(claim: Mapping[str, Any]) -> Obj | None:
+    """``status.allocation``, None for a claim that has none."""
+    return (claim.get("status") or {}).get("allocation") or None
+
+
+def document(
+    kubernetes: str,
+    gates: Mapping[str, bool],
+    objects: Iterable[Obj],
+    claims: Iterable[Obj],
+) -> Obj:
+    """A snapshot as JSON.
+
+    Args:
+        kubernetes: the version, for example ``1.37.1``.
+        gates: feature gates that are known to be on or off.
+        objects: reduced slices, classes, nodes and claims; of claims, the allocated ones count.
+        claims: the claims that wait for an allocation.
+    """
+    by_kind: dict[str, list[Obj]] = {kind: [] for kind in KINDS}
+    for obj in sorted(objects, key=_by_name):
+        by_kind[obj["kind"]].append(obj)
+    return Snapshot(
+        kubernetes=kubernetes,
+        features=_features(kubernetes, gates),
+        slices=tuple(by_kind["ResourceSlice"]),
+        device_classes=tuple(by_kind["DeviceClass"]),
+        nodes=tuple(by_kind["Node"]),
+        claims=tuple(claims),
+        allocated=tuple(claim for claim in by_kind["ResourceClaim"] if allocation_of(claim)),
+    ).to_dict()
+
+
+def present_snapshot(target: ClusterTarget, namespace: str) -> Obj:
+    """What the API server has now; ``claims`` are those of the namespace without allocation.
+
+    Raises:
+        ApiError: one of the kinds may not be listed.
+        TargetError: no answer.
+    """
+    version = target.discovery.dra_version()
+    objects: list[Obj] = []
+    for kind in KINDS:
+        resource = target.discovery.find("v1" if kind == "Node" else version, kind)
+        objects += map(reduced, list_objects(target.connection, resource, agent=namespace))
+    waiting = [
+        obj
+        for obj in sorted(objects, key=_by_name)
+        if obj["kind"] == "ResourceClaim"
+        and obj["metadata"]["namespace"] == namespace
+        and not allocation_of(obj)
+    ]
+    capabilities = target.capabilities()
+    return document(capabilities.kubernetes_version, capabilities.feature_gates, objects, waiting)
+
+
+def _features(kubernetes: str, gates: Mapping[str, bool]) -> Features:
+    """What the scheduler may use; for a version newer than the allocator knows, by gates only."""
+    try:
+        return Features.for_version(kubernetes, gates)
+    except ValueError:
+        return Features.from_gates(gates)
+
+
+def _pick(part: Mapping[str, Any] | None, *fields: str) -> Obj:
+    return {field: part[field] for field in fields if part.get(field)} if part else {}
+
+
+def _by_name(obj: Obj) -> tuple[str, str]:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]

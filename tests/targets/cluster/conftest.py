@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.clusters.base import ClusterAccess
+from conformance.targets.cluster import ClusterTarget
+from conformance.targets.cluster.scope import ClusterScope
+from tests.targets.cluster.fake_api import FakeApi
+
+MakeTarget = Callable[..., ClusterTarget]
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    fake = FakeApi()
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def access(api: FakeApi, tmp_path: Path) -> ClusterAccess:
+    return ClusterAccess(
+        kubeconfig=api.kubeconfig(tmp_path / "kubeconfig"),
+        context="fake",
+        kubernetes_version="v1.37.1",
+        image="probe",
+        nodes=("node-1",),
+    )
+
+
+@pytest.fixture
+def make_target(access: ClusterAccess) -> Iterator[MakeTarget]:
+    made: list[ClusterTarget] = []
+
+    def make(**options: Any) -> ClusterTarget:
+        target = ClusterTarget(access, **options)
+        made.append(target)
+        return target
+
+    yield make
+    for target in made:
+        target.close()
+
+
+@pytest.fixture
+def target(make_target: MakeTarget) -> ClusterTarget:
+    return make_target()
+
+
+@pytest.fixture
+def scope(target: ClusterTarget) -> Iterator[ClusterScope]:
+    opened = target.scope("demo")
+    yield opened
+    opened.close()

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import pytest
+
+from conformance.targets.base import TargetError
+from conformance.targets.cluster import recorder as recorder_module
+from conformance.targets.cluster.scope import ClusterScope
+from reference_allocator.snapshot import Snapshot
+from tests.targets.cluster.conftest import MakeTarget
+from tests.targets.cluster.fake_api import FakeApi, merge
+
+SLICE = {
+    "metadata": {"name": "s", "managedFields": [{"manager": "x"}]},
+    "spec": {
+        "driver": "gpu.example.com",
+        "nodeName": "n",
+        "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "d0"}],
+    },
+}
+NODE = {
+    "metadata": {"name": "n", "labels": {"zone": "a"}},
+    "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}], "podCIDR": "10.0.0.0/24"},
+    "status": {"declaredFeatures": ["X"], "images": [{"names": ["big"]}]},
+}
+CLAIM = {
+    "metadata": {"name": "c", "namespace": "demo"},
+    "spec": {
+        "devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 1}}]}
+    },
+}
+RESULT = {"request": "r", "driver": "gpu.example.com", "pool": "n", "device": "d0"}
+ALLOCATED = {
+    "status": {
+        "allocation": {"devices": {"results": [RESULT]}},
+        "reservedFor": [{"resource": "pods", "name": "pod0", "uid": "uid-pod0"}],
+    }
+}
+
+
+def inventory(api: FakeApi) -> None:
+    api.put("resourceslices", SLICE)
+    api.put("nodes", NODE)
+    api.put("deviceclasses", {"metadata": {"name": "gpu"}, "spec": {}})
+
+
+@pytest.fixture
+def recorded(api: FakeApi, make_target: MakeTarget) -> ClusterScope:
+    inventory(api)
+    return make_target(record=True).scope("demo")
+
+
+def test_a_decision_holds_what_it_was_made_from_also_when_all_is_gone(
+    api: FakeApi, recorded: ClusterScope
+) -> None:
+    api.put("pods", {"metadata": {"name": "pod0", "namespace": "demo", "uid": "uid-pod0"}})
+    claim = api.put("resourceclaims", CLAIM)
+    api.put("resourceclaims", merge(claim, ALLOCATED))
+    bound = {"name": "pod0", "namespace": "demo", "uid": "uid-pod0"}
+    api.put("pods", {"metadata": bound, "spec": {"nodeName": "n"}})
+    api.drop("pods", "demo", "pod0")
+    api.drop("resourceclaims", "demo", "c")
+    api.drop("resourceslices", "", "s")
+    (decision,) = recorded.decisions()
+    assert (decision.pod, decision.node) == ("pod0", "n")
+    snapshot = decision.snapshot
+    assert Snapshot.from_dict(snapshot).to_dict() == snapshot
+    assert [s["spec"] for s in snapshot["slices"]] == [SLICE["spec"]]
+    assert "managedFields" not in snapshot["slices"][0]["metadata"]
+    (node,) = snapshot["nodes"]
+    assert node["metadata"]["labels"] == {"zone": "a"}
+    assert node["spec"] == {"taints": [{"key": "k", "effect": "NoSchedule"}]}
+    assert node["status"] == {"declaredFeatures": ["X"]}
+    recorded.close()
+
+
+def test_decisions_wait_for_what_the_server_has_said_already(
+    api: FakeApi, recorded: ClusterScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder_module, "_CATCH_UP", 0.2)
+    api.mute = True
+    api.put("resourceclaims", merge(CLAIM, ALLOCATED))
+    with pytest.raises(TargetError, match="behind the API server"):
+        recorded.decisions()
+    api.unmute()
+    monkeypatch.setattr(recorder_module, "_CATCH_UP", 5)
+    assert len(recorded.decisions()) == 1
+    recorded.close()
+
+
+def test_without_recording_there_are_no_decisions_and_no_watches(
+    api: FakeApi, scope: ClusterScope
+) -> None:
+    api.put("resourceclaims", merge(CLAIM, ALLOCATED))
+    assert scope.decisions() == []
+    assert api.requests == []
+
+
+def test_a_closed_scenario_leaves_no_history_behind(api: FakeApi, make_target: MakeTarget) -> None:
+    inventory(api)
+    target = make_target(record=True)
+    assert target.recorder is not None
+    for turn in range(3):
+        scope = target.scope("demo")
+        for name in range(5):
+            api.put("resourceclaims", merge(CLAIM, {"metadata": {"name": f"c{name}"}}))
+        for name in range(5):
+            api.drop("resourceclaims", "demo", f"c{name}")
+        scope.decisions()
+        scope.close()
+        assert len(list(target.recorder.history.states("ResourceClaim"))) == 0, turn
+
+
+def test_the_present_snapshot_tells_waiting_from_allocated_claims(
+    api: FakeApi, scope: ClusterScope
+) -> None:
+    inventory(api)
+    api.metrics = 'kubernetes_feature_enabled{name="DRAAdminAccess",stage="BETA"} 0\n'
+    api.put("resourceclaims", CLAIM)
+    api.put("resourceclaims", merge(CLAIM, {"metadata": {"name": "x", "namespace": "else"}}))
+    taken = merge(CLAIM, {"metadata": {"name": "y", "namespace": "else"}, **ALLOCATED})
+    api.put("resourceclaims", taken)
+    snapshot = scope.snapshot()
+    assert Snapshot.from_dict(snapshot).to_dict() == snapshot
+    assert [c["metadata"]["name"] for c in snapshot["claims"]] == ["c"]
+    assert [c["metadata"]["name"] for c in snapshot["allocated"]] == ["y"]
+    assert snapshot["kubernetes"] == "1.37.1"
+    assert snapshot["features"]["adminAccess"] is False
+    assert snapshot["features"]["prioritizedList"] is True

@@ -1,0 +1,235 @@
+"""What the target tells and takes away: capabilities, ownership, faults, hollow nodes, CDI."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError
+from conformance.targets.cluster.capabilities import free_devices
+from conformance.targets.cluster.cdi import claims_in
+from conformance.targets.cluster.connection import Connection
+from conformance.targets.cluster.hollow import HollowNodes
+from conformance.targets.cluster.scope import ClusterScope
+from tests.targets.cluster.conftest import MakeTarget
+from tests.targets.cluster.fake_api import FakeApi
+
+DRIVER = "gpu.example.com"
+READY = [{"type": "Ready", "status": "True"}]
+UID = "0b5ac1f6-6a6f-4c2b-9d0e-2f3f1f0a9c11"
+OTHER = "11111111-6a6f-4c2b-9d0e-2f3f1f0a9c11"
+
+
+def published(node: str, devices: list[dict[str, Any]], **pool: Any) -> dict[str, Any]:
+    spec = {"driver": DRIVER, "nodeName": node, "pool": {"name": node, **pool}, "devices": devices}
+    return {"metadata": {"name": f"{node}-{pool.get('generation', 0)}"}, "spec": spec}
+
+
+def allocated(*devices: str, **more: Any) -> dict[str, Any]:
+    results = [{"driver": DRIVER, "pool": "n1", "device": d, **more} for d in devices]
+    return {"status": {"allocation": {"devices": {"results": results}}}}
+
+
+@pytest.mark.parametrize(
+    ("slices", "claims", "free"),
+    [
+        pytest.param([published("n1", [{"name": "a"}, {"name": "b"}])], [], 2, id="all free"),
+        pytest.param([published("n1", [{"name": "a"}])], [allocated("a")], 0, id="allocated"),
+        pytest.param(
+            [published("n1", [{"name": "a"}])], [allocated("a", adminAccess=True)], 1, id="admin"
+        ),
+        pytest.param([published("n9", [{"name": "a"}])], [], 0, id="node not ready"),
+        pytest.param(
+            [
+                published("n1", [{"name": "a"}, {"name": "b"}], generation=1),
+                published("n1", [{"name": "a"}], generation=2),
+            ],
+            [],
+            1,
+            id="old generation",
+        ),
+        pytest.param(
+            [published("n1", [{"name": "a", "taints": [{"key": "k", "effect": "NoSchedule"}]}])],
+            [],
+            0,
+            id="tainted",
+        ),
+        pytest.param(
+            [{"metadata": {}, "spec": {"driver": "other", "pool": {"name": "n1"}, "devices": []}}],
+            [],
+            0,
+            id="other driver",
+        ),
+    ],
+)
+def test_free_devices(slices: list[Any], claims: list[Any], free: int) -> None:
+    assert free_devices(DRIVER, slices, claims, ["n1"]) == free
+
+
+def test_capabilities_come_from_the_api_server(api: FakeApi, make_target: MakeTarget) -> None:
+    info = {"kubeletVersion": "v1.37.1", "containerRuntimeVersion": "containerd://2.4.1"}
+    status = {"conditions": READY, "nodeInfo": info}
+    api.put("nodes", {"metadata": {"name": "node-1"}, "status": status})
+    api.put("nodes", {"metadata": {"name": "not-ours"}, "status": status})
+    api.put("resourceslices", published("node-1", [{"name": "a"}]))
+    api.metrics = (
+        "# HELP kubernetes_feature_enabled ...\n"
+        'kubernetes_feature_enabled{name="DRAAdminAccess",stage="BETA"} 1\n'
+        'kubernetes_feature_enabled{name="DRAListTypeAttributes",stage="ALPHA"} 0\n'
+    )
+    found = make_target(
+        driver=DRIVER, simulated=["GPUs"], versions={"driver": "1.0"}
+    ).capabilities()
+    assert found.kubernetes_version == "1.37.1"
+    assert {"v1", "resource.k8s.io/v1", "resource.k8s.io/v1beta1"} <= found.served_apis
+    assert found.tiers == {"allocation", "node"}
+    assert (found.driver, found.devices, found.nodes) == (DRIVER, 1, ("node-1",))
+    assert found.abilities == {"image"}
+    assert found.feature_gates == {"DRAAdminAccess": True, "DRAListTypeAttributes": False}
+    assert found.versions == {
+        "kubernetes": "v1.37.1+fake",
+        "kubelet": "v1.37.1",
+        "containerd": "2.4.1",
+        "driver": "1.0",
+    }
+
+
+def test_a_control_plane_alone_serves_allocation_only(
+    api: FakeApi, make_target: MakeTarget
+) -> None:
+    api.fail("GET", "/metrics", 403)
+    found = make_target(driver=DRIVER).capabilities()
+    assert found.tiers == {"allocation"}
+    assert (found.nodes, found.devices, found.abilities) == ((), 0, frozenset())
+    assert found.feature_gates == {}
+
+
+def test_faults_go_to_the_clusters_source(make_target: MakeTarget) -> None:
+    done: list[tuple[str, str]] = []
+    target = make_target(
+        fault=lambda component, action: done.append((component, action)),
+        fault_components=["kube-scheduler"],
+    )
+    assert "fault:kube-scheduler" in target.capabilities().abilities
+    scope = target.scope("demo")
+    scope.fault("kube-scheduler", "restart")
+    assert done == [("kube-scheduler", "restart")]
+    with pytest.raises(TargetError, match="cannot kill etcd; components that it can: kube-sch"):
+        scope.fault("etcd", "kill")
+    scope.close()
+
+
+def test_only_what_has_the_run_label_is_owned_in_deletion_order(
+    api: FakeApi, make_target: MakeTarget
+) -> None:
+    def put(plural: str, name: str, run: str | None, namespace: str | None = None) -> None:
+        meta: dict[str, Any] = {"name": name, "labels": {RUN_LABEL: run} if run else {}}
+        api.put(plural, {"metadata": meta | ({"namespace": namespace} if namespace else {})})
+
+    put("namespaces", "ns", "r1")
+    put("nodes", "hollow", "r1")
+    put("nodes", "real", None)
+    put("deviceclasses", "gpu", "r2")
+    put("resourceslices", "s", "r1")
+    put("resourceclaims", "c", "r1", "ns")
+    put("resourceclaims", "theirs", None, "ns")
+    put("pods", "p", "r1", "ns")
+    put("jobs", "j", "r1", "ns")
+    target = make_target()
+    assert target.owned("r1") == [
+        Ref("batch/v1", "Job", "j", "ns"),
+        Ref("v1", "Pod", "p", "ns"),
+        Ref("resource.k8s.io/v1", "ResourceClaim", "c", "ns"),
+        Ref("v1", "Namespace", "ns"),
+        Ref("resource.k8s.io/v1", "ResourceSlice", "s"),
+        Ref("v1", "Node", "hollow"),
+    ]
+    assert Ref("resource.k8s.io/v1", "DeviceClass", "gpu") in target.owned()
+    assert len(target.owned()) == 7
+    assert target.owned("r3") == []
+
+
+def test_what_may_not_be_listed_is_no_empty_list(api: FakeApi, make_target: MakeTarget) -> None:
+    api.fail("GET", "/nodes", 403)
+    with pytest.raises(ApiError):
+        make_target().owned()
+
+
+def test_a_hollow_nodes_status_is_written_and_its_conditions_renewed(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    connection = Connection(api.kubeconfig(tmp_path / "config"), "fake")
+    hollow = HollowNodes(connection, renewal=0.05)
+    node = api.put("nodes", {"metadata": {"name": "n"}})
+    written = hollow.adopt(node, {"conditions": READY, "allocatable": {"cpu": "4"}})
+    assert written["status"]["allocatable"] == {"cpu": "4"}
+    (condition,) = written["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("Ready", "True")
+    assert condition["lastHeartbeatTime"]
+
+    def patches() -> int:
+        return api.count("PATCH", "/nodes/n/status")
+
+    deadline = time.monotonic() + 5
+    while patches() < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    renewed = api.objects["nodes", "", "n"]
+    assert renewed["status"]["allocatable"] == {"cpu": "4"}
+    api.drop("nodes", "", "n")
+    time.sleep(0.15)
+    after = patches()
+    time.sleep(0.15)
+    assert patches() <= after + 1  # a node that is gone is not renewed
+    hollow.close()
+    connection.close()
+
+
+def test_creating_a_node_with_a_status_makes_it_hollow(api: FakeApi, scope: ClusterScope) -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    created = scope.create({**node, "status": {"conditions": READY}})
+    assert created["status"]["conditions"][0]["status"] == "True"
+    assert api.count("PATCH", "/nodes/n/status") == 1
+
+
+def test_cdi_specs_name_the_claims_that_they_are_for(tmp_path: Path) -> None:
+    first, second = tmp_path / "node-1", tmp_path / "node-2"
+    first.mkdir()
+    second.mkdir()
+    devices = [{"name": f"{UID}-gpu-0", "containerEdits": {"env": [f"CLAIM={OTHER}"]}}]
+    (first / "k8s.gpu.example.com-claim.json").write_text(json.dumps({"devices": devices}))
+    (second / f"claim-{UID}.yaml").write_text(yaml.safe_dump({"devices": []}))
+    (second / f"half-{UID}.json").write_text('{"dev')
+    (second / f"tmp-{UID}.part").write_text("{}")
+    assert claims_in([first, second, tmp_path / "missing"]) == {
+        UID: (f"claim-{UID}.yaml", "k8s.gpu.example.com-claim.json"),
+        OTHER: ("k8s.gpu.example.com-claim.json",),
+    }
+
+
+def test_cdi_is_an_ability_only_where_the_specs_are_on_this_machine(
+    make_target: MakeTarget, scope: ClusterScope, tmp_path: Path
+) -> None:
+    with pytest.raises(TargetError, match="no ability cdi"):
+        scope.cdi_claims()
+    target = make_target(cdi_roots=[tmp_path])
+    assert "cdi" in target.capabilities().abilities
+    (tmp_path / f"{UID}.json").write_text("{}")
+    other = target.scope("demo")
+    assert list(other.cdi_claims()) == [UID]
+    # A waiting check sees the file go, though no event tells.
+    calls: list[int] = []
+
+    def gone() -> bool | None:
+        calls.append(1)
+        if len(calls) == 2:
+            (tmp_path / f"{UID}.json").unlink()
+        return True if not other.cdi_claims() else None
+
+    assert other.wait(gone, 5)
+    other.close()
