@@ -1,0 +1,205 @@
+// Command celdump prints the declarations of the CEL environment that Kubernetes uses for device
+// selectors, as JSON: functions with their overloads, and macros.
+//
+// Our own type checker works from this table, so it is generated from the real environment of one
+// Kubernetes minor instead of being copied by hand:
+//
+//	go run ./celdump > ../../reference_allocator/cel/data/kubernetes-1.37.json
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"sort"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+
+	"k8s.io/apiserver/pkg/cel/environment"
+	dracel "k8s.io/dynamic-resource-allocation/cel"
+)
+
+type overload struct {
+	ID         string   `json:"id"`
+	Member     bool     `json:"member,omitempty"`
+	NonStrict  bool     `json:"nonStrict,omitempty"`
+	Args       []string `json:"args"`
+	Result     string   `json:"result"`
+	TypeParams []string `json:"typeParams,omitempty"`
+}
+
+type function struct {
+	Name      string     `json:"name"`
+	Overloads []overload `json:"overloads"`
+}
+
+type macro struct {
+	Name     string `json:"name"`
+	Args     int    `json:"args"`
+	Receiver bool   `json:"receiver,omitempty"`
+	Varargs  bool   `json:"varargs,omitempty"`
+}
+
+type gate struct {
+	Features dracel.Features `json:"features"`
+	Absent   []string        `json:"absent"`
+}
+
+// named says how a type that is neither primitive nor list nor map behaves: "struct" or "opaque",
+// and whether its name can be used as a value.
+type named struct {
+	Name  string `json:"name"`
+	Kind  string `json:"kind"`
+	Ident bool   `json:"ident,omitempty"`
+}
+
+type table struct {
+	Functions []function `json:"functions"`
+	Macros    []macro    `json:"macros"`
+	Types     []named    `json:"types"`
+	// Overloads that exist for stored expressions, but not yet for new ones.
+	NewExpressions []gate `json:"newExpressions"`
+}
+
+func env(features dracel.Features, envType environment.Type) (*cel.Env, error) {
+	result := dracel.GetCompiler(features).CompileCELExpression("true", dracel.Options{EnvType: &envType})
+	if result.Error != nil {
+		return nil, result.Error
+	}
+	return result.Environment, nil
+}
+
+// typeText writes a type in full: cel-go's own String() shortens some.
+func typeText(t *types.Type) string {
+	text := t.TypeName()
+	if t.Kind() == types.TypeKind && len(t.Parameters()) == 0 {
+		return "type"
+	}
+	for i, p := range t.Parameters() {
+		if i == 0 {
+			text += "("
+		} else {
+			text += ", "
+		}
+		text += typeText(p)
+	}
+	if len(t.Parameters()) > 0 {
+		text += ")"
+	}
+	if t.IsAssignableType(types.NullType) && t.Kind() != types.NullTypeKind && t.Kind() != types.DynKind && t.Kind() != types.AnyKind && t.Kind() != types.TypeParamKind {
+		return "wrapper(" + text + ")"
+	}
+	return text
+}
+
+func functions(e *cel.Env) []function {
+	var out []function
+	for name, decl := range e.Functions() {
+		f := function{Name: name}
+		if decl.IsDeclarationDisabled() {
+			continue
+		}
+		for _, o := range decl.OverloadDecls() {
+			item := overload{ID: o.ID(), Member: o.IsMemberFunction(), NonStrict: o.IsNonStrict(),
+				Args: []string{}, Result: typeText(o.ResultType()), TypeParams: o.TypeParams()}
+			for _, a := range o.ArgTypes() {
+				item.Args = append(item.Args, typeText(a))
+			}
+			sort.Strings(item.TypeParams)
+			f.Overloads = append(f.Overloads, item)
+		}
+		out = append(out, f)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+// namedTypes lists all types that occur in the signatures, and the others with a name of their own.
+func namedTypes(e *cel.Env) []named {
+	found := map[string]*types.Type{}
+	var visit func(t *types.Type)
+	visit = func(t *types.Type) {
+		if t.Kind() != types.TypeParamKind {
+			found[t.TypeName()] = t
+		}
+		for _, p := range t.Parameters() {
+			visit(p)
+		}
+	}
+	for _, decl := range e.Functions() {
+		for _, o := range decl.OverloadDecls() {
+			visit(o.ResultType())
+			for _, a := range o.ArgTypes() {
+				visit(a)
+			}
+		}
+	}
+	visit(types.NullType)
+	visit(types.AnyType)
+	var out []named
+	for name, t := range found {
+		item := named{Name: name}
+		switch t.Kind() {
+		case types.StructKind:
+			item.Kind = "struct"
+		case types.OpaqueKind:
+			item.Kind = "opaque"
+		default:
+			item.Kind = "builtin"
+		}
+		_, item.Ident = e.CELTypeProvider().FindIdent(name)
+		out = append(out, item)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+func run() error {
+	all := dracel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}
+	stored, err := env(all, environment.StoredExpressions)
+	if err != nil {
+		return err
+	}
+	out := table{Functions: functions(stored), Types: namedTypes(stored)}
+	for _, m := range stored.Macros() {
+		out.Macros = append(out.Macros, macro{Name: m.Function(), Args: m.ArgCount(), Receiver: m.IsReceiverStyle(), Varargs: m.ArgCount() == 0})
+	}
+	sort.SliceStable(out.Macros, func(i, j int) bool {
+		a, b := out.Macros[i], out.Macros[j]
+		return a.Name < b.Name || a.Name == b.Name && a.Args < b.Args
+	})
+	for _, features := range []dracel.Features{{}, {EnableConsumableCapacity: true}, {EnableListTypeAttributes: true}, all} {
+		e, err := env(features, environment.NewExpressions)
+		if err != nil {
+			return err
+		}
+		var known []string
+		for _, f := range functions(e) {
+			for _, o := range f.Overloads {
+				known = append(known, o.ID)
+			}
+		}
+		g := gate{Features: features, Absent: []string{}}
+		for _, f := range out.Functions {
+			for _, o := range f.Overloads {
+				if !slices.Contains(known, o.ID) {
+					g.Absent = append(g.Absent, o.ID)
+				}
+			}
+		}
+		out.NewExpressions = append(out.NewExpressions, g)
+	}
+	encoder := json.NewEncoder(os.Stdout)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", " ")
+	return encoder.Encode(out)
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "celdump:", err)
+		os.Exit(1)
+	}
+}
