@@ -173,9 +173,7 @@ class Scope(Protocol):
         """
         ...
 
-    def list(
-        self, api_version: str, kind: str, labels: Mapping[str, str] | None = None
-    ) -> Objs:
+    def list(self, api_version: str, kind: str, labels: Mapping[str, str] | None = None) -> Objs:
         """All objects of a kind in the scope's namespace (all of them if cluster-scoped)."""
         ...
 
