@@ -11,12 +11,10 @@ and all functions are names of our own in the function's globals.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import starmap
 from typing import Any, Final
 
 from reference_allocator.cel import types
 from reference_allocator.cel.ast import (
-    NOT_FOLDED,
     Call,
     Comprehension,
     Ident,
@@ -26,15 +24,8 @@ from reference_allocator.cel.ast import (
     Node,
     Select,
 )
-from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.runtime.dispatch import IMPLEMENTATIONS, implementation
-from reference_allocator.cel.runtime.equality import compare, equal
-from reference_allocator.cel.runtime.membership import constant_set, is_member
-from reference_allocator.cel.runtime.support import NAMESPACE, GiveUp
-from reference_allocator.cel.runtime.values import map_key
-from reference_allocator.cel.types import CelType
-from reference_allocator.quantity import Quantity
-from reference_allocator.semver import Semver
+from reference_allocator.cel.emitter import inner_map, is_optional
+from reference_allocator.cel.emitter_operators import OperatorEmitter
 
 __all__ = ["generate"]
 
@@ -44,39 +35,10 @@ _DEVICE_FIELDS: Final = {
     "capacity": "capacity",
     "allowMultipleAllocations": "allow_multiple_allocations",
 }
-_DIRECT_EQUALITY: Final = frozenset({"bool", "int", "uint", "string", "bytes", "double"})
-_DIRECT_ORDER: Final = frozenset({"int", "uint", "string", "bytes"})
-_ORDER: Final = {"_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
-_CLASSES: Final[dict[type, str]] = {str: "str", int: "int", bool: "bool"}
-_COMPARED: Final = {"isGreaterThan": ">", "isLessThan": "<"}
-_CONCRETE: Final = frozenset({"string", "int", "uint", "double", "bool", "bytes", "list", "map"})
-_SPECIFIC: Final = frozenset({"opaque", "struct", "duration", "timestamp"})
 
 
-class _Generator:
-    """Emits one expression; ``emit`` gives Python text for a node."""
-
-    def __init__(self, *, device: bool) -> None:
-        self.device = device
-        self.globals: dict[str, Any] = {
-            **NAMESPACE,
-            "compare": compare,
-            "eq": equal,
-            "is_member": is_member,
-            "starmap": starmap,
-        }
-        self.variables: dict[str, str] = {}
-        self.locals: list[dict[str, str]] = []
-        self.count = 0
-
-    def name(self, prefix: str) -> str:
-        self.count += 1
-        return f"{prefix}{self.count}"
-
-    def constant(self, value: Any) -> str:
-        name = self.name("k")
-        self.globals[name] = value
-        return name
+class _Generator(OperatorEmitter):
+    """Emits one expression."""
 
     def emit(self, node: Node) -> str:
         known, value = self.fold(node)
@@ -98,33 +60,6 @@ class _Generator:
                 return self.comprehension(node)
             case _:
                 raise AssertionError(type(node))
-
-    # Constants
-
-    def fold(self, node: Node) -> tuple[bool, Any]:
-        """Whether the value is known now, and which."""
-        if isinstance(node, Literal):
-            return True, node.value
-        if isinstance(node, Call) and node.folded is not NOT_FOLDED:
-            return True, node.folded
-        if isinstance(node, Call) and node.target is None and node.overloads:
-            if node.function not in ("semver", "quantity") or len(node.overloads) != 1:
-                return False, None
-            values = [self.fold(arg) for arg in node.args]
-            if all(known for known, _ in values):
-                try:
-                    call = implementation(node.function, node.overloads)
-                    return True, call(*(value for _, value in values))
-                except CelRuntimeError:
-                    return False, None
-        return False, None
-
-    def literal(self, value: Any) -> str:
-        if value is None or value.__class__ in (bool, str, bytes):
-            return repr(value)
-        if value.__class__ is int:
-            return f"({value})" if value < 0 else repr(value)
-        return self.constant(value)
 
     # Names, fields and indices
 
@@ -152,17 +87,17 @@ class _Generator:
                 return f"device.{_DEVICE_FIELDS[node.field]}"
         inner = self.emit(operand)
         if node.test_only:
-            if _inner_map(operand.type):
+            if inner_map(operand.type):
                 return f"({node.field!r} in {inner})"
             return f"has_field({inner}, {node.field!r})"
-        if _is_optional(operand.type):
+        if is_optional(operand.type):
             return f"select_optional({inner}, {node.field!r})"
         return f"{inner}[{node.field!r}]"
 
     def index(self, node: Call) -> str:
         container, key = node.args
         inner = self.emit(container)
-        if _is_optional(container.type):
+        if is_optional(container.type):
             return f"select_optional({inner}, {self.emit(key)})"
         if isinstance(key, Literal):
             text = isinstance(key.value, str)
@@ -185,124 +120,12 @@ class _Generator:
             if (
                 isinstance(key, Literal)
                 and isinstance(key.value, str)
-                and _inner_map(container.type)
+                and inner_map(container.type)
             ):
                 found = self.name("t")
                 value = f"({found} := {self.emit(container)}.get({key.value!r}, MISSING))"
                 return f"({default} if {value} is MISSING else {found})"
         return f"or_value({self.emit(target)}, {default})"
-
-    # Operators
-
-    def truth(self, node: Node) -> str:
-        text = self.emit(node)
-        return text if node.type == types.BOOL else f"truth({text})"
-
-    def logical(self, node: Call) -> str:
-        operator = " and " if node.function == "_&&_" else " or "
-        return f"({operator.join(self.truth(arg) for arg in node.args)})"
-
-    def negation(self, node: Call) -> str:
-        return f"(not {self.truth(node.args[0])})"
-
-    def conditional(self, node: Call) -> str:
-        condition, yes, no = node.args
-        return f"({self.emit(yes)} if {self.truth(condition)} else {self.emit(no)})"
-
-    def equality(self, node: Call) -> str:
-        text = self.equals(*node.args)
-        return text if node.function == "_==_" else f"(not {text})"
-
-    def equals(self, left: Node, right: Node) -> str:
-        if left.type == right.type and left.type.kind in _DIRECT_EQUALITY:
-            return f"({self.emit(left)} == {self.emit(right)})"
-        for value_node, other in ((left, right), (right, left)):
-            known, value = self.fold(value_node)
-            if not known:
-                continue
-            if value.__class__ is Semver:
-                return f"({self.emit(other)}.precedence == {self.constant(value.precedence)})"
-            if value.__class__ is Quantity and value_node is right:
-                return f"({self.emit(other)}.nanos == {value.nanos})"
-            if value.__class__ in _CLASSES:
-                return self.guarded(
-                    "==",
-                    other,
-                    value,
-                    f"eq({{}}, {self.literal(value)})"
-                    if value_node is right
-                    else f"eq({self.literal(value)}, {{}})",
-                )
-        return f"eq({self.emit(left)}, {self.emit(right)})"
-
-    def guarded(self, operator: str, node: Node, value: Any, otherwise: str) -> str:
-        """An operator with a constant on the right, direct when the classes agree."""
-        found = self.name("t")
-        test = f"({found} := {self.emit(node)}).__class__ is {_CLASSES[value.__class__]}"
-        direct = f"{found} {operator} {self.literal(value)}"
-        return f"({direct} if {test} else {otherwise.format(found)})"
-
-    def order(self, node: Call) -> str:
-        left, right = node.args
-        operator = _ORDER[node.function]
-        if left.type == right.type and left.type.kind in _DIRECT_ORDER:
-            return f"({self.emit(left)} {operator} {self.emit(right)})"
-        known, value = self.fold(right)
-        if known and value.__class__ in (str, int):
-            otherwise = f"compare({{}}, {self.literal(value)}) {operator} 0"
-            return self.guarded(operator, left, value, otherwise)
-        return f"(compare({self.emit(left)}, {self.emit(right)}) {operator} 0)"
-
-    def membership(self, node: Call) -> str:
-        item, container = node.args
-        members = constant_set(node)
-        if members is not None:
-            name = self.constant(members)
-            if all(value.__class__ is str for value in members):
-                found = self.name("t")
-                test = f"({found} := {self.emit(item)}).__class__ is str"
-                return f"({found} in {name} if {test} else is_member({name}, {found}))"
-            return f"is_member({name}, {self.emit(item)})"
-        if container.type.kind == "map" and item.type == types.STRING:
-            return f"({self.emit(item)} in {self.emit(container)})"
-        return self.function(node)
-
-    def compared(self, node: Call) -> str:
-        """``isGreaterThan`` and ``isLessThan`` of versions and quantities."""
-        target, argument = node.target, node.args[0]
-        assert target is not None
-        operator = _COMPARED[node.function]
-        known, value = self.fold(argument)
-        if known and value.__class__ is Semver:
-            return f"({self.emit(target)}.precedence {operator} {self.constant(value.precedence)})"
-        if known and value.__class__ is Quantity:
-            return f"({self.emit(target)}.nanos {operator} {value.nanos})"
-        if len(node.overloads) == 1:
-            field = "precedence" if node.overloads[0].startswith("semver") else "nanos"
-            return f"({self.emit(target)}.{field} {operator} {self.emit(argument)}.{field})"
-        return self.function(node)
-
-    def size(self, node: Call) -> str:
-        argument = node.args[0] if node.target is None else node.target
-        if argument.type.kind in ("string", "bytes", "list", "map"):
-            return f"len({self.emit(argument)})"
-        return self.function(node)
-
-    def affix(self, node: Call) -> str:
-        method = "startswith" if node.function == "startsWith" else "endswith"
-        assert node.target is not None
-        argument = node.args[0]
-        if argument.type == types.STRING:
-            return f"{self.emit(node.target)}.{method}({self.emit(argument)})"
-        return self.function(node)
-
-    def function(self, node: Call) -> str:
-        operands = node.args if node.target is None else [node.target, *node.args]
-        call = implementation(node.function, node.overloads)
-        if len(node.overloads) == 1 and all(_certain(operand.type) for operand in operands):
-            call = IMPLEMENTATIONS.get(node.overloads[0], call)
-        args = ", ".join(self.emit(operand) for operand in operands)
-        return f"{self.constant(call)}({args})"
 
     # Aggregates and folds
 
@@ -318,15 +141,14 @@ class _Generator:
 
     def map(self, node: MapExpr) -> str:
         if any(entry.optional for entry in node.entries):
-            name = self.constant(_optional_map)
             entries = ", ".join(
                 f"({self.emit(entry.key)}, {self.emit(entry.value)}, {entry.optional})"
                 for entry in node.entries
             )
-            return f"{name}([{entries}])"
-        key = self.constant(_literal_key)
+            return f"optional_map([{entries}])"
         entries = ", ".join(
-            f"{key}({self.emit(entry.key)}): {self.emit(entry.value)}" for entry in node.entries
+            f"literal_key({self.emit(entry.key)}): {self.emit(entry.value)}"
+            for entry in node.entries
         )
         return f"{{{entries}}}"
 
@@ -367,50 +189,8 @@ class _Generator:
             if node.macro == "map":
                 chosen = f"filter({keep}, {chosen})"
             else:
-                name = self.constant(_filter_pairs)
-                chosen = f"{name}({keep}, {chosen})"
+                chosen = f"filter_pairs({keep}, {chosen})"
         return f"[*{over}({transform}, {chosen})]"
-
-
-def _filter_pairs(keep: Callable[..., bool], pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    return [pair for pair in pairs if keep(*pair)]
-
-
-def _literal_key(key: Any) -> Any:
-    if key.__class__ is bytes:  # Go cannot hash bytes
-        raise GiveUp
-    return map_key(key)
-
-
-def _optional_map(entries: list[tuple[Any, Any, bool]]) -> dict[Any, Any]:
-    result: dict[Any, Any] = {}
-    for key, value, optional in entries:
-        if not optional:
-            result[_literal_key(key)] = value
-        elif value.present:
-            result[_literal_key(key)] = value.value
-        else:
-            result.pop(map_key(key), None)
-    return result
-
-
-def _is_optional(checked: CelType) -> bool:
-    return checked.kind == "opaque" and checked.name == "optional_type"
-
-
-def _inner_map(checked: CelType) -> bool:
-    """Whether the value is a plain dict: the maps of a device by domain hold maps."""
-    return (
-        checked.kind == "map" and checked.params[1].kind not in ("map", "dyn", "any", "param")
-    ) or (
-        checked.kind == "map"
-        and checked.params[0] == types.STRING
-        and checked.params[1].kind in ("dyn", "any")
-    )
-
-
-def _certain(checked: CelType) -> bool:
-    return checked.kind in _CONCRETE or checked.kind in _SPECIFIC
 
 
 _CALLS: Final[dict[str, Callable[[_Generator, Call], str]]] = {

@@ -36,10 +36,10 @@ from reference_allocator.cel.results import (
     conditional_root,
     equality_result,
     go_type,
-    has_constant_pattern,
     list_index,
     plain,
     shown,
+    stops_at_errors,
     visited,
 )
 from reference_allocator.cel.runtime.dispatch import implementation
@@ -194,7 +194,7 @@ class Interpreter:
             args.append(value)
             if value.__class__ is Err:
                 error = error or value
-                if len(operands) > 2 or has_constant_pattern(node, operands):
+                if len(operands) > 2 or stops_at_errors(node, operands):
                     break  # Go evaluates both sides of a binary call, else it stops here
         result = self._apply(node, operands, args) if error is None else error
         if len(args) == len(operands):

@@ -27,10 +27,10 @@ __all__ = [
     "conditional_root",
     "equality_result",
     "go_type",
-    "has_constant_pattern",
     "list_index",
     "plain",
     "shown",
+    "stops_at_errors",
     "visited",
 ]
 
@@ -95,8 +95,10 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def has_constant_pattern(node: Call, operands: list[Node]) -> bool:
-    """Whether cel-go replaces the call by one with a compiled pattern."""
+def stops_at_errors(node: Call, operands: list[Node]) -> bool:
+    """Whether cel-go evaluates the arguments one by one: calls with a compiled pattern do."""
+    if node.function == "format":
+        return True
     if node.function not in ("matches", "find", "findAll") or len(operands) < 2:
         return False
     pattern = operands[1]
@@ -151,10 +153,12 @@ def equality_result(function: str, left: Any, right: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
+    """The value, with a list under construction as a list of its own."""
     return list(value) if value.__class__ is Growing else value
 
 
 def list_index(key: Any) -> Any:
+    """The index that a value stands for, or an `Err`."""
     if key.__class__ in (int, UInt):
         return key
     if key.__class__ is float:
@@ -165,6 +169,7 @@ def list_index(key: Any) -> Any:
 
 
 def visited(items: Any, *, two: bool) -> Any:
+    """The values of a fold's one or two variables, step by step, or an `Err`."""
     if isinstance(items, list):
         return list(enumerate(items)) if two else [(item, None) for item in items]
     if isinstance(items, dict):

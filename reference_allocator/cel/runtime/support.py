@@ -130,11 +130,39 @@ def transform_entries(
     return result
 
 
+def filter_pairs(keep: Callable[..., bool], pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """The pairs that satisfy a predicate of two variables."""
+    return [pair for pair in pairs if keep(*pair)]
+
+
+def literal_key(key: Any) -> Any:
+    """The key of a map literal."""
+    if key.__class__ is bytes:  # Go cannot hash bytes
+        raise GiveUp
+    return map_key(key)
+
+
+def optional_map(entries: list[tuple[Any, Any, bool]]) -> dict[Any, Any]:
+    """A map literal some of whose entries have a question mark."""
+    result: dict[Any, Any] = {}
+    for key, value, optional in entries:
+        if not optional:
+            result[literal_key(key)] = value
+        elif value.present:
+            result[literal_key(key)] = value.value
+        else:
+            result.pop(map_key(key), None)
+    return result
+
+
 NAMESPACE: dict[str, Any] = {
     "MISSING": _MISSING,
+    "filter_pairs": filter_pairs,
     "has_field": has_field,
     "index": index,
     "items": items,
+    "literal_key": literal_key,
+    "optional_map": optional_map,
     "or_value": or_value,
     "pairs": pairs,
     "select_optional": select_optional,
