@@ -33,7 +33,8 @@ from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import RunResult, run_suite
 from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
 from conformance.scenario.registry import load_registry
-from conformance.targets.opening import Opened, TargetOptions, open_target
+from conformance.targets.opening import Opened, open_target
+from conformance.targets.options import TargetOptions
 
 RESULTS = Path(__file__).parent / "results" / "suite.json"
 
@@ -117,7 +118,7 @@ def run(
     """One run; a scenario that does not pass makes the measurement worthless."""
     setup = Setup(run_id, opened.target, opened.capabilities, opened.profile, opened.image)
     result = run_suite(scenarios, setup, (), workers=workers)
-    wrong = [item for item in result.finished if item.outcome not in {Outcome.PASSED}]
+    wrong = [item for item in result.finished if item.outcome is not Outcome.PASSED]
     if wrong or result.left:
         text = "; ".join(f"{item.scenario.id}: {item.message}" for item in wrong)
         raise SystemExit(f"not measured: {text} {result.left}")

@@ -37,15 +37,8 @@ from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.scenario.registry import load_registry
 from conformance.scenario.yamlfile import read_documents
 from conformance.targets.base import RUN_LABEL
-from conformance.targets.opening import (
-    Opened,
-    TargetOptions,
-    access_from_dict,
-    access_to_dict,
-    connect,
-    open_cluster,
-    open_reference,
-)
+from conformance.targets.opening import Opened, connect, open_cluster, open_reference
+from conformance.targets.options import TargetOptions
 
 
 @dataclass
@@ -95,7 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker is not None:
-        access = access_from_dict(worker["dra_access"]) if worker.get("dra_access") else None
+        access = ClusterAccess.from_json(worker["dra_access"]) if worker.get("dra_access") else None
         config.stash[SESSION] = Session(
             options, f"{worker['dra_run']}-{worker['workerid']}", access
         )
@@ -124,7 +117,7 @@ def pytest_configure_node(node: Any) -> None:
     session = node.config.stash.get(SESSION, None)
     if session is not None:
         node.workerinput["dra_run"] = session.run
-        node.workerinput["dra_access"] = access_to_dict(session.access) if session.access else None
+        node.workerinput["dra_access"] = session.access.to_json() if session.access else None
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

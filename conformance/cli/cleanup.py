@@ -10,7 +10,8 @@ from conformance.cli.options import ClusterChoice, ClusterOption, ContextName, K
 from conformance.clusters.local import stale_clusters
 from conformance.engine.sweep import sweep
 from conformance.errors import ExitCode, UsageError
-from conformance.targets.opening import TargetOptions, open_existing
+from conformance.targets.opening import open_existing
+from conformance.targets.options import TargetOptions
 
 
 def cleanup(

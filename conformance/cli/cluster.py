@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from conformance.cli.options import (
     Binaries,
     Driver,
     DriverCommand,
+    FeatureGates,
     Name,
     Nodes,
     Simulate,
+    feature_gates,
     say,
     split_command,
 )
@@ -35,10 +35,7 @@ def up(
     driver: Driver = "gpu.nvidia.com",
     driver_command: DriverCommand = "",
     simulate: Simulate = "t4x4",
-    gate: Annotated[
-        list[str] | None,
-        typer.Option("--feature-gate", help="NAME=true or NAME=false, on every component."),
-    ] = None,
+    gate: FeatureGates = None,
 ) -> None:
     """Start a cluster that stays until `down`, and print how to use it."""
     profile = load_profile(driver, scenarios_dir() / "drivers")
@@ -50,7 +47,7 @@ def up(
         driver_name=profile.driver,
         driver_command=split_command(driver_command) or None,
         simulate=simulate,
-        feature_gates=dict(_gate(text) for text in gate or ()),
+        feature_gates=feature_gates(gate),
         persistent=True,
     )
     access = LocalCluster(options).up(say)
@@ -85,10 +82,3 @@ def binaries() -> None:
 
     needed = CONTROL_PLANE_BINARIES + NODE_BINARIES
     typer.echo(str(resolve_binaries(None, default_cache(), needed, say)))
-
-
-def _gate(text: str) -> tuple[str, bool]:
-    name, _, value = text.partition("=")
-    if value not in {"true", "false"} or not name:
-        raise typer.BadParameter(f"{text!r}: write NAME=true or NAME=false")
-    return name, value == "true"

@@ -61,6 +61,29 @@ Simulate = Annotated[
 ]
 
 
+FeatureGates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature-gate", help="NAME=true or NAME=false, on every component of a local cluster."
+    ),
+]
+
+
+def feature_gates(given: list[str] | None) -> dict[str, bool]:
+    """Gate -> on or off.
+
+    Raises:
+        UsageError: one is not of the form NAME=true or NAME=false.
+    """
+    gates = {}
+    for text in given or ():
+        name, _, value = text.partition("=")
+        if value not in {"true", "false"} or not name:
+            raise UsageError(f"--feature-gate {text!r}: write NAME=true or NAME=false")
+        gates[name] = value == "true"
+    return gates
+
+
 def split_command(text: str) -> tuple[str, ...]:
     """A command line as a list, without a shell.
 

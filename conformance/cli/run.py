@@ -22,11 +22,13 @@ from conformance.cli.options import (
     ContextName,
     Driver,
     DriverCommand,
+    FeatureGates,
     Kubeconfig,
     Name,
     Nodes,
     Simulate,
     TargetChoice,
+    feature_gates,
     say,
     split_command,
 )
@@ -44,13 +46,8 @@ from conformance.report.junit import JUnitFile
 from conformance.report.results import ResultFile, load_results
 from conformance.report.terminal import TerminalReporter
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.opening import (
-    REFERENCE_DRIVER,
-    Opened,
-    TargetOptions,
-    open_reference,
-    open_target,
-)
+from conformance.targets.opening import Opened, open_reference, open_target
+from conformance.targets.options import REFERENCE_DRIVER, TargetOptions
 
 RESULTS = "results.ndjson"
 _RUN_ID = re.compile(r"^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$")
@@ -72,6 +69,11 @@ def run(
     binaries: Binaries = None,
     name: Name = "default",
     nodes: Nodes = 1,
+    gate: FeatureGates = None,
+    image_archive: Annotated[
+        list[Path] | None,
+        typer.Option("--image-archive", help="Image file that a kind cluster loads."),
+    ] = None,
     image: Annotated[str, typer.Option("--image", help="Image that scenario pods run.")] = "",
     tier: Annotated[list[Tier] | None, typer.Option("--tier", help="Only this tier.")] = None,
     level: Annotated[list[Level] | None, typer.Option("--level", help="Only this level.")] = None,
@@ -117,6 +119,8 @@ def run(
         name=name,
         nodes=nodes,
         image=image,
+        feature_gates=feature_gates(gate),
+        image_archives=tuple(image_archive or ()),
         record=compare,
         keep=keep,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from conformance.errors import InfrastructureError, UsageError
 
@@ -51,6 +51,29 @@ class ClusterAccess:
     image: str
     nodes: tuple[str, ...]
     component_logs: Mapping[str, Path] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The hand-over for another process on this machine."""
+        return {
+            "kubeconfig": str(self.kubeconfig),
+            "context": self.context,
+            "kubernetes_version": self.kubernetes_version,
+            "image": self.image,
+            "nodes": list(self.nodes),
+            "component_logs": {name: str(path) for name, path in self.component_logs.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ClusterAccess:
+        """The inverse of :meth:`to_json`."""
+        return cls(
+            kubeconfig=Path(data["kubeconfig"]),
+            context=data["context"],
+            kubernetes_version=data["kubernetes_version"],
+            image=data["image"],
+            nodes=tuple(data["nodes"]),
+            component_logs={name: Path(path) for name, path in data["component_logs"].items()},
+        )
 
 
 class Cluster(Protocol):

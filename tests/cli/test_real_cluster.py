@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from conformance.targets.base import Target
-from conformance.targets.opening import TargetOptions, open_existing
+from conformance.targets.opening import open_existing
+from conformance.targets.options import TargetOptions
 
 pytestmark = pytest.mark.needs_root
 

@@ -11,6 +11,9 @@ from conformance.targets.cluster.connection import Connection
 from conformance.targets.cluster.discovery import Discovery, list_objects
 
 _GATE = re.compile(rb'^kubernetes_feature_enabled\{name="([^"]+)"[^}]*\} ([01])', re.MULTILINE)
+SIMULATED = "dra-conformance.dev/simulated"
+"""Attribute of devices that are not what they look like (nvml_driver sets it)."""
+
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
@@ -27,7 +30,6 @@ class Surveyor:
         nodes: Sequence[str],
         driver: str | None,
         abilities: Iterable[str],
-        simulated: Sequence[str],
         versions: Mapping[str, str],
     ) -> Capabilities:
         """Find out everything.
@@ -36,7 +38,6 @@ class Surveyor:
             nodes: nodes with a kubelet that the suite may use; those that are ready count.
             driver: the driver of the ``node`` tier.
             abilities: what the cluster's source adds to it.
-            simulated: what is simulated, in words.
             versions: versions that the API server does not tell.
 
         Raises:
@@ -46,6 +47,8 @@ class Surveyor:
         git_version = self._connection.request("GET", "/version")["gitVersion"]
         ready = [node for node in self._list("v1", "Node") if is_ready(node)]
         usable = [node for node in ready if node["metadata"]["name"] in nodes]
+        slices, claims = self._devices(driver)
+        simulated = simulated_devices(driver, slices)
         tiers: set[Tier] = {"allocation"}
         can = set(abilities)
         if usable:
@@ -60,7 +63,11 @@ class Surveyor:
             served_apis=self._discovery.served(),
             tiers=frozenset(tiers),
             driver=driver,
-            devices=self._free_devices(driver, ready) if driver else 0,
+            devices=(
+                free_devices(driver, slices, claims, [node["metadata"]["name"] for node in ready])
+                if driver
+                else 0
+            ),
             nodes=tuple(sorted(node["metadata"]["name"] for node in usable)),
             abilities=frozenset(can),
             feature_gates=self._gates(),
@@ -79,11 +86,25 @@ class Surveyor:
             return {}
         return {name.decode(): value == b"1" for name, value in _GATE.findall(text)}
 
-    def _free_devices(self, driver: str, ready: Sequence[Obj]) -> int:
+    def _devices(self, driver: str | None) -> tuple[list[Obj], list[Obj]]:
+        """All ResourceSlices and ResourceClaims; nothing where no driver is asked about."""
+        if driver is None:
+            return [], []
         version = self._discovery.dra_version()
-        slices = self._list(version, "ResourceSlice")
-        claims = self._list(version, "ResourceClaim")
-        return free_devices(driver, slices, claims, [node["metadata"]["name"] for node in ready])
+        return self._list(version, "ResourceSlice"), self._list(version, "ResourceClaim")
+
+
+def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:
+    """In words, that a driver's devices are simulated, where its slices say so themselves."""
+    for item in slices:
+        if item["spec"].get("driver") != driver:
+            continue
+        for device in item["spec"].get("devices") or []:
+            # v1beta1 has the attributes one level deeper.
+            attributes = (device.get("basic") or device).get("attributes") or {}
+            if (attributes.get(SIMULATED) or {}).get("bool"):
+                return [f"the devices of {driver}"]
+    return []
 
 
 def free_devices(

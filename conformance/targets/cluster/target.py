@@ -36,7 +36,6 @@ class ClusterTarget:
         fault: restarts and kills components, where the cluster's source can.
         fault_components: the components that ``fault`` knows.
         record: follow all claims, slices, classes and nodes, so that `Scope.decisions` works.
-        simulated: what is simulated, in words, for reports.
         versions: versions of components that the API server does not tell (the driver's).
 
     Raises:
@@ -53,7 +52,6 @@ class ClusterTarget:
         fault: FaultInjector | None = None,
         fault_components: Sequence[str] = (),
         record: bool = False,
-        simulated: Sequence[str] = (),
         versions: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
@@ -67,7 +65,6 @@ class ClusterTarget:
         self._cdi_roots = tuple(cdi_roots)
         self._fault = fault
         self._fault_components = tuple(fault_components) if fault else ()
-        self._simulated = tuple(simulated)
         self._versions = dict(versions or {})
         self._lock = threading.Lock()
         self._capabilities: Capabilities | None = None
@@ -89,7 +86,6 @@ class ClusterTarget:
                     nodes=self.access.nodes,
                     driver=self.driver,
                     abilities=abilities,
-                    simulated=self._simulated,
                     versions=self._versions,
                 )
             return self._capabilities

@@ -82,12 +82,11 @@ def test_capabilities_come_from_the_api_server(api: FakeApi, make_target: MakeTa
         'kubernetes_feature_enabled{name="DRAAdminAccess",stage="BETA"} 1\n'
         'kubernetes_feature_enabled{name="DRAListTypeAttributes",stage="ALPHA"} 0\n'
     )
-    found = make_target(
-        driver=DRIVER, simulated=["GPUs"], versions={"driver": "1.0"}
-    ).capabilities()
+    found = make_target(driver=DRIVER, versions={"driver": "1.0"}).capabilities()
     assert found.kubernetes_version == "1.37.1"
     assert {"v1", "resource.k8s.io/v1", "resource.k8s.io/v1beta1"} <= found.served_apis
-    assert found.tiers == {"allocation", "node"}
+    assert found.tiers == {"allocation", "node", "device"}
+    assert found.simulated == ()
     assert (found.driver, found.devices, found.nodes) == (DRIVER, 1, ("node-1",))
     assert found.abilities == {"image"}
     assert found.feature_gates == {"DRAAdminAccess": True, "DRAListTypeAttributes": False}
@@ -97,6 +96,19 @@ def test_capabilities_come_from_the_api_server(api: FakeApi, make_target: MakeTa
         "containerd": "2.4.1",
         "driver": "1.0",
     }
+
+
+def test_devices_that_say_they_are_simulated_serve_no_device_tier(
+    api: FakeApi, make_target: MakeTarget
+) -> None:
+    info = {"kubeletVersion": "v1.37.1", "containerRuntimeVersion": "containerd://2.4.1"}
+    status = {"conditions": READY, "nodeInfo": info}
+    api.put("nodes", {"metadata": {"name": "node-1"}, "status": status})
+    mark = {"dra-conformance.dev/simulated": {"bool": True}}
+    api.put("resourceslices", published("node-1", [{"name": "a", "attributes": mark}]))
+    found = make_target(driver=DRIVER).capabilities()
+    assert found.simulated == (f"the devices of {DRIVER}",)
+    assert found.tiers == {"allocation", "node"}
 
 
 def test_a_control_plane_alone_serves_allocation_only(
