@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 from conformance.engine.context import Context
+from conformance.engine.diagnosing import diagnose
 from conformance.engine.events import (
     Diagnostics,
     Event,
@@ -225,10 +226,7 @@ class _Run:
             self.outcome, self.message, self.where = outcome, message, where
 
     def _diagnose(self, context: Context) -> None:
-        try:
-            self.emit(Diagnostics(self.loaded.id, context.scope.diagnostics()))
-        except Exception as error:  # noqa: BLE001 -- the finding matters more than its context
-            self.emit(Diagnostics(self.loaded.id, {"diagnostics-error.txt": str(error)}))
+        self.emit(Diagnostics(self.loaded.id, diagnose(context.scope)))
 
     def _result(self, outcome: Outcome, message: str) -> ScenarioFinished:
         return ScenarioFinished(

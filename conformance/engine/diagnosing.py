@@ -1,0 +1,36 @@
+"""What is kept when a scenario fails: the target's own view, the snapshot, and why no device fits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from conformance.targets.base import Scope
+from reference_allocator.explain import explain
+from reference_allocator.snapshot import Snapshot
+
+EXPLAIN_SECONDS = 5.0
+"""The longest that the explanation may search for a smallest set of claims in conflict."""
+
+
+def diagnose(scope: Scope) -> Mapping[str, str]:
+    """Name -> text. What cannot be had is named with the reason instead.
+
+    Beside what the target tells: ``snapshot.json``, from which the allocation can be judged again
+    (``dra-conformance replay``), and ``explanation.txt``, the reference allocator's answer for the
+    claims of the scenario that have no allocation.
+    """
+    items: dict[str, str] = {}
+    try:
+        items.update(scope.diagnostics())
+    except Exception as error:  # noqa: BLE001 -- the finding matters more than its context
+        items["diagnostics-error.txt"] = f"{type(error).__name__}: {error}"
+    try:
+        snapshot = scope.snapshot()
+        items["snapshot.json"] = json.dumps(snapshot, indent=1, sort_keys=True)
+        if snapshot.get("claims"):
+            parsed = Snapshot.from_dict(snapshot)
+            items["explanation.txt"] = explain(parsed, seconds=EXPLAIN_SECONDS).text + "\n"
+    except Exception as error:  # noqa: BLE001 -- as above
+        items["snapshot-error.txt"] = f"{type(error).__name__}: {error}"
+    return items
