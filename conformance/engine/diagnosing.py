@@ -1,4 +1,4 @@
-"""What is kept when a scenario fails: the target's own view, the snapshot, and why no device fits."""
+"""What is kept of a failed scenario: the target's own view, the snapshot, why no device fits."""
 
 from __future__ import annotations
 
