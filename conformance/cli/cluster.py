@@ -68,7 +68,8 @@ def status(name: Name = "default") -> None:
     """Say which components of a cluster run."""
     rows = LocalCluster(LocalOptions(name=name)).status()
     for row in rows:
-        typer.echo(str(row))
+        state = f"runs, pid {row.pid}" if row.running else "does not run"
+        typer.echo(f"{row.name:<24} {state:<20} {row.log}")
     if not rows:
         typer.echo(f"there is no local cluster {name}")
 

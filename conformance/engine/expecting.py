@@ -122,6 +122,8 @@ def _eventually(expectation: Expectation, context: Context) -> dict[str, Any]:
 
     seen = context.scope.wait(check, timeout)
     if seen is None:
+        if context.record and isinstance(expectation, PodExpectation):
+            _note_undecided(expectation.pod, context)
         raise Divergence(f"{describe(expectation)} within {timeout:g} s", last.found)
     return dict(seen.observed)
 
@@ -182,7 +184,7 @@ def _rejected(expectation: RejectedExpectation, context: Context) -> dict[str, A
 def _note_undecided(pod_name: str, context: Context) -> None:
     """Keep the snapshot from which a pod could not be served, if it waits for devices only."""
     pod: Obj | None = context.get("Pod", pod_name)
-    if pod is None:
+    if pod is None or pod["spec"].get("nodeName"):
         return
     claims = [
         context.claim_of(pod_name, entry["name"]) for entry in pod["spec"].get("resourceClaims", ())

@@ -79,6 +79,12 @@ def test_the_reference_itself_is_identical_everywhere() -> None:
         (Fault.IGNORE_MATCH_ATTRIBUTE, "constraint"),
         (Fault.IGNORES_COUNT, "count"),
         (Fault.ALL_TAKES_ONE, "all"),
+        (Fault.ALL_MAY_BE_NONE, "all"),
+        (Fault.ANY_NODE, "device"),
+        (Fault.CLAIM_CONFIG_FIRST, "config"),
+        (Fault.LOSES_CONFIG, "config"),
+        (Fault.NO_NODE_SELECTOR, "node-selector"),
+        (Fault.ONE_DEVICE_FOR_ALL_REQUESTS, "in-use"),
     ],
     ids=lambda value: value.title if isinstance(value, Fault) else value,
 )

@@ -1,12 +1,12 @@
 """A suite that passes everything is worthless: each deliberate defect must fail its scenarios.
 
-For each fault of the reference, the scenarios that are *about* the broken rule are listed. Others
-may fail too.
+Which these are is in kill_matrix.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -19,90 +19,56 @@ from conformance.scenario.profile import load_profile
 from conformance.scenario.registry import load_registry
 from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+from tests.scenario.kill_matrix import ABOUT, page
 
-ABOUT: dict[Fault, set[str]] = {
-    Fault.ACCEPT_INVALID_POD_CLAIM: {
-        "core/pod-claim-with-both-sources-rejected",
-        "core/pod-claim-without-source-rejected",
-    },
-    Fault.ALL_TAKES_ONE: {"core/all-mode-takes-every-matching-device"},
-    Fault.DOUBLE_ALLOCATION: {
-        "core/template-gives-each-pod-a-device",
-        "core/cleanup-waiting-pod-gets-freed-device",
-        "core/all-mode-waits-for-device-in-use",
-    },
-    Fault.FORGETS_RESERVATION: {"core/generated-claim-reserved-for-pod"},
-    Fault.IGNORE_MATCH_ATTRIBUTE: {
-        "core/match-attribute-picks-common-root",
-        "core/match-attribute-separate-roots-stays-pending",
-    },
-    Fault.IGNORE_SELECTORS: {
-        "core/cel-semver-picks-newer-device",
-        "core/cel-semver-unreachable-stays-pending",
-        "core/all-mode-takes-every-matching-device",
-    },
-    Fault.IGNORES_COUNT: {
-        "core/exact-count-four-devices",
-        "core/exact-count-above-inventory-stays-pending",
-    },
-    Fault.LEAK_CDI: {"core/cleanup-cdi-spec-removed"},
-    Fault.LOSES_CONFIG: {
-        "extended/opaque-configuration/claim-config-reaches-container",
-        "extended/opaque-configuration/class-config-reaches-container",
-    },
-    Fault.NEVER_RELEASE: {"core/shared-claim-released-after-last-pod"},
-    Fault.NO_FINALIZER: {"core/cleanup-claim-in-use-is-protected"},
-    Fault.NO_OWNER_REFERENCE: {"core/generated-claim-belongs-to-pod"},
-    Fault.NO_POD_CLAIM_ANNOTATION: {"core/generated-claim-belongs-to-pod"},
-    Fault.OTHER_NAMESPACE: {"core/isolation-claim-of-other-namespace"},
-    Fault.REQUEST_FILTER_IGNORED: {"core/container-sees-only-its-request"},
-    Fault.SEES_ALL_CLAIMS: {
-        "core/isolation-container-without-claim",
-        "core/job-separate-and-shared-claims",
-    },
-    Fault.SHARES_TEMPLATE_CLAIM: {"core/template-gives-each-pod-a-device"},
-    Fault.WRONG_DEVICE_IN_CONTAINER: {"core/generated-claim-containers-share-device"},
-    Fault.WRONG_VERSION_CONVERSION: {"core/api-versions-claims-stored-alike"},
-}
+PAGE = Path(__file__).resolve().parents[2] / "docs/kill-matrix.md"
 
 
-@pytest.fixture(scope="module")
-def scenarios() -> list[LoadedScenario]:
+@cache
+def scenarios() -> tuple[LoadedScenario, ...]:
     root = scenarios_dir()
-    return load_scenarios(default_paths(root), root, load_registry(root / "features.yaml"))
+    return tuple(load_scenarios(default_paths(root), root, load_registry(root / "features.yaml")))
 
 
-@pytest.fixture
-def outcomes(
-    scenarios: list[LoadedScenario], request: pytest.FixtureRequest
-) -> Iterator[dict[str, Outcome]]:
-    faults: frozenset[Fault] = getattr(request, "param", frozenset())
-    target = ReferenceTarget(ReferenceOptions(faults=faults))
+@cache
+def outcomes(*faults: Fault) -> dict[str, Outcome]:
+    """Scenario -> what became of it on a reference with these faults."""
     profile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
-    try:
+    with ReferenceTarget(ReferenceOptions(faults=frozenset(faults))) as target:
         setup = Setup("kill", target, target.capabilities(), profile, "image")
-        result = run_suite(scenarios, setup, ())
-        yield {item.scenario.id: item.outcome for item in result.finished}
-    finally:
-        target.close()
+        result = run_suite(scenarios(), setup, ())
+    return {item.scenario.id: item.outcome for item in result.finished}
 
 
-def test_the_reference_without_a_defect_passes_every_scenario(
-    outcomes: dict[str, Outcome],
-) -> None:
-    assert {name: str(outcome) for name, outcome in outcomes.items() if outcome != "passed"} == {}
+def others(found: dict[str, Outcome], *expected: Outcome) -> dict[str, str]:
+    return {name: str(outcome) for name, outcome in found.items() if outcome not in expected}
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "about"),
-    [pytest.param(frozenset({fault}), names, id=fault.title) for fault, names in ABOUT.items()],
-    indirect=["outcomes"],
-)
-def test_a_defect_fails_the_scenarios_that_are_about_it(
-    outcomes: dict[str, Outcome], about: set[str]
-) -> None:
-    assert {name for name in about if outcomes[name] is not Outcome.FAILED} == set()
+def test_the_reference_without_a_defect_passes_every_scenario() -> None:
+    assert others(outcomes(), Outcome.PASSED) == {}
 
 
-def test_every_defect_has_a_scenario_about_it() -> None:
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.title)
+def test_a_defect_fails_the_scenarios_that_are_about_it(fault: Fault) -> None:
+    found = outcomes(fault)
+    assert others({name: found[name] for name in ABOUT[fault]}, Outcome.FAILED) == {}
+
+
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.title)
+def test_a_defect_of_the_target_is_never_taken_for_one_of_the_suite(fault: Fault) -> None:
+    assert others(outcomes(fault), Outcome.PASSED, Outcome.FAILED) == {}
+
+
+def test_every_defect_fails_a_scenario_that_is_about_it() -> None:
     assert set(ABOUT) == set(Fault)
+    assert all(ABOUT.values())
+
+
+def test_every_scenario_is_about_a_defect_that_it_catches() -> None:
+    assert set().union(*ABOUT.values()) == {loaded.id for loaded in scenarios()}
+
+
+def test_the_page_about_it_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), (
+        "run: python -m tests.scenario.kill_matrix > docs/kill-matrix.md"
+    )

@@ -81,11 +81,20 @@ def test_its_containers_run_the_given_image_and_a_probe(loaded: LoadedScenario) 
 
 
 @every_scenario
-def test_its_pods_end_quickly_and_run_on_any_node(loaded: LoadedScenario) -> None:
+def test_its_pods_end_quickly(loaded: LoadedScenario) -> None:
     grace = 0 if loaded.scenario.spec.tier == "allocation" else 1
     for spec in pod_specs(loaded):
         assert spec["terminationGracePeriodSeconds"] == grace
-        assert spec["tolerations"] == [{"operator": "Exists"}]
+
+
+@every_scenario
+def test_its_pods_run_on_any_node_that_has_their_devices_and_on_no_hollow_one_without(
+    loaded: LoadedScenario,
+) -> None:
+    for spec in pod_specs(loaded):
+        limits = [item.get("resources", {}).get("limits") for item in spec["containers"]]
+        bound_to_devices = spec.get("resourceClaims") or any(limits)
+        assert spec.get("tolerations", []) == ([{"operator": "Exists"}] if bound_to_devices else [])
 
 
 @every_scenario

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.targets.base import ApiError, Cause, Obj, Ref
-from conformance.targets.reference import conversion, defaults, schema, validation
+from conformance.targets.reference import conversion, defaults, miswriting, schema, validation
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.kinds import Kind, kind_of, resolve
@@ -47,10 +47,10 @@ class ApiServer:
             ApiError: refused (400, 403, 404, 409 or 422).
         """
         kind = kind_of(obj)
-        schema.decode(kind, obj)
-        new = conversion.to_storage(obj)
-        if Fault.WRONG_VERSION_CONVERSION in self._cluster.faults:
-            _lose_selectors(obj, new)
+        faults = self._cluster.faults
+        decoded = schema.decode(kind, obj, strict=Fault.IGNORES_UNKNOWN_FIELDS not in faults)
+        new = conversion.to_storage(decoded)
+        miswriting.converted(faults, obj["apiVersion"], new)
         meta = new["metadata"] = {
             field: value
             for field, value in (new.get("metadata") or {}).items()
@@ -71,10 +71,10 @@ class ApiServer:
         checked = new
         if not meta.get("name") and meta.get("generateName"):
             checked = {**new, "metadata": {**meta, "name": f"{meta['generateName']}00000"}}
-        pod_claims = Fault.ACCEPT_INVALID_POD_CLAIM not in self._cluster.faults
+        pod_claims = Fault.ACCEPT_INVALID_POD_CLAIM not in faults
         validation.check_create(kind, checked, labels, pod_claims=pod_claims)
-        stored = self._store.add(new)
-        return conversion.to_version(stored, obj["apiVersion"])
+        miswriting.checked(faults, new)
+        return self._shown(self._store.add(new), obj["apiVersion"])
 
     def get(self, ref: Ref, default_namespace: str) -> Obj | None:
         """An object in the version that the reference names, or None.
@@ -83,7 +83,7 @@ class ApiServer:
             ApiError: 404 for a kind or version that is not served.
         """
         found = self._find(ref, default_namespace)
-        return None if found is None else conversion.to_version(found, ref.api_version)
+        return None if found is None else self._shown(found, ref.api_version)
 
     def list(
         self,
@@ -102,7 +102,7 @@ class ApiServer:
         wanted = (labels or {}).items()
         matching = [obj for obj in found if wanted <= (obj["metadata"].get("labels") or {}).items()]
         matching.sort(key=lambda obj: obj["metadata"]["name"])
-        return [conversion.to_version(obj, api_version) for obj in matching]
+        return [self._shown(obj, api_version) for obj in matching]
 
     def patch(self, ref: Ref, patch: Obj, subresource: str | None, default_namespace: str) -> Obj:
         """Apply a merge patch; without subresource it does not reach the status.
@@ -124,8 +124,7 @@ class ApiServer:
             )
         merged = merge(conversion.to_version(old, ref.api_version), patch)
         merged["apiVersion"], merged["kind"] = ref.api_version, ref.kind
-        schema.decode(kind, merged)
-        new = conversion.to_storage(merged)
+        new = conversion.to_storage(schema.decode(kind, merged))
         if subresource == "status":
             new = {**clone(old), "status": new.get("status") or {}}
         else:
@@ -137,7 +136,7 @@ class ApiServer:
             if "status" in old:
                 new["status"] = clone(old["status"])
         validation.check_update(kind, new, old, status=subresource == "status")
-        return conversion.to_version(self._store.replace(new), ref.api_version)
+        return self._shown(self._store.replace(new), ref.api_version)
 
     def delete(self, ref: Ref, grace_seconds: int | None, default_namespace: str) -> None:
         """Ask for deletion: at once, after the grace period, or when finalizers are gone.
@@ -174,6 +173,9 @@ class ApiServer:
         if grace:
             self._cluster.clock.wake_in(grace)
         self._store.modify(obj, mark)
+
+    def _shown(self, stored: Obj, api_version: str) -> Obj:
+        return miswriting.shown(self._cluster.faults, stored, api_version)
 
     def _find(self, ref: Ref, default_namespace: str) -> Obj | None:
         kind = resolve(ref.api_version, ref.kind)
@@ -225,10 +227,3 @@ def _pod_grace(pod: Obj, wanted: int | None) -> int:
         return 0
     grace = pod["spec"]["terminationGracePeriodSeconds"] if wanted is None else wanted
     return 1 if grace < 0 else int(grace)
-
-
-def _lose_selectors(obj: Obj, stored: Obj) -> None:
-    if not obj["apiVersion"].endswith("/v1beta1"):
-        return
-    for request in conversion.device_requests(stored):
-        (request.get("exactly") or {}).pop("selectors", None)

@@ -23,19 +23,18 @@ _EXACT_FIELDS = (
     "capacity",
     "derivedAttributes",
 )
-_FREE_FORM = frozenset({"parameters", "data"})
 _FLAT = f"{DRA_GROUP}/v1beta1"
 
 
 def to_storage(obj: Obj) -> Obj:
-    """A copy in the version that the store keeps."""
-    new: Obj = _without_nulls(obj)
+    """A copy of a decoded object in the version that the store keeps."""
+    new = clone(obj)
     if obj["apiVersion"] == _FLAT:
         for request in device_requests(new):
             exactly = {name: request.pop(name) for name in _EXACT_FIELDS if name in request}
             if exactly:
                 request["exactly"] = exactly
-        for device in _devices(new):
+        for device in devices(new):
             device.update(device.pop("basic", None) or {})
     new["apiVersion"] = KINDS[obj["kind"]].api_version
     return new
@@ -48,23 +47,10 @@ def to_version(obj: Obj, api_version: str) -> Obj:
     if api_version == _FLAT:
         for request in device_requests(new):
             request.update(request.pop("exactly", None) or {})
-        for device in _devices(new):
+        for device in devices(new):
             basic = {name: device.pop(name) for name in list(device) if name != "name"}
             device["basic"] = basic
     return new
-
-
-def _without_nulls(value: Any) -> Any:
-    """A copy: null is the same as absent but in a driver's own parameters."""
-    if isinstance(value, dict):
-        return {
-            key: clone(item) if key in _FREE_FORM else _without_nulls(item)
-            for key, item in value.items()
-            if item is not None
-        }
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value
 
 
 def device_requests(obj: Obj) -> list[Any]:
@@ -77,7 +63,8 @@ def device_requests(obj: Obj) -> list[Any]:
     return (spec.get("devices") or {}).get("requests") or []
 
 
-def _devices(obj: Obj) -> list[Any]:
+def devices(obj: Obj) -> list[Any]:
+    """The devices of a slice, empty for any other kind."""
     if obj["kind"] != "ResourceSlice":
         return []
     return (obj.get("spec") or {}).get("devices") or []

@@ -23,6 +23,7 @@ from conformance.targets.reference.identity import Identity
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.nodes.publisher import SlicePublisher
+from conformance.targets.reference.retired import LenientApiServer
 from conformance.targets.reference.scheduling.scheduler import Scheduler
 from conformance.targets.reference.store import Store
 from nvml_driver.library import NvmlLibrary
@@ -51,7 +52,8 @@ class World:
         store = Store(self.clock, identity)
         features = Features.for_version(kubernetes_version, gates)
         self.cluster = Cluster(self.clock, identity, store, features, gates, faults)
-        self.api = ApiServer(self.cluster)
+        retired = Fault.SERVES_RETIRED_VERSIONS in faults
+        self.api = LenientApiServer(self.cluster) if retired else ApiServer(self.cluster)
         self.scheduler = Scheduler(self.cluster, kubernetes_version)
         self.kubelets: list[Kubelet] = []
         for name in nodes:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from conformance.engine.hollow import hollow_node
 from conformance.targets.base import Obj, Ref
+from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from reference_allocator.allocator import Allocator
@@ -191,6 +194,17 @@ def test_tolerated_taint_is_no_obstacle(bare: ReferenceScope) -> None:
     assert kit.get(bare, kit.pod_ref("p"))["spec"]["nodeName"] == "node-a"
 
 
+def test_pod_without_tolerations_keeps_off_nodes_that_scenarios_bring(
+    scope: ReferenceScope,
+) -> None:
+    scope.create(hollow_node("a-comes-first", "a"))
+    scope.create(kit.pod("p"))
+    kit.runs(scope, "p")
+    assert kit.get(scope, kit.pod_ref("p"))["spec"]["nodeName"] == kit.NODE
+    scope.create(kit.pod("q", tolerations=[{"operator": "Exists"}]))
+    assert kit.get(scope, kit.pod_ref("q"))["spec"]["nodeName"] == "a-comes-first"
+
+
 def test_allocated_claim_ties_further_pods_to_its_node(bare: ReferenceScope) -> None:
     hollow(bare, "d0", pool="a")
     hollow(bare, "d0", name="node-b", pool="b")
@@ -259,8 +273,24 @@ def test_decision_can_be_taken_again_from_its_snapshot(scope: ReferenceScope) ->
         )
         [node] = snapshot.nodes
         outcome = allocator.allocate(node, snapshot.claims)
-        assert outcome.allocations == decision.allocations
+        [written] = decision.allocations
+        # The time is the binder's, not the allocator's.
+        decided = {key: item for key, item in written.items() if key != "allocationTimestamp"}
+        assert outcome.allocations == (decided,)
         assert "allocation" not in decision.claims[0]["status"]
+
+
+@pytest.mark.parametrize("fault", [None, Fault.NO_NODE_SELECTOR], ids=["sound", "defective"])
+def test_decision_tells_what_was_written_to_the_claim(
+    scope: ReferenceScope, faulty: Callable[[Fault], ReferenceScope], fault: Fault | None
+) -> None:
+    seen = scope if fault is None else faulty(fault)
+    seen.create(kit.claim("c"))
+    seen.create(kit.pod("p", claims={"g": "c"}))
+    [decision] = seen.decisions()
+    written = kit.get(seen, kit.claim_ref("c"))["status"]["allocation"]
+    assert decision.allocations == (written,)
+    assert ("nodeSelector" in written) is (fault is None)
 
 
 def test_snapshot_has_the_unallocated_claims_of_the_namespace(

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import json
 
-from conformance.targets.reference.schema import generate
+import pytest
+
+from conformance.targets.base import ApiError, Obj
+from conformance.targets.reference.kinds import kind_of
+from conformance.targets.reference.schema import decode, generate
+from conformance.targets.reference.scope import ReferenceScope
+from tests.targets.reference import kit
 
 
 def test_known_fields_are_those_of_the_kubernetes_client() -> None:
@@ -10,3 +16,66 @@ def test_known_fields_are_those_of_the_kubernetes_client() -> None:
     assert kept == json.loads(json.dumps(generate.generate())), (
         "run python -m conformance.targets.reference.schema.generate"
     )
+
+
+def decoded(obj: Obj, *, strict: bool = True) -> Obj:
+    return decode(kind_of(obj), obj, strict=strict)
+
+
+def test_null_field_is_absent_and_null_element_is_empty() -> None:
+    opaque = {"driver": kit.DRIVER, "parameters": {"kept": None}}
+    constraint = {"requests": [None], "matchAttribute": None}
+    claim = kit.claim("c", constraints=[constraint], config=[{"opaque": opaque}])
+    claim["spec"]["devices"]["requests"] = [None]
+    claim["metadata"]["labels"] = None
+    assert decoded(claim) == {
+        "apiVersion": kit.DRA,
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c"},
+        "spec": {
+            "devices": {
+                "requests": [{}],
+                "constraints": [{"requests": [""]}],
+                "config": [{"opaque": {"driver": kit.DRIVER, "parameters": {"kept": None}}}],
+            }
+        },
+    }
+
+
+def test_unknown_fields_are_left_out_where_they_are_not_refused() -> None:
+    claim = kit.claim("c")
+    surplus = {**claim, "spec": {**claim["spec"], "resourceClassName": "old"}}
+    assert decoded(surplus, strict=False) == claim
+
+
+def pod_with(**spec: object) -> Obj:
+    pod = kit.pod("p")
+    pod["spec"].update(spec)
+    return pod
+
+
+NULL_ELEMENTS = {
+    "request": kit.claim("c", None),  # type: ignore[arg-type]
+    "selector": kit.claim("c", kit.request(selectors=[None])),
+    "alternative": kit.claim("c", {"name": "r", "firstAvailable": [None]}),
+    "constraint": kit.claim("c", constraints=[None]),
+    "config": kit.claim("c", config=[None]),
+    "class selector": kit.device_class("c", selectors=[None]),
+    "template request": kit.template("t", None),  # type: ignore[arg-type]
+    "device": kit.resource_slice("s", "n", "d.example.com", None),  # type: ignore[arg-type]
+    "container": pod_with(containers=[None]),
+    "pod claim": pod_with(resourceClaims=[None]),
+}
+
+
+@pytest.mark.parametrize("case", NULL_ELEMENTS)
+@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
+def test_null_element_is_refused_like_an_empty_one(
+    scope: ReferenceScope, case: str, version: str
+) -> None:
+    obj = dict(NULL_ELEMENTS[case])
+    if obj["kind"] != "Pod":
+        obj["apiVersion"] = f"resource.k8s.io/{version}"
+    with pytest.raises(ApiError) as caught:
+        scope.create(obj)
+    assert caught.value.code in {400, 422}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from conformance.targets.base import Obj
+from conformance.targets.reference import miswriting
 from conformance.targets.reference.apiserver import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import pods
@@ -83,6 +84,8 @@ class ClaimController:
 
     def _make(self, pod: Obj, pod_claim: str, template_name: str) -> Obj | None:
         namespace = namespace_of(pod)
+        if Fault.MISSES_NEW_TEMPLATE in self._cluster.faults and uid_of(pod) in self._complained:
+            return None
         template = self._store.get("ResourceClaimTemplate", namespace, template_name)
         if template is None:
             message = (
@@ -117,15 +120,16 @@ class ClaimController:
             del meta["ownerReferences"]
         if Fault.NO_POD_CLAIM_ANNOTATION in self._cluster.faults:
             del annotations[POD_CLAIM_ANNOTATION]
-        return self._store.add(
-            {
-                "apiVersion": template["apiVersion"],
-                "kind": "ResourceClaim",
-                "metadata": meta,
-                "spec": clone(template["spec"]["spec"]),
-                "status": {},
-            }
-        )
+        claim: Obj = {
+            "apiVersion": template["apiVersion"],
+            "kind": "ResourceClaim",
+            "metadata": meta,
+            "spec": clone(template["spec"]["spec"]),
+            "status": {},
+        }
+        if Fault.TEMPLATE_LOSES_SELECTORS in self._cluster.faults:
+            miswriting.lose_selectors(claim)
+        return self._store.add(claim)
 
     def _reserve(self, pod: Obj) -> None:
         """For a pod that got its node without the scheduler."""
@@ -141,6 +145,8 @@ class ClaimController:
     def _sync_claim(self, claim: Obj) -> None:
         users = claim["status"].get("reservedFor") or []
         remaining = [user for user in users if not self._is_stale(user, namespace_of(claim))]
+        if Fault.RELEASES_TOO_EARLY in self._cluster.faults and len(remaining) < len(users):
+            remaining = []
         protected = FINALIZER in (claim["metadata"].get("finalizers") or [])
         keep = Fault.NEVER_RELEASE in self._cluster.faults and not pods.is_deleted(claim)
         if len(remaining) < len(users):

@@ -8,6 +8,7 @@ from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import pods
+from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.kinds import KINDS
 from conformance.targets.reference.store import name_of
 
@@ -28,7 +29,10 @@ class GarbageCollector:
 
     def sync(self) -> None:
         """One round."""
+        faults = self._cluster.faults
         for obj in self._store.everything():
+            if Fault.CLAIMS_OUTLIVE_PODS in faults and obj["kind"] == "ResourceClaim":
+                continue
             owners = obj["metadata"].get("ownerReferences")
             if owners and not pods.is_deleted(obj) and not any(map(self._exists, owners)):
                 self._api.delete_stored(obj)

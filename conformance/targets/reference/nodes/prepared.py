@@ -123,6 +123,13 @@ class ClaimManager:
 
     def _cdi_ids(self, pod: Obj, container: Obj) -> Iterator[str]:
         faults = self._cluster.faults
+        if Fault.LEAKS_TO_OTHER_PODS in faults and not pod["spec"].get("resourceClaims"):
+            for prepared in self._claims.values():
+                for device in prepared.devices:
+                    yield from device.cdi_device_ids
+            return
+        if Fault.FIRST_CONTAINER_ONLY in faults and container != pod["spec"]["containers"][0]:
+            return
         wanted = [
             (entry["name"], entry.get("request") or "")
             for entry in (container.get("resources") or {}).get("claims") or []

@@ -27,18 +27,24 @@ class Binder:
         self._cluster = cluster
         self._store = cluster.store
 
-    def bind(self, pod: Obj, plan: Plan, node: Obj) -> None:
-        """Carry out a plan for which a node was found."""
+    def bind(self, pod: Obj, plan: Plan, node: Obj) -> tuple[Obj, ...]:
+        """Carry out a plan for which a node was found.
+
+        Returns:
+            ``status.allocation`` of each claim of ``plan.to_allocate`` as it was written.
+        """
         found = {
             uid_of(claim): allocation
             for claim, allocation in zip(plan.to_allocate, plan.allocations, strict=True)
         }
+        written: dict[str, Obj] = {}
         for claim in plan.claims:
-            self._reserve(pod, claim, found.get(uid_of(claim)))
+            written[uid_of(claim)] = self._reserve(pod, claim, found.get(uid_of(claim)))
         special_status: Obj = {}
         if plan.special is not None:
             stored = self._store.add(_unnamed(plan.special))
-            self._reserve(pod, stored, found[uid_of(plan.special)])
+            special_uid = uid_of(plan.special)
+            written[special_uid] = self._reserve(pod, stored, found[special_uid])
             special_status["extendedResourceClaimStatus"] = {
                 "resourceClaimName": name_of(stored),
                 "requestMappings": plan.mappings,
@@ -54,6 +60,7 @@ class Binder:
         where = f"{namespace_of(pod)}/{name_of(pod)} to {name_of(node)}"
         message = f"Successfully assigned {where}"
         self._cluster.event(pod, "Normal", "Scheduled", message, SCHEDULER)
+        return tuple(written[uid_of(claim)]["status"]["allocation"] for claim in plan.to_allocate)
 
     def give_up(self, pod: Obj, plan: Plan) -> None:
         """Undo an allocation that keeps the pod from running and that nobody else uses.
@@ -68,6 +75,8 @@ class Binder:
 
     def fail(self, pod: Obj, reason: str, message: str) -> None:
         """Say on the pod and in an event why it was not scheduled."""
+        if Fault.SAYS_NO_REASON in self._cluster.faults:
+            return
 
         def failed(new: Obj) -> None:
             condition = {
@@ -83,7 +92,8 @@ class Binder:
         pod = self._store.modify(pod, failed)
         self._cluster.event(pod, "Warning", "FailedScheduling", message, SCHEDULER)
 
-    def _reserve(self, pod: Obj, claim: Obj, allocation: Obj | None) -> None:
+    def _reserve(self, pod: Obj, claim: Obj, allocation: Obj | None) -> Obj:
+        """Returns the claim as it is stored now."""
         faults = self._cluster.faults
 
         def reserve(new: Obj) -> None:
@@ -98,7 +108,7 @@ class Binder:
             if not pods.is_reserved(new, pod) and Fault.FORGETS_RESERVATION not in faults:
                 new["status"].setdefault("reservedFor", []).append(pods.reservation(pod))
 
-        self._store.modify(claim, reserve)
+        return self._store.modify(claim, reserve)
 
 
 def _unnamed(claim: Obj) -> Obj:

@@ -14,6 +14,7 @@ from conformance.targets.base import Obj
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import pods
 from conformance.targets.reference.controllers.claims import MAX_RESERVED
+from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.scheduling import distortion, extended
 from conformance.targets.reference.scheduling.nodefit import Misfit, matches, misfits
 from conformance.targets.reference.scheduling.plan import Plan
@@ -40,7 +41,8 @@ class Filter:
         for claim in claims:
             if "allocation" in claim["status"]:
                 users = claim["status"].get("reservedFor") or []
-                if len(users) >= MAX_RESERVED and not pods.is_reserved(claim, pod):
+                most = 1 if Fault.NO_SHARING in self._cluster.faults else MAX_RESERVED
+                if len(users) >= most and not pods.is_reserved(claim, pod):
                     return "resourceclaim in use"
                 continue
             for request in (claim["spec"].get("devices") or {}).get("requests") or []:
@@ -62,7 +64,8 @@ class Filter:
             InputError: an object in the store has not the form that the allocator expects.
         """
         resources = {}
-        if self._cluster.gates.get("DRAExtendedResource"):
+        ignored = Fault.IGNORES_EXTENDED_RESOURCES in self._cluster.faults
+        if self._cluster.gates.get("DRAExtendedResource") and not ignored:
             resources = extended.classes_by_resource(self._store.all("DeviceClass"))
         backed = frozenset(resources)
         everyone = [pod for pod in self._store.all("Pod") if not pods.is_finished(pod)]
@@ -94,7 +97,7 @@ class Filter:
         faults = self._cluster.faults
         return Allocator(
             self._cluster.features,
-            self._store.all("ResourceSlice"),
+            distortion.slices(faults, self._store.all("ResourceSlice")),
             distortion.classes(faults, self._store.all("DeviceClass")),
             distortion.allocated(faults, self._store.all("ResourceClaim")),
         )
@@ -102,8 +105,12 @@ class Filter:
     def _allocate(
         self, allocator: Allocator, node: Obj, claims: Sequence[Obj]
     ) -> tuple[tuple[Obj, ...], Sequence[Misfit]]:
-        asked = [default_claim(c) for c in distortion.claims(self._cluster.faults, claims)]
+        faults = self._cluster.faults
+        asked = [default_claim(c) for c in distortion.claims(faults, claims)]
         outcome = allocator.allocate(node, asked)
+        less = distortion.without_all(faults, asked)
+        if outcome.kind != "allocated" and less is not None:
+            outcome = allocator.allocate(node, less)
         if outcome.kind in {"error", "timeout"}:
             raise SchedulingError(outcome.error)
         if outcome.kind != "allocated":

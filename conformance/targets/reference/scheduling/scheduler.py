@@ -22,7 +22,13 @@ from reference_allocator.errors import AllocationError
 from reference_allocator.fields import InputError
 from reference_allocator.snapshot import Snapshot
 
-_CONCERNED: Final = ("Node", "ResourceClaim", "ResourceSlice", "DeviceClass")
+_EVENTS: Final = {
+    Fault.MISSES_RELEASE: "ResourceClaim",
+    Fault.MISSES_NEW_SLICE: "ResourceSlice",
+    Fault.MISSES_NEW_CLASS: "DeviceClass",
+}
+"""Kinds whose changes make another attempt worthwhile, by the fault that overlooks them."""
+
 _LENIENT: Final = frozenset({Fault.SHARES_TEMPLATE_CLAIM, Fault.NO_OWNER_REFERENCE})
 
 
@@ -33,7 +39,7 @@ class Scheduler:
         decisions: the allocations that it decided on, oldest first.
     """
 
-    watches = frozenset({"Pod", *_CONCERNED})
+    watches = frozenset({"Pod", "Node", *_EVENTS.values()})
 
     def __init__(self, cluster: Cluster, kubernetes_version: str) -> None:
         self.decisions: list[Decision] = []
@@ -43,6 +49,7 @@ class Scheduler:
         self._filter = Filter(cluster)
         self._binder = Binder(cluster)
         self._tried: dict[str, tuple[Any, ...]] = {}
+        self._forgotten: set[str] = set()
 
     def sync(self) -> None:
         """Try every pending pod for which something changed since it was tried."""
@@ -51,7 +58,9 @@ class Scheduler:
             if not _is_pending(pod):
                 continue
             claims = self._ready_claims(pod)
-            if claims is None:
+            if claims is None or uid_of(pod) in self._forgotten:
+                if Fault.MISSES_NEW_CLAIM in self._cluster.faults:
+                    self._forgotten.add(uid_of(pod))
                 continue
             state = self._state()
             if self._tried.get(uid_of(pod)) != state:
@@ -81,12 +90,15 @@ class Scheduler:
 
     def _state(self) -> tuple[Any, ...]:
         """Changes when another attempt could end differently."""
-        bound = sum(
-            1
+        faults = self._cluster.faults
+        seen = [kind for fault, kind in _EVENTS.items() if fault not in faults]
+        bound = [
+            uid_of(pod)
             for pod in self._store.all("Pod")
             if pod["spec"].get("nodeName") and not pods.is_finished(pod)
-        )
-        return (*(self._store.changed(kind) for kind in _CONCERNED), bound)
+        ]
+        room = 0 if Fault.MISSES_RELEASE in faults else len(bound)
+        return (*(self._store.changed(kind) for kind in ("Node", *seen)), room)
 
     def _ready_claims(self, pod: Obj) -> list[Obj] | None:
         """The pod's claims, None as long as one is missing, going, or another pod's."""
@@ -121,19 +133,20 @@ class Scheduler:
             self._binder.give_up(pod, plan)
             self._binder.fail(pod, "Unschedulable", messages.unfit(unfit))
             return
-        if plan.to_allocate:
-            self.decisions.append(self._decision(pod, plan, plan.node))
-        self._binder.bind(pod, plan, plan.node)
-
-    def _decision(self, pod: Obj, plan: Plan, node: Obj) -> Decision:
-        return Decision(
-            pod=name_of(pod),
-            namespace=namespace_of(pod),
-            node=name_of(node),
-            claims=tuple(plan.to_allocate),
-            allocations=plan.allocations,
-            snapshot=self.snapshot(plan.to_allocate),
-        )
+        snapshot = self.snapshot(plan.to_allocate) if plan.to_allocate else None
+        written = self._binder.bind(pod, plan, plan.node)
+        if snapshot is not None:
+            # What is in the claims counts, as on a real cluster, not what was meant to be there.
+            self.decisions.append(
+                Decision(
+                    pod=name_of(pod),
+                    namespace=namespace_of(pod),
+                    node=name_of(plan.node),
+                    claims=tuple(plan.to_allocate),
+                    allocations=written,
+                    snapshot=snapshot,
+                )
+            )
 
 
 def _is_pending(pod: Obj) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.kinds import Kind
+from conformance.targets.reference.store import clone
 from reference_allocator.quantity import QuantityError, parse_quantity
 
 _GO_KINDS = {str: "string", int: "number", float: "number", bool: "bool", list: "array"}
@@ -37,8 +38,16 @@ def _document() -> dict[str, Any]:
     return document
 
 
-def decode(kind: Kind, obj: Obj) -> None:
+def decode(kind: Kind, obj: Obj, *, strict: bool = True) -> Obj:
     """Refuse values of a wrong type, then unknown fields, as the API server does.
+
+    Args:
+        kind: its kind.
+        obj: as the client sends it; not changed.
+        strict: False drops unknown fields (a fault for tests).
+
+    Returns:
+        A copy without nulls: a field that is null is absent, an element that is null is empty.
 
     Raises:
         ApiError: 400 BadRequest, with the path of every unknown field.
@@ -49,9 +58,11 @@ def decode(kind: Kind, obj: Obj) -> None:
         unknown = list(_unknown(document["types"], root, obj, "", "", root))
     except _TypeMismatchError as error:
         raise _refusal(kind, obj, str(error)) from None
-    if unknown:
+    if unknown and strict:
         listed = ", ".join(f'unknown field "{path}"' for path in unknown)
         raise _refusal(kind, obj, f"strict decoding error: {listed}")
+    decoded: Obj = _known(document["types"], root, obj)
+    return decoded
 
 
 def _unknown(
@@ -83,6 +94,32 @@ def _unknown(
                 parse_quantity(str(value))
             except QuantityError as error:
                 raise _TypeMismatchError(str(error)) from None
+
+
+def _known(types: Any, shape: str, value: Any) -> Any:
+    """A copy of a value of the right type, as Go's decoder leaves it."""
+    if shape == "object":
+        return clone(value)
+    if shape.startswith("list["):
+        inner = shape[5:-1]
+        return [_empty(types, inner) if v is None else _known(types, inner, v) for v in value]
+    if shape.startswith("map["):
+        items = ((key, shape[4:-1], item) for key, item in value.items())
+    elif shape in types:
+        fields = types[shape]
+        items = ((key, fields[key], item) for key, item in value.items() if key in fields)
+    else:
+        return value
+    return {key: _known(types, inner, item) for key, inner, item in items if item is not None}
+
+
+def _empty(types: Any, shape: str) -> Any:
+    """Go's zero value."""
+    if shape in types or shape.startswith("map["):
+        return {}
+    if shape.startswith("list["):
+        return []
+    return {"int": 0, "bool": False, "str": ""}.get(shape)
 
 
 class _TypeMismatchError(Exception):
