@@ -70,6 +70,19 @@ class Discovery:
             raise not_served(api_version, kind)
         return found
 
+    def find_or_guess(self, api_version: str, kind: str, *, namespaced: bool) -> Resource:
+        """The resource of a kind; where it is not served, the path on which it would be.
+
+        So that it is the server that refuses a retired kind, in its own words.
+        """
+        try:
+            return self.find(api_version, kind)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+        plural = kind.lower() + ("es" if kind.endswith("s") else "s")
+        return Resource(api_version, kind, plural, namespaced)
+
     def served(self) -> frozenset[str]:
         """All served group/versions, for example ``v1`` and ``resource.k8s.io/v1beta1``."""
         groups = self._connection.request("GET", "/apis")["groups"]

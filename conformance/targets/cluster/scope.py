@@ -63,8 +63,11 @@ class ClusterScope:
 
     def create(self, obj: Obj) -> Obj:
         """See `Scope.create`."""
-        resource = self._target.discovery.find(obj.get("apiVersion", ""), obj.get("kind", ""))
-        namespace = self._namespace(resource, obj["metadata"].get("namespace"))
+        given = obj["metadata"].get("namespace")
+        resource = self._target.discovery.find_or_guess(
+            obj.get("apiVersion", ""), obj.get("kind", ""), namespaced=given is not None
+        )
+        namespace = self._namespace(resource, given)
         created = self._creator.create(resource, namespace, obj)
         return self._learn(resource, created)
 
