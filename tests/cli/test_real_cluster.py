@@ -55,7 +55,9 @@ def target() -> Iterator[Target]:
 def started(tmp_path: Path, target: Target, run_id: str) -> subprocess.Popen[str]:
     """A run of the longest scenario, when its Job has pods."""
     process = subprocess.Popen(
-        command("run", "--target", "cluster", *CLUSTER, "-k", JOB, "--run-id", run_id),
+        # A CI system may have started all of this with SIGINT ignored, which is inherited.
+        ["env", "--default-signal=INT"]
+        + command("run", "--target", "cluster", *CLUSTER, "-k", JOB, "--run-id", run_id),
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -84,9 +86,12 @@ def test_what_a_killed_run_left_is_removed_by_cleanup(tmp_path: Path, target: Ta
     assert target.owned("killed") == []
 
 
-def test_ctrl_c_cleans_up_and_reports_what_had_run(tmp_path: Path, target: Target) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_cleans_up_and_reports_what_had_run(
+    tmp_path: Path, target: Target, number: signal.Signals
+) -> None:
     process = started(tmp_path, target, "stopped")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 3, output
     assert "lost" in output

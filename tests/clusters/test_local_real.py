@@ -166,10 +166,13 @@ def test_pod_runs_and_can_be_looked_into_through_the_api_server(
             command=["hostname"],
             stdout=True,
             _preload_content=False,
+            _request_timeout=30,
         )
+        connection = session.sock.sock  # the client forgets it, unclosed, when the server ends
         session.run_forever(timeout=30)
-        said = session.read_stdout()
+        said = session.read_stdout(timeout=5)
         session.close()
+        connection.close()
     assert said == f"p-{node}\n"
     delete_pod(running, f"p-{node}")
 
