@@ -54,10 +54,10 @@ def target() -> Iterator[Target]:
 
 def started(tmp_path: Path, target: Target, run_id: str) -> subprocess.Popen[str]:
     """A run of the longest scenario, when its Job has pods."""
+    run = command("run", "--target", "cluster", *CLUSTER, "-k", JOB, "--run-id", run_id)
     process = subprocess.Popen(
         # A CI system may have started all of this with SIGINT ignored, which is inherited.
-        ["env", "--default-signal=INT"]
-        + command("run", "--target", "cluster", *CLUSTER, "-k", JOB, "--run-id", run_id),
+        ["env", "--default-signal=INT", *run],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
