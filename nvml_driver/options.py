@@ -30,6 +30,8 @@ class DriverOptions:
             files. ``declare`` makes none and needs no root: the specs say type and numbers without
             ``hostPath``, and carry the annotation ``dra-conformance.dev/device-nodes: declared``;
             for callers that only read the specs, as the reference target does.
+        boot_id_path: where the kernel tells which boot this is.
+        device_metadata: give containers files that describe their devices (see ``metadata``).
         durable: fsync what must survive a loss of power; off for in-process use, where nothing
             outlives the process.
     """
@@ -41,4 +43,10 @@ class DriverOptions:
     device_root: Path | None = None
     sysfs_root: Path | None = None
     device_nodes: DeviceNodes = "create"
+    boot_id_path: Path = Path("/proc/sys/kernel/random/boot_id")
+    device_metadata: bool = False
     durable: bool = True
+
+    def default_sysfs_root(self, simulated: bool) -> Path:
+        """Where sysfs is unless ``sysfs_root`` says otherwise."""
+        return self.state_dir / "sys" if simulated else Path("/sys")
