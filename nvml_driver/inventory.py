@@ -103,7 +103,8 @@ class MigInstance:
     Attributes:
         place: where it is.
         gi_id: of the GPU instance.
-        ci_id: of the compute instance in it.
+        ci_id: of the compute instance in it; None for a GPU instance that has none, which is what
+            a crash between the two leaves.
         uuid: ``MIG-...``, as published; None where NVML does not tell it.
         gi_capability: minor number of ``/dev/nvidia-caps/nvidia-cap<n>`` for the GPU instance;
             None where /proc does not tell it.
@@ -112,7 +113,7 @@ class MigInstance:
 
     place: MigPlace
     gi_id: int
-    ci_id: int
+    ci_id: int | None
     uuid: str | None = None
     gi_capability: int | None = None
     ci_capability: int | None = None
