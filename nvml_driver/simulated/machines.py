@@ -55,6 +55,7 @@ class Machine:
         - ``fault <GPU index or -> <function or *> <error> [<first call> [<last call>]]``
         - ``clear <GPU index or -> <function or *>``
         - ``event <GPU index> <type> <data> [<GPU instance id> <compute instance id>]``
+        - ``recovery <GPU index> <NVML_GPU_RECOVERY_ACTION_*>``
 
         Raises:
             NvmlUnavailableError: a line cannot be obeyed; those before it have been.
@@ -93,10 +94,31 @@ class Machine:
         """Forget the faults of a function, or all."""
         self.control(f"clear {_where(gpu)} {function}")
 
-    def xid(self, gpu: int, number: int, *, instances: tuple[int, int] | None = None) -> None:
-        """Raise an XID on a GPU, or in a GPU instance and compute instance of it."""
+    def xid(
+        self,
+        gpu: int,
+        number: int,
+        *,
+        instances: tuple[int, int] | None = None,
+        recovery: int = pynvml.NVML_GPU_RECOVERY_ACTION_NONE,
+    ) -> None:
+        """Raise an XID on a GPU, or in a GPU instance and compute instance of it.
+
+        Args:
+            gpu: index.
+            number: the XID.
+            instances: ids of GPU instance and compute instance.
+            recovery: what NVML says from now on has to be done, ``NVML_GPU_RECOVERY_ACTION_*``.
+        """
         where = "" if instances is None else f" {instances[0]} {instances[1]}"
-        self.control(f"event {gpu} {pynvml.nvmlEventTypeXidCriticalError} {number}{where}")
+        self.control(
+            f"recovery {gpu} {recovery}",
+            f"event {gpu} {pynvml.nvmlEventTypeXidCriticalError} {number}{where}",
+        )
+
+    def recover(self, gpu: int) -> None:
+        """Let NVML say that nothing has to be done to a GPU, as after a reset."""
+        self.control(f"recovery {gpu} {pynvml.NVML_GPU_RECOVERY_ACTION_NONE}")
 
 
 def _where(gpu: int | None) -> str:

@@ -14,6 +14,7 @@
  *     fault <gpu index or -> <function or *> <result> [<first call> [<last call>]]
  *     clear <gpu index or -> <function or *>
  *     event <gpu index> <type> <data> [<GPU instance> <compute instance>]
+ *     recovery <gpu index> <what NVML says that has to be done, 0 for nothing>
  */
 #include <errno.h>
 #include <limits.h>
@@ -372,6 +373,9 @@ static int control_line(void *context, unsigned number, char *line, const char *
         faults->count = kept;
         return SUCCESS;
     }
+    if (strcmp(verb, "recovery") == 0 && gpu != NULL)
+        return next_number(&rest, 0, 255, &gpu->recovery_action) && rest == NULL ? SUCCESS
+                                                                                 : INVALID_ARGUMENT;
     if (strcmp(verb, "event") == 0 && gpu != NULL) {
         long long type = 0, data = 0;
         unsigned gi = UINT_MAX, ci = UINT_MAX;

@@ -264,3 +264,32 @@ API int nvmlDeviceGetVirtualizationMode(device_t device, int *mode)
     *mode = 0; /* NVML_GPU_VIRTUALIZATION_MODE_NONE */
     return SUCCESS;
 }
+
+typedef struct {
+    uint32_t field_id, scope_id;
+    int64_t timestamp, latency_us;
+    int32_t value_type, result;
+    union {
+        unsigned value;
+        u64 whole;
+    };
+} field_value_t;
+
+enum { GPU_RECOVERY_ACTION = 230, VALUE_UNSIGNED_INT = 1, MAX_FIELDS = 256 };
+
+API int nvmlDeviceGetFieldValues(device_t device, int count, field_value_t *values)
+{
+    LOCKED;
+    gpu_t *gpu;
+    CHECK(check_gpu(__func__, device, values, &gpu));
+    if (count < 1 || count > MAX_FIELDS)
+        return INVALID_ARGUMENT;
+    for (int i = 0; i < count; i++) {
+        values[i].whole = 0;
+        values[i].value_type = VALUE_UNSIGNED_INT;
+        values[i].result = values[i].field_id == GPU_RECOVERY_ACTION ? SUCCESS : NOT_SUPPORTED;
+        if (values[i].result == SUCCESS)
+            values[i].value = gpu->recovery_action;
+    }
+    return SUCCESS;
+}

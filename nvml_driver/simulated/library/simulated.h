@@ -114,6 +114,7 @@ typedef struct gpu {
     bool has_numa;
     int numa_node;
     u64 event_types;
+    unsigned recovery_action; /* NVML_GPU_RECOVERY_ACTION_* */
     bool has_mig;
     unsigned mig_mode, boot_mig_mode, mig_slices;
     mig_profile_t mig_profiles[MAX_MIG_PROFILES];
