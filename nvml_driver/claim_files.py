@@ -26,17 +26,15 @@ _LOG = logging.getLogger(__name__)
 class ClaimFiles:
     """The files of one node's claims."""
 
-    def __init__(self, options: DriverOptions, inventory: Inventory) -> None:
-        """Write them for an inventory.
+    def __init__(self, options: DriverOptions, inventory: Inventory, device_root: Path) -> None:
+        """Write them for an inventory whose device files are in ``device_root``.
 
         Raises:
             DriverError: a simulated device file cannot be made.
         """
         self._options = options
         simulated = inventory.simulated
-        # Absolute, because a container runtime reads it from the CDI specs.
-        default_root = options.state_dir / "dev" if simulated else Path("/dev")
-        self._device_root = (options.device_root or default_root).absolute()
+        self._device_root = device_root
         self._makes_device_files = simulated and options.device_nodes == "create"
         self._declared_only = simulated and options.device_nodes == "declare"
         self._metadata = (

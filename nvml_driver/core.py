@@ -29,9 +29,11 @@ from nvml_driver.errors import DriverError, PrepareError
 from nvml_driver.inventory import Inventory
 from nvml_driver.library import NvmlLibrary
 from nvml_driver.lock import FileLock
+from nvml_driver.mig import NvmlPartitions
 from nvml_driver.options import DriverOptions
 from nvml_driver.prepared import ClaimRecord, ClaimState, PreparedDevice
-from nvml_driver.simulated.node import make_sysfs
+from nvml_driver.roots import NodeRoots
+from nvml_driver.simulated.node import make_node
 
 _LOG = logging.getLogger(__name__)
 
@@ -42,6 +44,7 @@ class DriverCore:
     Attributes:
         options: as given.
         inventory: the node's devices now; replaced as a whole, never changed.
+        roots: where the kernel's files are.
     """
 
     def __init__(
@@ -75,30 +78,36 @@ class DriverCore:
             except OSError as error:
                 raise DriverError(f"cannot make the directory {folder}: {error}") from None
         self._file_lock = FileLock(options.state_dir / "lock")
-        self.inventory = inventory or self._discover(library)
-        self._partitions: mig.Partitions = partitions or mig.NoPartitions()
+        self.roots = _roots(options, library)
+        self.inventory = inventory or self.discover(library)
+        self._partitions: mig.Partitions = partitions or NvmlPartitions(
+            library, self.roots, salt=options.node_name
+        )
         self._checkpoint = Checkpoint(
             options.state_dir,
             driver_name=options.driver_name,
             node_name=options.node_name,
             durable=options.durable,
         )
-        self._files = ClaimFiles(options, self.inventory)
+        self._files = ClaimFiles(options, self.inventory, self.roots.dev)
         with self._exclusive():
             recovery.recover(
                 self._checkpoint,
                 self._files,
                 self.inventory,
-                boot_id=recovery.read_boot_id(options.boot_id_path),
+                boot_id=recovery.read_boot_id(self.roots.boot_id),
                 undo=self._undo,
             )
 
-    def _discover(self, library: NvmlLibrary) -> Inventory:
-        options = self.options
-        sysfs_root = options.sysfs_root or options.default_sysfs_root(library.profile is not None)
-        if library.profile is not None and options.sysfs_root is None:
-            make_sysfs(library.profile, sysfs_root)
-        return discover(library, sysfs_root, salt=options.node_name)
+    def discover(self, library: NvmlLibrary) -> Inventory:
+        """The node's devices as they are now; ``set_inventory`` makes the driver go on with them.
+
+        Raises:
+            NvmlUnavailableError: NVML cannot be asked.
+        """
+        return discover(
+            library, self.roots, salt=self.options.node_name, features=self.options.features
+        )
 
     def resource_slices(self, generation: int = 1) -> list[dict[str, Any]]:
         """The ResourceSlices (resource.k8s.io/v1) that publish this node's devices."""
@@ -279,3 +288,18 @@ class DriverCore:
                             f"{record}: device {device.device_name}{with_name} is still prepared "
                             f"for {other}"
                         )
+
+
+def _roots(options: DriverOptions, library: NvmlLibrary) -> NodeRoots:
+    """The node's own places, or those of a simulated node; each can be told otherwise."""
+    if library.profile is not None:
+        found = make_node(library.profile, options.state_dir)
+    else:
+        found = NodeRoots(dev=options.state_dir / "dev") if library.is_simulated else NodeRoots()
+    # Absolute, because a container runtime reads it from the CDI specs.
+    return replace(
+        found,
+        dev=(options.device_root or found.dev).absolute(),
+        sysfs=options.sysfs_root or found.sysfs,
+        boot_id=options.boot_id_path or found.boot_id,
+    )
