@@ -8,7 +8,7 @@ k8s.io/kubernetes/pkg/apis/resource/validation.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _Json = Mapping[str, Any]
@@ -27,13 +27,21 @@ _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _ADVANCED = ("taints", "consumesCounters")
 
 
-def problems(slices: Sequence[_Json]) -> list[str]:
+def problems(slices: Sequence[_Json], *, separate_counters: bool = True) -> list[str]:
     """What a server would refuse or a scheduler would not understand; empty if all is well.
+
+    Stricter than a server in what only makes sense in the whole pool (names and counter sets), and
+    in slices without devices and empty strings, which say nothing.
 
     Args:
         slices: of one driver and node, as on the wire.
+        separate_counters: counter sets have slices of their own, as servers want it from 1.35 on.
     """
-    return [*_pool(slices), *(f"{where}: {what}" for where, what in _each(slices))]
+    found = [*_pool(slices), *(f"{where}: {what}" for where, what in _each(slices))]
+    for slice_ in slices if separate_counters else ():
+        if slice_["spec"].get("devices") and slice_["spec"].get("sharedCounters"):
+            found.append(f"{slice_['metadata']['name']}: both devices and sharedCounters")
+    return found
 
 
 def _each(slices: Sequence[_Json]) -> Iterator[tuple[str, str]]:
@@ -203,10 +211,3 @@ def amount(quantity: str) -> int | None:
     """The number of a quantity without fraction, such as ``15Gi``; None if it is none."""
     found = _QUANTITY.fullmatch(quantity)
     return int(found.group(1)) * 1024 ** _UNITS.index(found.group(2)) if found else None
-
-
-def require(slices: Iterable[_Json]) -> None:
-    """Raise ValueError with all problems, if there are any."""
-    found = problems(list(slices))
-    if found:
-        raise ValueError("; ".join(found))

@@ -45,7 +45,7 @@ def test_slices_of_every_profile_keep_the_apis_limits(
         slices = resource_slices(
             inventory, driver_name="d.io", node_name="n", separate_counters=separate
         )
-        assert problems(slices) == []
+        assert problems(slices, separate_counters=separate) == []
         published = [d["name"] for s in slices for d in s["spec"].get("devices", ())]
         assert sorted(published) == sorted(d.name for d in inventory)
 

@@ -138,7 +138,8 @@ def test_for_kubernetes_1_34_a_counter_set_is_in_the_slice_of_its_devices() -> N
     slices = resource_slices(
         partitioned(9, 25), driver_name="d.io", node_name="n", separate_counters=False
     )
-    assert problems(slices) == []
+    assert problems(slices, separate_counters=False) == []
+    assert len(problems(slices)) == 9
     assert len(slices) == 9
     for number, slice_ in enumerate(slices):
         [counters] = slice_["spec"]["sharedCounters"]
@@ -152,7 +153,7 @@ def test_devices_that_cannot_be_with_their_counter_set_are_left_out_and_logged(
     slices = resource_slices(
         partitioned(1, 70), driver_name="d.io", node_name="n", separate_counters=False
     )
-    assert problems(slices) == []
+    assert problems(slices, separate_counters=False) == []
     [slice_] = slices
     assert len(slice_["spec"]["devices"]) == 64
     assert "gpu-0-mig-69 left out" in caplog.text
