@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nvml_driver.collector import Collector
 from nvml_driver.core import DriverCore
+from nvml_driver.devicewatch import DeviceWatch
 from nvml_driver.kube import KubeClient
 from nvml_driver.library import NvmlLibrary
 from nvml_driver.liveness import LivenessServer
@@ -61,6 +62,7 @@ class RunningDriver:
             lambda: sum(len(devices) for devices in self.core.prepared().values()),
             lambda: len(self.core.inventory),
         )
+        self._devices = DeviceWatch(self.core, library)
         self.plugin = KubeletPlugin(
             self.core,
             kube.get_claim,
@@ -68,7 +70,11 @@ class RunningDriver:
             registry=registry,
             pod_uid=pod_uid,
             metrics=self._metrics,
-            health=HealthFeed(lambda: self.core.inventory, options.node_name),
+            health=HealthFeed(
+                lambda: self.core.inventory,
+                options.node_name,
+                checked_at=self._devices.checked_at,
+            ),
         )
         newest = self.plugin.instance.is_newest
         self._publisher = Publisher(
@@ -88,6 +94,7 @@ class RunningDriver:
             DriverError: a socket or a port cannot be had.
         """
         healthcheck_port, metrics_port = self._ports
+        self._devices.start()
         self.plugin.start()
         if healthcheck_port >= 0:
             self.liveness_server = LivenessServer(
@@ -111,3 +118,4 @@ class RunningDriver:
         if self.liveness_server is not None:
             self.liveness_server.stop()
         self.plugin.stop()
+        self._devices.stop()
