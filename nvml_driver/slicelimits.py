@@ -38,9 +38,13 @@ def problems(slices: Sequence[_Json], *, separate_counters: bool = True) -> list
         separate_counters: counter sets have slices of their own, as servers want it from 1.35 on.
     """
     found = [*_pool(slices), *(f"{where}: {what}" for where, what in _each(slices))]
-    for slice_ in slices if separate_counters else ():
-        if slice_["spec"].get("devices") and slice_["spec"].get("sharedCounters"):
-            found.append(f"{slice_['metadata']['name']}: both devices and sharedCounters")
+    found += [
+        f"{slice_['metadata']['name']}: both devices and sharedCounters"
+        for slice_ in slices
+        if separate_counters
+        and slice_["spec"].get("devices")
+        and slice_["spec"].get("sharedCounters")
+    ]
     return found
 
 
