@@ -19,8 +19,9 @@ class Features:
     Attributes:
         dynamic_mig: publish what could be partitioned, and make it when it is prepared.
         vfio: publish GPUs that the kernel driver vfio-pci has.
-        numa_list: ``resource.kubernetes.io/numaNode`` is a list of int (Kubernetes 1.37's gate
-            DRAListTypeAttributes) instead of one int.
+        numa_list: ``resource.kubernetes.io/numaNode`` is a list of int instead of one int. A
+            server without the gate DRAListTypeAttributes (1.37, off by default) refuses such a
+            slice: it drops the value that it does not know and then finds none.
         consumable_shares: several claims may have shares of a device: ``unlimited``, limited by
             ``memory``, or at most so many.
         ignored_xids: errors of applications beyond the well-known ones: they taint with effect
