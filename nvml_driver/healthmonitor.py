@@ -84,6 +84,8 @@ class HealthMonitor:
         self._quiet = quiet_seconds
         self._gpus: dict[str, _Gpu] = {}
         self._told: HealthReport | None = None
+        self.checked_at = 0.0
+        """Unix time at which all GPUs were asked last; 0: never."""
         self._doubt = False  # NVML says that a GPU is lost, but not which
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="health-monitor", daemon=True)
@@ -259,6 +261,7 @@ class HealthMonitor:
 
     def _check(self, nvml: Any) -> None:
         """Which GPUs are there, and what is over."""
+        self.checked_at = time.time()
         for gpu in self._gpus.values():
             if gpu.handle is None:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -74,6 +75,7 @@ def test_gpus_that_are_well_are_reported_once_and_without_conditions() -> None:
         assert first == HealthReport(present=frozenset({"gpu-0", "gpu-1", "gpu-2", "gpu-3"}))
         with pytest.raises(queue.Empty):
             watched.reports.get(timeout=0.4)
+        assert 0 <= time.time() - watched.monitor.checked_at < 5
 
 
 def test_a_critical_xid_stays_until_nvml_says_that_nothing_has_to_be_done() -> None:
