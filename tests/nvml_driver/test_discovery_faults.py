@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import tempfile
 from pathlib import Path
 
 import pynvml
@@ -61,8 +60,8 @@ def test_the_faults_are_those_of_the_whole_library() -> None:
 
 
 @pytest.fixture(scope="module")
-def roots() -> NodeRoots:
-    return make_node(profile.load("mixed"), Path(tempfile.mkdtemp(prefix="nvml-faults-")))
+def roots(tmp_path_factory: pytest.TempPathFactory) -> NodeRoots:
+    return make_node(profile.load("mixed"), tmp_path_factory.mktemp("node"))
 
 
 faults = st.lists(

@@ -283,3 +283,19 @@ def test_old_drivers_that_do_not_name_profiles_give_the_same_devices(tmp_path: P
     expected = [device.name for device in node.inventory()]
     node.library.machine.fail("nvmlDeviceGetGpuInstanceProfileInfoV", "FUNCTION_NOT_FOUND")
     assert [device.name for device in node.inventory()] == expected
+
+
+def test_a_mig_mode_that_waits_for_a_reset_is_an_error_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Ampere while something uses the GPU: NVML accepts the mode and it stays pending."""
+    node = Node(tmp_path, "h100-80x8")
+    place = node.place("gpu-0-mig-1g10gb-19-0")
+    in_use = pynvml.NVML_ERROR_IN_USE
+    monkeypatch.setattr(pynvml, "nvmlDeviceSetMigMode", lambda *_: in_use)
+    with pytest.raises(
+        MigError, match=r"MIG mode is only pending \(NVML status 19\); reset the GPU"
+    ):
+        node.partitions.create(place)
+    monkeypatch.undo()
+    assert node.partitions.all() == ()
