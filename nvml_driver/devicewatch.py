@@ -11,7 +11,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
@@ -21,16 +20,6 @@ from nvml_driver.inventory import Inventory
 from nvml_driver.library import NvmlLibrary
 
 _LOG = logging.getLogger(__name__)
-
-
-class _TimedMonitor(HealthMonitor):
-    """A monitor of which one can tell when it last asked the GPUs."""
-
-    checked_at = 0.0
-
-    def _check(self, nvml: Any) -> None:
-        super()._check(nvml)
-        self.checked_at = time.time()
 
 
 class DeviceWatch:
@@ -58,7 +47,7 @@ class DeviceWatch:
         self._report = HealthReport()
         self._wake = threading.Event()
         self._stopping = False
-        self._monitor = _TimedMonitor(
+        self._monitor = HealthMonitor(
             library,
             self._on_report,
             ignored_xids=core.options.features.ignored_xids,
