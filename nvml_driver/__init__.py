@@ -7,5 +7,6 @@ ResourceSlices), ``config`` (opaque configuration), ``cdi`` and ``checkpoint`` (
 a crash or reboot), ``rolling`` (two instances on one node), ``plugin`` (gRPC for the kubelet),
 ``resource_health`` and ``devicewatch`` (health, to the kubelet and into slices), ``collector``
 (claims that are gone), ``kube`` (the API server), ``running`` (all of it together) and ``cli``.
-``faults`` names the points at which the crash tests kill it. The reference target uses ``core`` in-process; the kubelet reaches the same code by gRPC.
+``faults`` names the points at which the crash tests kill it. The reference target
+uses ``core`` in-process; the kubelet reaches the same code by gRPC.
 """
