@@ -12,10 +12,11 @@ from typing import Any
 from nvml_driver import cdi
 from nvml_driver.config import settings_for
 from nvml_driver.errors import PrepareError
-from nvml_driver.inventory import Inventory
+from nvml_driver.inventory import Device, Inventory
 from nvml_driver.prepared import ClaimRecord, ClaimState, PreparedDevice
 
 _Json = Mapping[str, Any]
+POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 
 
 def base_request(request: str) -> str:
@@ -30,6 +31,7 @@ class Allocation:
         uid: of the claim.
         namespace: of the claim.
         name: of the claim.
+        pod_claim_name: the pod's name for it, if it was made from a template.
         results: this driver's results, as on the wire.
         devices: the results as devices, without settings.
     """
@@ -44,6 +46,8 @@ class Allocation:
         self.uid = str(metadata.get("uid") or "")
         self.namespace = str(metadata.get("namespace") or "")
         self.name = str(metadata.get("name") or "")
+        annotations = metadata.get("annotations") or {}
+        self.pod_claim_name: str | None = annotations.get(POD_CLAIM_NAME)
         if not self.uid:
             raise PrepareError(f"claim {self.namespace}/{self.name} has no metadata.uid")
         allocation = (claim.get("status") or {}).get("allocation")
@@ -76,6 +80,7 @@ class Allocation:
             names.add(name)
             devices.append(
                 PreparedDevice(
+                    request=request,
                     request_names=(base_request(request),),
                     pool_name=str(result["pool"]),
                     device_name=device,
@@ -92,18 +97,36 @@ class Allocation:
         Raises:
             PrepareError: a device is not of this node, or a configuration cannot be met.
         """
-        for device in self.devices:
-            if device.pool_name != pool_name:
+        pairs: list[tuple[PreparedDevice, Device]] = []
+        for prepared in self.devices:
+            if prepared.pool_name != pool_name:
                 raise PrepareError(
-                    f"{self}: device {device.device_name} is of pool {device.pool_name}, "
+                    f"{self}: device {prepared.device_name} is of pool {prepared.pool_name}, "
                     f"this node's pool is {pool_name}"
                 )
-            if inventory.get(device.device_name) is None:
-                raise PrepareError(f"{self}: this node has no device {device.device_name}")
-        requests = [str(result["request"]) for result in self.results]
+            device = inventory.get(prepared.device_name)
+            if device is None:
+                raise PrepareError(f"{self}: this node has no device {prepared.device_name}")
+            known = replace(
+                prepared,
+                uuid=device.uuid,
+                gpu_name=device.gpu_name,
+                kind=device.kind,
+                place=device.place,
+            )
+            for other, _ in pairs:
+                if known.conflicts_with(other):
+                    raise PrepareError(
+                        f"{self}: devices {other.device_name} (request {other.request}) and "
+                        f"{known.device_name} (request {known.request}) cannot be used together"
+                    )
+            pairs.append((known, device))
         try:
             settings = settings_for(
-                self._driver_name, self._configs, requests, simulated=inventory.simulated
+                self._driver_name,
+                self._configs,
+                [(prepared.request, device.kind) for prepared, device in pairs],
+                simulated=inventory.simulated,
             )
         except PrepareError as error:
             raise type(error)(f"{self}: {error}") from None
@@ -111,9 +134,10 @@ class Allocation:
             uid=self.uid,
             namespace=self.namespace,
             name=self.name,
+            pod_claim_name=self.pod_claim_name,
             state=ClaimState.PREPARE_STARTED,
             devices=tuple(
-                replace(device, settings=settings[request])
-                for device, request in zip(self.devices, requests, strict=True)
+                replace(prepared, settings=setting)
+                for (prepared, _), setting in zip(pairs, settings, strict=True)
             ),
         )

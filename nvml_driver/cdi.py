@@ -151,6 +151,10 @@ def _validate_edits(edits: Mapping[str, Any], path: str) -> None:
             raise CdiError(f"{path}.deviceNodes: {node!r} has no absolute path")
         if node.get("type") not in (None, "", "b", "c", "u", "p"):
             raise CdiError(f"{path}.deviceNodes: type {node.get('type')!r} is not b, c, u or p")
+    for mount in edits.get("mounts") or ():
+        ends = [mount.get("hostPath"), mount.get("containerPath")] if mount else [None]
+        if not all(str(end or "").startswith("/") for end in ends):
+            raise CdiError(f"{path}.mounts: {mount!r} lacks an absolute path")
 
 
 def read_spec(path: Path) -> Mapping[str, Any]:

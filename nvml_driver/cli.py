@@ -20,6 +20,9 @@ import typer
 import yaml
 
 from nvml_driver.errors import DriverError, ProfileError
+from nvml_driver.features import Features
+from nvml_driver.logs import Format as LogFormat
+from nvml_driver.logs import configure
 from nvml_driver.options import DEFAULT_DRIVER_NAME, DriverOptions
 
 _LOG = logging.getLogger("nvml_driver")
@@ -45,7 +48,35 @@ Simulate = Annotated[
         help="Show simulated GPUs: a profile's name (t4x4, a100-40x8) or a JSON file.",
     ),
 ]
-Verbosity = Annotated[int, typer.Option("--v", help="Log verbosity; from 4 on debug messages.")]
+Verbosity = Annotated[
+    int, typer.Option("--v", envvar="LOG_VERBOSITY", help="Log verbosity; from 4 on debugging.")
+]
+LoggingFormat = Annotated[
+    LogFormat, typer.Option(envvar="LOGGING_FORMAT", help="How log lines look: text or json.")
+]
+DynamicMig = Annotated[
+    bool,
+    typer.Option(
+        "--dynamic-mig", envvar="DYNAMIC_MIG", help="Publish all MIG devices that could be made."
+    ),
+]
+Vfio = Annotated[
+    bool, typer.Option("--vfio", envvar="VFIO", help="Publish GPUs that vfio-pci has.")
+]
+NumaList = Annotated[
+    bool,
+    typer.Option(
+        "--numa-list", envvar="NUMA_LIST", help="Publish numaNode as a list (Kubernetes 1.37)."
+    ),
+]
+ConsumableShares = Annotated[
+    str,
+    typer.Option(
+        metavar="unlimited|memory|N",
+        envvar="CONSUMABLE_SHARES",
+        help="Let several claims share a device.",
+    ),
+]
 
 
 @app.command()
@@ -86,49 +117,79 @@ def run(
             envvar="STATE_DIR", help="Checkpoint and own files; by default PLUGINS/DRIVER."
         ),
     ] = None,
+    pod_uid: Annotated[
+        str,
+        typer.Option(
+            envvar="POD_UID",
+            help="Of the driver's pod: lets two instances run during a rolling update "
+            "(Kubernetes 1.33 and later).",
+        ),
+    ] = "",
+    device_metadata: Annotated[
+        bool,
+        typer.Option(
+            "--device-metadata",
+            envvar="DEVICE_METADATA",
+            help="Give containers files that describe their devices.",
+        ),
+    ] = False,
+    dynamic_mig: DynamicMig = False,
+    vfio: Vfio = False,
+    numa_list: NumaList = False,
+    consumable_shares: ConsumableShares = "",
+    healthcheck_port: Annotated[
+        int,
+        typer.Option(
+            envvar="HEALTHCHECK_PORT",
+            help="TCP port of gRPC health checks for liveness; 0: any free, negative: none.",
+        ),
+    ] = -1,
+    metrics_port: Annotated[
+        int,
+        typer.Option(
+            envvar="METRICS_PORT",
+            help="TCP port of Prometheus metrics; 0: any free, negative: none.",
+        ),
+    ] = -1,
     v: Verbosity = 2,
+    logging_format: LoggingFormat = LogFormat.TEXT,
 ) -> None:
     """Serve the kubelet of this node and publish its GPUs, until SIGTERM."""
-    _log_to_stderr(v)
+    configure(v, logging_format)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
 
-    from nvml_driver.core import DriverCore
     from nvml_driver.kube import KubeClient
     from nvml_driver.library import NvmlLibrary
-    from nvml_driver.plugin import KubeletPlugin
-    from nvml_driver.publish import Publisher
+    from nvml_driver.running import RunningDriver
 
-    node = node_name or os.uname().nodename
-    plugins = kubelet_plugins_directory_path
     library = NvmlLibrary.simulated(simulate) if simulate else NvmlLibrary.system()
-    kube = KubeClient.connect(kubeconfig)
     options = DriverOptions(
-        node_name=node,
+        node_name=node_name or os.uname().nodename,
         cdi_root=cdi_root,
-        state_dir=(state_dir or plugins / driver_name).absolute(),
+        state_dir=(state_dir or kubelet_plugins_directory_path / driver_name).absolute(),
         driver_name=driver_name,
         device_root=device_root,
+        device_metadata=device_metadata,
+        features=_features(dynamic_mig, vfio, numa_list, consumable_shares),
     )
-    core = DriverCore(options, library)
-    _LOG.info(
-        "driver %s on node %s: %d %sdevices",
-        *(driver_name, node, len(core.inventory)),
-        "simulated " if core.inventory.simulated else "",
+    driver = RunningDriver(
+        options,
+        library,
+        KubeClient.connect(kubeconfig),
+        plugins=kubelet_plugins_directory_path,
+        registry=kubelet_registrar_directory_path,
+        pod_uid=pod_uid,
+        healthcheck_port=healthcheck_port,
+        metrics_port=metrics_port,
     )
-    plugin = KubeletPlugin(
-        core, kube.get_claim, plugins=plugins, registry=kubelet_registrar_directory_path
-    )
-    publisher = Publisher(kube, core.resource_slices, driver_name=driver_name, node_name=node)
     try:
-        plugin.start()
-        publisher.start()
+        driver.start()
         stop.wait()
         _LOG.info("stopping; prepared claims and published slices stay")
     finally:
-        publisher.stop()
-        plugin.stop()
+        driver.stop()
 
 
 @app.command()
@@ -136,36 +197,43 @@ def slices(
     node_name: NodeName = "",
     driver_name: DriverName = DEFAULT_DRIVER_NAME,
     simulate: Simulate = None,
+    dynamic_mig: DynamicMig = False,
+    vfio: Vfio = False,
+    numa_list: NumaList = False,
+    consumable_shares: ConsumableShares = "",
     v: Verbosity = 0,
 ) -> None:
     """Print the ResourceSlices that this node would publish, as YAML; needs no cluster."""
-    _log_to_stderr(v)
+    configure(v)
     from nvml_driver.discovery import discover
     from nvml_driver.library import NvmlLibrary
-    from nvml_driver.simulated.node import make_sysfs
+    from nvml_driver.roots import NodeRoots
+    from nvml_driver.simulated.node import make_node
     from nvml_driver.slices import resource_slices
 
     node = node_name or os.uname().nodename
+    features = _features(dynamic_mig, vfio, numa_list, consumable_shares)
     library = NvmlLibrary.simulated(simulate) if simulate else NvmlLibrary.system()
     with tempfile.TemporaryDirectory() as scratch:
-        sysfs_root = Path("/sys")
-        if library.profile is not None:
-            sysfs_root = Path(scratch)
-            make_sysfs(library.profile, sysfs_root)
-        inventory = discover(library, sysfs_root, salt=node)
+        shown = library.profile
+        roots = NodeRoots() if shown is None else make_node(shown, Path(scratch))
+        inventory = discover(library, roots, salt=node, features=features)
     found = resource_slices(inventory, driver_name=driver_name, node_name=node)
     typer.echo(yaml.safe_dump_all(found, sort_keys=False), nl=False)
     for reason in inventory.left_out:
         typer.echo(reason, err=True)
 
 
-def _log_to_stderr(verbosity: int) -> None:
-    """Levels after klog's habit: 0 warnings, 1 to 3 information, 4 and more debugging."""
-    level = logging.DEBUG if verbosity >= 4 else logging.INFO if verbosity else logging.WARNING
-    logging.basicConfig(
-        stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=level
-    )
-    logging.getLogger("urllib3").setLevel(max(level, logging.INFO))
+def _features(dynamic_mig: bool, vfio: bool, numa_list: bool, shares: str) -> Features:
+    try:
+        return Features(
+            dynamic_mig=dynamic_mig,
+            vfio=vfio,
+            numa_list=numa_list,
+            consumable_shares=int(shares) if shares.isdecimal() else shares or None,  # type: ignore[arg-type]
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def main() -> None:

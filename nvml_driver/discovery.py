@@ -10,20 +10,30 @@ is lost, or whose device file cannot be known, is left out, with the reason.
 from __future__ import annotations
 
 import logging
-import re
-import uuid
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pynvml
 
+from nvml_driver.asking import GpuUnusableError, ask, put, version
+from nvml_driver.dynamic_mig import mig_attributes, partition
 from nvml_driver.errors import NvmlUnavailableError
-from nvml_driver.inventory import SIMULATED_ATTRIBUTE, Attribute, AttributeType, Gpu, Inventory
+from nvml_driver.features import Features
+from nvml_driver.inventory import SIMULATED_ATTRIBUTE, Attribute, CounterSet, Device, Inventory
 from nvml_driver.library import NvmlLibrary
+from nvml_driver.mig import NvmlPartitions, instances
+from nvml_driver.migprofiles import device_name, profiles
+from nvml_driver.roots import NodeRoots
+from nvml_driver.shares import share
+from nvml_driver.sysfs import normal_address, pci_attributes
+from nvml_driver.uuids import salted
+from nvml_driver.vfio import vfio_devices
+
+__all__ = ["discover", "version"]
 
 _LOG = logging.getLogger(__name__)
-_T = TypeVar("_T")
 
 # The words of go-nvlib's device package, which the published attributes use.
 BRANDS = {
@@ -61,214 +71,254 @@ ADDRESSING_MODES = {
     pynvml.NVML_DEVICE_ADDRESSING_MODE_HMM: "HMM",
     pynvml.NVML_DEVICE_ADDRESSING_MODE_ATS: "ATS",
 }
-_LOST = (pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED)
-_PCI_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
-_STRING_LIMIT = 64  # DeviceAttributeMaxValueLength of the API
-_UUID_SALT = uuid.UUID("6c1f5a0e-3f0d-4b1e-9a57-0d6f3f2b7c11")
+_PLAIN = Features()
+_MIG_ON = pynvml.NVML_DEVICE_MIG_ENABLE
 
 
-class _GpuUnusableError(Exception):
-    """This GPU cannot be published at all."""
-
-
-def discover(library: NvmlLibrary, sysfs_root: Path, *, salt: str | None = None) -> Inventory:
-    """Ask NVML and sysfs for all GPUs of this node.
+def discover(
+    library: NvmlLibrary,
+    roots: NodeRoots | Path,
+    *,
+    salt: str | None = None,
+    features: Features = _PLAIN,
+) -> Inventory:
+    """Ask NVML and sysfs for all devices of this node.
 
     Args:
         library: the NVML to ask.
-        sysfs_root: where ``/sys`` is.
+        roots: where sysfs and the like are; a path is that of ``/sys`` alone.
         salt: for simulated GPUs only: makes UUIDs that differ from those of another salt, so that
             nodes that show the same profile do not show the same GPU.
+        features: what to publish beyond full GPUs and static MIG devices.
 
     Raises:
         NvmlUnavailableError: NVML does not initialise, or does not tell how many GPUs there are.
     """
-    left_out: list[str] = []
-    found: list[Gpu] = []
-    simulated = library.is_simulated
-    with library.session() as nvml:
+    if isinstance(roots, Path):
+        roots = NodeRoots(sysfs=roots)
+    return _Discovery(library, roots, salt if library.is_simulated else None, features).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A GPU, and what discovery must know of it that is not published."""
+
+    device: Device
+    handle: Any
+    memory: int
+    mig_enabled: bool
+    repartitions: bool  # MIG mode can be switched on and off while the GPU is there
+
+
+class _Discovery:
+    """One run over all GPUs."""
+
+    def __init__(
+        self, library: NvmlLibrary, roots: NodeRoots, salt: str | None, features: Features
+    ) -> None:
+        self._library = library
+        self._roots = roots
+        self._salt = salt
+        self._features = features
+        self._devices: list[Device] = []
+        self._counter_sets: list[CounterSet] = []
+        self._left_out: list[str] = []
+
+    def run(self) -> Inventory:
+        try:
+            with self._library.session() as nvml:
+                self._ask_all(nvml)
+        except NvmlUnavailableError as error:
+            if not self._features.vfio:
+                raise
+            _LOG.warning("only GPUs of vfio-pci are published: %s", error)
+        if self._features.vfio:
+            self._devices += vfio_devices(
+                self._roots, salt=self._salt, numa_list=self._features.numa_list
+            )
+        shares = self._features.consumable_shares
+        shared = [
+            share(device, shares) if shares is not None and device.kind != "vfio" else device
+            for device in self._unique()
+        ]
+        if self._library.is_simulated:
+            mark = {SIMULATED_ATTRIBUTE: Attribute("bool", True)}
+            shared = [
+                replace(device, attributes=dict(sorted({**device.attributes, **mark}.items())))
+                for device in shared
+            ]
+        return Inventory(
+            devices=tuple(shared),
+            simulated=self._library.is_simulated,
+            left_out=tuple(self._left_out),
+            counter_sets=tuple(self._counter_sets),
+        )
+
+    def _ask_all(self, nvml: Any) -> None:
         try:
             count = nvml.nvmlDeviceGetCount()
         except pynvml.NVMLError as error:
             raise NvmlUnavailableError(f"NVML does not count its GPUs: {error}") from None
         common = _driver_attributes(nvml)
-        if simulated:
-            common[SIMULATED_ATTRIBUTE] = Attribute("bool", True)
         for index in range(count):
             try:
-                gpu = _Reader(nvml, index, sysfs_root, salt if simulated else None).read(common)
-            except _GpuUnusableError as reason:
-                left_out.append(f"GPU {index} left out: {reason}")
-                _LOG.warning("GPU %d left out: %s", index, reason)
+                asked = self._ask_gpu(nvml, index, common)
+                self._publish(nvml, index, asked)
+            except GpuUnusableError as reason:
+                self._leave_out(f"GPU {index}", str(reason))
+
+    def _leave_out(self, what: str, reason: str) -> None:
+        self._left_out.append(f"{what} left out: {reason}")
+        _LOG.warning("%s left out: %s", what, reason)
+
+    def _unique(self) -> Iterator[Device]:
+        """A slice cannot hold two devices of one name."""
+        seen: set[str] = set()
+        for device in self._devices:
+            if device.name in seen:
+                self._leave_out(device.name, "another device has the same name")
             else:
-                found.append(gpu)
-    return Inventory(devices=tuple(found), simulated=simulated, left_out=tuple(left_out))
+                seen.add(device.name)
+                yield device
 
+    def _publish(self, nvml: Any, index: int, asked: _Asked) -> None:
+        """The GPU as a whole, or its MIG devices, or both."""
+        gpu = asked.device
+        if self._features.dynamic_mig and (asked.mig_enabled or asked.repartitions):
+            parted = partition(nvml, asked.handle, gpu, asked.memory)
+            if parted is not None:
+                whole, parts, counters = parted
+                self._devices += [whole, *parts] if asked.repartitions else parts
+                self._counter_sets.append(counters)
+                return
+        if not asked.mig_enabled:
+            self._devices.append(gpu)
+            return
+        found = list(self._static(nvml, asked))
+        if not found:
+            self._leave_out(
+                f"GPU {index}",
+                "MIG mode is enabled, so it cannot be used as a full GPU, and it has no MIG device",
+            )
+        self._devices += found
 
-def version(text: str) -> str | None:
-    """A semantic version of what NVML writes with leading zeros or too few parts.
+    def _static(self, nvml: Any, asked: _Asked) -> Iterator[Device]:
+        """The MIG devices that an administrator has made."""
+        gpu = asked.device
+        assert gpu.minor is not None
+        partitions = NvmlPartitions(self._library, self._roots, salt=self._salt)
+        capacities = {
+            profile.id: profile.capacity
+            for profile in profiles(nvml, asked.handle, gpu.name, asked.memory)
+        }
+        found = list(instances(nvml, asked.handle, gpu.minor, asked.memory))
+        for place, gi_id, ci_id, told in found:
+            name = device_name(place)
+            if ci_id is None:
+                self._leave_out(name, "its GPU instance has no compute instance")
+                continue
+            if sum(other == gi_id for _, other, _, _ in found) > 1:
+                self._leave_out(name, "its GPU instance is split into several compute instances")
+                continue
+            instance = partitions.make(place, gi_id, ci_id, told)
+            slices = {f"memorySlice{at}": 1 for at in range(place.start, place.start + place.size)}
+            yield Device(
+                kind="mig",
+                name=name,
+                parent=gpu.name,
+                minor=gpu.minor,
+                uuid=instance.uuid,
+                pci_bus_id=gpu.pci_bus_id,
+                attributes=mig_attributes(gpu, place.profile, instance.uuid),
+                capacity={**capacities[place.gi_profile_id], **slices},
+                place=place,
+                instance=instance,
+            )
 
-    ``580.95.05`` becomes ``580.95.5``, ``7.5`` becomes ``7.5.0``; None for what is no version.
-    """
-    parts = text.split(".")
-    if not 1 <= len(parts) <= 3 or not all(part.isascii() and part.isdigit() for part in parts):
-        return None
-    return ".".join(str(int(part)) for part in [*parts, "0", "0"][:3])
+    def _ask_gpu(self, nvml: Any, index: int, common: dict[str, Attribute]) -> _Asked:
+        who = f"GPU {index}"
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            minor = int(nvml.nvmlDeviceGetMinorNumber(handle))
+        except pynvml.NVMLError as error:
+            raise GpuUnusableError(f"NVML cannot tell its device file: {error}") from None
+        name = f"gpu-{minor}"
+        who = f"GPU {index} ({name})"
+        mig = ask(who, "MIG mode", nvml.nvmlDeviceGetMigMode, handle, level=logging.DEBUG)
+        attributes = {"type": Attribute("string", "gpu"), **common}
+        own_uuid = self._uuid(nvml, handle, who)
+        if own_uuid is not None:
+            put(attributes, who, "uuid", "string", own_uuid, own_uuid)
+        architecture = _describe(nvml, handle, who, attributes)
+        address = self._address(nvml, handle, who)
+        if address is not None:
+            attributes |= pci_attributes(
+                self._roots.sysfs, address, who, numa_list=self._features.numa_list
+            )
+        memory = ask(who, "memory", nvml.nvmlDeviceGetMemoryInfo, handle)
+        return _Asked(
+            device=Device(
+                name=name,
+                minor=minor,
+                uuid=own_uuid,
+                pci_bus_id=address,
+                attributes=dict(sorted(attributes.items())),
+                capacity={} if memory is None else {"memory": int(memory.total)},
+            ),
+            handle=handle,
+            memory=0 if memory is None else int(memory.total),
+            mig_enabled=mig is not None and mig[0] == _MIG_ON,
+            repartitions=mig is not None
+            and architecture is not None
+            and architecture >= pynvml.NVML_DEVICE_ARCH_HOPPER,
+        )
+
+    def _uuid(self, nvml: Any, handle: Any, who: str) -> str | None:
+        told = ask(who, "uuid", nvml.nvmlDeviceGetUUID, handle)
+        return None if told is None else salted(str(told), self._salt)
+
+    def _address(self, nvml: Any, handle: Any, who: str) -> str | None:
+        pci = ask(who, "pciBusID", nvml.nvmlDeviceGetPciInfo_v3, handle)
+        if pci is None:
+            return None
+        told = pci.busId.decode("ascii", "replace") if isinstance(pci.busId, bytes) else pci.busId
+        address = normal_address(str(told))
+        if address is None:
+            _LOG.warning("%s is published without pciBusID: NVML's %r cannot be used", who, told)
+        return address
 
 
 def _driver_attributes(nvml: Any) -> dict[str, Attribute]:
     attributes: dict[str, Attribute] = {}
-    text = _ask("the driver", "driverVersion", nvml.nvmlSystemGetDriverVersion)
+    text = ask("the driver", "driverVersion", nvml.nvmlSystemGetDriverVersion)
     if text is not None:
-        _put(attributes, "the driver", "driverVersion", "version", version(str(text)), text)
-    cuda = _ask("the driver", "cudaDriverVersion", nvml.nvmlSystemGetCudaDriverVersion_v2)
+        put(attributes, "the driver", "driverVersion", "version", version(str(text)), text)
+    cuda = ask("the driver", "cudaDriverVersion", nvml.nvmlSystemGetCudaDriverVersion_v2)
     if cuda is None:  # drivers before 2018 have the first version of the function only
-        cuda = _ask("the driver", "cudaDriverVersion", nvml.nvmlSystemGetCudaDriverVersion)
+        cuda = ask("the driver", "cudaDriverVersion", nvml.nvmlSystemGetCudaDriverVersion)
     if cuda is not None:
         dotted = version(f"{cuda // 1000}.{cuda % 1000 // 10}")
-        _put(attributes, "the driver", "cudaDriverVersion", "version", dotted, cuda)
+        put(attributes, "the driver", "cudaDriverVersion", "version", dotted, cuda)
     return attributes
 
 
-def _ask(
-    who: str,
-    what: str,
-    function: Callable[..., _T],
-    *arguments: Any,
-    level: int = logging.INFO,
-) -> _T | None:
-    """What NVML answers about the driver or a GPU; None if it cannot say.
-
-    Args:
-        who: the driver or a GPU, for the log.
-        what: the attribute, for the log.
-        function: of nvidia-ml-py.
-        arguments: a GPU's handle, or nothing.
-        level: how to log what NVML cannot say; lower for what many GPUs do not have.
-
-    Raises:
-        _GpuUnusableError: the GPU is lost, so that nothing more can be asked.
-    """
-    try:
-        return function(*arguments)
-    except pynvml.NVMLError as error:
-        if arguments and error.value in _LOST:
-            raise _GpuUnusableError(str(error)) from None
-        _LOG.log(level, "%s is published without %s: %s", who, what, error)
-        return None
-
-
-def _put(
-    attributes: dict[str, Attribute],
-    who: str,
-    name: str,
-    kind: AttributeType,
-    value: str | None,
-    raw: object,
-) -> None:
-    if value is None or not 0 < len(value) <= _STRING_LIMIT:
-        _LOG.warning("%s is published without %s: NVML's %r cannot be used", who, name, raw)
-    else:
-        attributes[name] = Attribute(kind, value)
-
-
-class _Reader:
-    """Reads one GPU."""
-
-    def __init__(self, nvml: Any, index: int, sysfs_root: Path, salt: str | None) -> None:
-        self._nvml = nvml
-        self._index = index
-        self._sysfs = sysfs_root
-        self._salt = salt
-        self._who = f"GPU {index}"
-
-    def read(self, common: dict[str, Attribute]) -> Gpu:
-        nvml, who = self._nvml, self._who
-        try:
-            handle = nvml.nvmlDeviceGetHandleByIndex(self._index)
-            minor = int(nvml.nvmlDeviceGetMinorNumber(handle))
-        except pynvml.NVMLError as error:
-            raise _GpuUnusableError(f"NVML cannot tell its device file: {error}") from None
-        mig = _ask(who, "MIG mode", nvml.nvmlDeviceGetMigMode, handle, level=logging.DEBUG)
-        if mig is not None and mig[0] == pynvml.NVML_DEVICE_MIG_ENABLE:
-            raise _GpuUnusableError("MIG mode is enabled, so it cannot be used as a full GPU")
-
-        name = f"gpu-{minor}"
-        self._who = who = f"GPU {self._index} ({name})"
-        attributes = {"type": Attribute("string", "gpu"), **common}
-        own_uuid = self._uuid(handle)
-        if own_uuid is not None:
-            _put(attributes, who, "uuid", "string", own_uuid, own_uuid)
-        product = _ask(who, "productName", nvml.nvmlDeviceGetName, handle)
-        if product is not None:
-            _put(attributes, who, "productName", "string", str(product), product)
-        brand = _ask(who, "brand", nvml.nvmlDeviceGetBrand, handle)
-        if brand is not None:
-            _put(attributes, who, "brand", "string", BRANDS.get(brand), brand)
-        architecture = _ask(who, "architecture", nvml.nvmlDeviceGetArchitecture, handle)
-        if architecture is not None:
-            word = ARCHITECTURES.get(architecture)
-            _put(attributes, who, "architecture", "string", word, architecture)
-        compute = _ask(
-            who, "cudaComputeCapability", nvml.nvmlDeviceGetCudaComputeCapability, handle
-        )
-        if compute is not None:
-            dotted = version(f"{compute[0]}.{compute[1]}")
-            _put(attributes, who, "cudaComputeCapability", "version", dotted, compute)
-        mode = _ask(
-            who,
-            "addressingMode",
-            nvml.nvmlDeviceGetAddressingMode,
-            handle,
-            level=logging.DEBUG,
-        )
-        if mode is not None:
-            _put(attributes, who, "addressingMode", "string", ADDRESSING_MODES.get(mode), mode)
-        self._read_pci(handle, attributes)
-
-        memory = _ask(who, "memory", nvml.nvmlDeviceGetMemoryInfo, handle)
-        return Gpu(
-            name=name,
-            minor=minor,
-            uuid=own_uuid,
-            attributes=dict(sorted(attributes.items())),
-            capacity={} if memory is None else {"memory": int(memory.total)},
-        )
-
-    def _uuid(self, handle: Any) -> str | None:
-        found = _ask(self._who, "uuid", self._nvml.nvmlDeviceGetUUID, handle)
-        if found is None or self._salt is None:
-            return found
-        return f"GPU-{uuid.uuid5(_UUID_SALT, f'{self._salt}/{found}')}"
-
-    def _read_pci(self, handle: Any, attributes: dict[str, Attribute]) -> None:
-        """The attributes that Kubernetes itself names (resource.kubernetes.io/...)."""
-        pci = _ask(self._who, "pciBusID", self._nvml.nvmlDeviceGetPciInfo_v3, handle)
-        if pci is None:
-            return
-        told = pci.busId.decode() if isinstance(pci.busId, bytes) else str(pci.busId)
-        address = told.lower()
-        if len(address) == len("00000000:00:00.0") and address.startswith("0000"):
-            address = address[4:]  # NVML writes the domain with eight digits, sysfs with four
-        usable = address if _PCI_ADDRESS.fullmatch(address) else None
-        prefix = "resource.kubernetes.io/"
-        _put(attributes, self._who, f"{prefix}pciBusID", "string", usable, told)
-        if usable is None:
-            return
-        link = self._sysfs / "bus" / "pci" / "devices" / usable
-        try:
-            target = link.readlink().parts
-        except OSError as error:
-            _LOG.info("%s is published without pcieRoot: %s", self._who, error)
-            return
-        # ../../../devices/pci0000:00/0000:00:1e.0
-        below = target[target.index("devices") + 1 :] if "devices" in target else ()
-        root = below[0] if below and below[0].startswith("pci") else None
-        _put(attributes, self._who, f"{prefix}pcieRoot", "string", root, link)
-        try:
-            node = int((link / "numa_node").read_text(encoding="ascii"))
-        except (OSError, ValueError) as error:
-            _LOG.info("%s is published without numaNode: %s", self._who, error)
-            return
-        if node >= 0:  # -1: the platform does not tell
-            attributes[f"{prefix}numaNode"] = Attribute("int", node)
+def _describe(nvml: Any, handle: Any, who: str, attributes: dict[str, Attribute]) -> int | None:
+    """What model it is, into ``attributes``; NVML's number of the architecture."""
+    product = ask(who, "productName", nvml.nvmlDeviceGetName, handle)
+    if product is not None:
+        put(attributes, who, "productName", "string", str(product), product)
+    brand = ask(who, "brand", nvml.nvmlDeviceGetBrand, handle)
+    if brand is not None:
+        put(attributes, who, "brand", "string", BRANDS.get(brand), brand)
+    architecture = ask(who, "architecture", nvml.nvmlDeviceGetArchitecture, handle)
+    if architecture is not None:
+        word = ARCHITECTURES.get(architecture)
+        put(attributes, who, "architecture", "string", word, architecture)
+    compute = ask(who, "cudaComputeCapability", nvml.nvmlDeviceGetCudaComputeCapability, handle)
+    if compute is not None:
+        dotted = version(f"{compute[0]}.{compute[1]}")
+        put(attributes, who, "cudaComputeCapability", "version", dotted, compute)
+    mode = ask(who, "addressingMode", nvml.nvmlDeviceGetAddressingMode, handle, level=logging.DEBUG)
+    if mode is not None:
+        put(attributes, who, "addressingMode", "string", ADDRESSING_MODES.get(mode), mode)
+    return None if architecture is None else int(architecture)

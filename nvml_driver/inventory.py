@@ -1,17 +1,20 @@
-"""The GPUs of a node as plain values: all that slices, prepare and CDI need to know of NVML.
+"""The devices of a node as plain values: all that slices, prepare and CDI need to know of NVML.
 
 Frozen, so that an inventory can be shared between threads and compared to find out whether
-anything changed. The types of attributes are those of the API (``DeviceAttribute``: one of string,
-version, int, bool).
+anything changed. Names, attribute types and effects are those of the API
+(k8s.io/api/resource/v1: ``Device``, ``DeviceAttribute``, ``CounterSet``, ``DeviceTaint``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-AttributeType = Literal["string", "version", "int", "bool"]
+AttributeType = Literal["string", "version", "int", "bool", "ints"]
+Kind = Literal["full", "mig", "mig-partition", "vfio"]
+Health = Literal["Healthy", "Unhealthy", "Unknown"]
+TaintEffect = Literal["None", "NoSchedule", "NoExecute"]
 
 SIMULATED_ATTRIBUTE = "dra-conformance.dev/simulated"
 """Carried by every device that a simulated NVML shows, so that nobody takes it for hardware."""
@@ -22,30 +25,154 @@ class Attribute:
     """One value of a device, typed as in ResourceSlice's ``attributes``."""
 
     type: AttributeType
-    value: str | int | bool
+    value: str | int | bool | tuple[int, ...]
 
-    def to_api(self) -> dict[str, str | int | bool]:
-        """As on the wire, for example ``{"version": "7.5.0"}``."""
-        return {self.type: self.value}
+    def to_api(self) -> dict[str, Any]:
+        """As on the wire, for example ``{"version": "7.5.0"}`` or ``{"ints": [0]}``."""
+        return {self.type: list(self.value) if isinstance(self.value, tuple) else self.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
-    """A full GPU.
+class RequestPolicy:
+    """How much of a capacity one allocation takes (``CapacityRequestPolicy``), in its own unit.
 
     Attributes:
-        name: the device's name in its pool, ``gpu-<minor>``.
-        minor: the number in ``/dev/nvidia<minor>``.
-        uuid: NVML's, None where NVML does not tell it.
+        default: what a request takes that does not say.
+        minimum: ``validRange.min``.
+        step: ``validRange.step``; requests are rounded up to it.
+    """
+
+    default: int
+    minimum: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class CounterConsumption:
+    """What a device takes of one counter set of its pool: counter name to amount."""
+
+    counter_set: str
+    counters: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSet:
+    """What the devices of one GPU share: counter name to amount."""
+
+    name: str
+    counters: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A device taint; ``time_added`` is RFC 3339 with whole seconds, ``""`` where not known."""
+
+    key: str
+    value: str
+    effect: TaintEffect
+    time_added: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigPlace:
+    """Where on which GPU a MIG device is, or can be made.
+
+    Attributes:
+        parent_minor: the GPU, by the number in ``/dev/nvidia<minor>``.
+        profile: NVIDIA's name, for example ``1g.5gb`` or ``1g.5gb+me``.
+        gi_profile_id: id of the GPU instance profile, as NVML tells it (19 for ``1g.5gb``).
+        gi_profile_index: index by which NVML knows the profile (``NVML_GPU_INSTANCE_PROFILE_*``).
+        ci_profile_index: likewise for the compute instance that takes the whole GPU instance.
+        start: first memory slice.
+        size: number of memory slices.
+    """
+
+    parent_minor: int
+    profile: str
+    gi_profile_id: int
+    gi_profile_index: int
+    ci_profile_index: int
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigInstance:
+    """A MIG device that exists.
+
+    Attributes:
+        place: where it is.
+        gi_id: of the GPU instance.
+        ci_id: of the compute instance in it; None for a GPU instance that has none, which is what
+            a crash between the two leaves.
+        uuid: ``MIG-...``, as published; None where NVML does not tell it.
+        gi_capability: minor number of ``/dev/nvidia-caps/nvidia-cap<n>`` for the GPU instance;
+            None where /proc does not tell it.
+        ci_capability: likewise for the compute instance.
+    """
+
+    place: MigPlace
+    gi_id: int
+    ci_id: int | None
+    uuid: str | None = None
+    gi_capability: int | None = None
+    ci_capability: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One device that the node publishes.
+
+    Attributes:
+        name: in its pool: ``gpu-<minor>``, ``gpu-<minor>-mig-<profile>-<id>-<start>``,
+            ``gpu-vfio-<index>``.
+        minor: the number in ``/dev/nvidia<minor>``, of the parent for a MIG device; None for a
+            device that NVIDIA's kernel driver does not have (VFIO).
+        uuid: as published, None where NVML does not tell it or the device does not exist yet.
         attributes: name to value, as published.
         capacity: name to bytes or count, as published.
+        kind: ``full``; ``mig``, which exists; ``mig-partition``, which is made by preparing it
+            (``mig.create_instance(library, device.place)``); ``vfio``.
+        parent: name of the full GPU's device (``gpu-<minor>``), of which this one is a part; that
+            device need not be published.
+        pci_bus_id: ``0000:3b:00.0``, None where not known.
+        place: of ``mig`` and ``mig-partition``.
+        instance: of ``mig``.
+        iommu_group: of ``vfio``: the file in ``/dev/vfio``; None where the kernel shows none.
+        request_policies: of capacities that are shared out; by capacity name.
+        consumes_counters: in the pool's counter sets.
+        allow_multiple_allocations: whether several claims can have shares of it.
+        taints: why it should not be used.
+        health: as the kubelet is told.
+        health_message: why, for people.
     """
 
     name: str
-    minor: int
+    minor: int | None
     uuid: str | None
     attributes: Mapping[str, Attribute]
     capacity: Mapping[str, int]
+    kind: Kind = "full"
+    parent: str | None = None
+    pci_bus_id: str | None = None
+    place: MigPlace | None = None
+    instance: MigInstance | None = None
+    iommu_group: int | None = None
+    request_policies: Mapping[str, RequestPolicy] = field(default_factory=dict)
+    consumes_counters: tuple[CounterConsumption, ...] = ()
+    allow_multiple_allocations: bool = False
+    taints: tuple[Taint, ...] = ()
+    health: Health = "Healthy"
+    health_message: str = ""
+
+    @property
+    def gpu_name(self) -> str:
+        """Name of the full GPU that the device is or is a part of."""
+        return self.parent or self.name
+
+
+Gpu = Device
+"""The earlier name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,25 +180,31 @@ class Inventory:
     """All devices of a node.
 
     Attributes:
-        devices: in NVML's order, which is by PCI address.
+        devices: in NVML's order, which is by PCI address; the parts of a GPU after it.
         simulated: whether a simulated NVML showed them.
         left_out: what was not published, and why; for people.
+        counter_sets: of the GPUs whose devices share what they have.
     """
 
-    devices: tuple[Gpu, ...]
+    devices: tuple[Device, ...]
     simulated: bool
     left_out: tuple[str, ...] = ()
-    _by_name: dict[str, Gpu] = field(init=False, repr=False, compare=False)
+    counter_sets: tuple[CounterSet, ...] = ()
+    _by_name: dict[str, Device] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_name", {gpu.name: gpu for gpu in self.devices})
+        object.__setattr__(self, "_by_name", {device.name: device for device in self.devices})
 
-    def __iter__(self) -> Iterator[Gpu]:
+    def __iter__(self) -> Iterator[Device]:
         return iter(self.devices)
 
     def __len__(self) -> int:
         return len(self.devices)
 
-    def get(self, name: str) -> Gpu | None:
+    def get(self, name: str) -> Device | None:
         """The device of that name."""
         return self._by_name.get(name)
+
+    def with_devices(self, devices: tuple[Device, ...]) -> Inventory:
+        """The same with other devices, for example with taints."""
+        return replace(self, devices=devices)

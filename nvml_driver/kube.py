@@ -21,7 +21,8 @@ from nvml_driver.errors import KubeError
 
 _LOG = logging.getLogger(__name__)
 _SLICES = "/apis/resource.k8s.io/v1/resourceslices"
-_TIMEOUT = (5.0, 30.0)  # connect, read: below the kubelet's 45 s for a prepare call
+_TIMEOUT = (5.0, 30.0)  # connect, read
+_CLAIM_TIMEOUT = (5.0, 15.0)  # well below the kubelet's 45 s for a prepare call
 _WATCH_SECONDS = 300
 
 Json = dict[str, Any]
@@ -70,7 +71,7 @@ class KubeClient:
         """The ResourceClaim, None if there is none."""
         path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
         try:
-            return self._json("GET", path)
+            return self._json("GET", path, timeout=_CLAIM_TIMEOUT)
         except KubeError as error:
             if error.status == 404:
                 return None
@@ -133,8 +134,9 @@ class KubeClient:
         *,
         query: list[tuple[str, str]] | None = None,
         body: Json | None = None,
+        timeout: tuple[float, float] = _TIMEOUT,
     ) -> Json:
-        response = self._send(method, path, query or [], body, _TIMEOUT)
+        response = self._send(method, path, query or [], body, timeout)
         try:
             answer: Json = json.loads(response.data)
         except (ValueError, urllib3.exceptions.HTTPError) as error:

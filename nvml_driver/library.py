@@ -1,9 +1,9 @@
 """Which NVML this process talks to: the node's own, or a simulated one.
 
-nvidia-ml-py keeps one library per process and caches its function pointers, so this module hands
-out sessions under a lock: initialise, ask, shut down. Several simulated profiles can be used in
-turn in one process, because the simulated library takes its description before each session;
-the real and the simulated library cannot both be used in one process.
+nvidia-ml-py keeps one library per process and caches its function pointers, so the real and the
+simulated library cannot both be used in one process. Of the simulated one there can be many in a
+process, each a machine of its own; a session says which machine its thread means. Sessions may
+overlap, in one thread and in several: NVML counts them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pynvml
 
 from nvml_driver.errors import NvmlUnavailableError
-from nvml_driver.simulated import build, profile
+from nvml_driver.simulated import build, machines, profile
 
 _LOG = logging.getLogger(__name__)
-_LOAD_SYMBOL = "nvmlSimulatedLoad"
-_process_lock = threading.RLock()
+_MARK = "nvmlSimulatedOpen"
+_adopting = threading.Lock()
 
 
 class NvmlLibrary:
@@ -34,9 +34,15 @@ class NvmlLibrary:
         profile: the simulated GPUs, None for a library that is not told what to show.
     """
 
-    def __init__(self, handle: ctypes.CDLL, shown: profile.Profile | None = None) -> None:
+    def __init__(
+        self,
+        handle: ctypes.CDLL,
+        shown: profile.Profile | None = None,
+        machine: machines.Machine | None = None,
+    ) -> None:
         """Use ``system`` or ``simulated`` instead."""
         self._handle = handle
+        self._machine = machine
         self.profile = shown
 
     @classmethod
@@ -57,7 +63,12 @@ class NvmlLibrary:
 
     @classmethod
     def simulated(
-        cls, shown: str | Path | profile.Profile, *, cache_root: Path | None = None
+        cls,
+        shown: str | Path | profile.Profile,
+        *,
+        cache_root: Path | None = None,
+        state_file: Path | None = None,
+        control_file: Path | None = None,
     ) -> NvmlLibrary:
         """The simulated NVML, showing a profile's GPUs; compiled if it has not been yet.
 
@@ -65,34 +76,58 @@ class NvmlLibrary:
             shown: a shipped profile's name, a profile file, or a Profile.
             cache_root: where the compiled library is kept; by default ``$XDG_CACHE_HOME``, else
                 ``~/.cache``.
+            state_file: keeps MIG mode and instances, as the hardware would: over a restart of the
+                process, and between processes. Deleting it is a reboot. By default they live as
+                long as this object.
+            control_file: made if it is not there; lines that anybody appends inject events and
+                faults while the process runs (see ``machines.Machine.control`` for what they say).
 
         Raises:
             ProfileError: the profile cannot be used.
-            NvmlUnavailableError: the library cannot be built or loaded.
+            NvmlUnavailableError: the library cannot be built or loaded, or refuses the profile.
         """
         wanted = profile.load(shown)
         path = build.build(cache_root or default_cache_root())
         try:
             handle = ctypes.CDLL(str(path))
+            if control_file is not None:
+                control_file.parent.mkdir(parents=True, exist_ok=True)
+                control_file.touch()
+            if state_file is not None:
+                state_file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise NvmlUnavailableError(f"cannot load simulated NVML {path}: {error}") from None
-        return cls(_adopt(handle), wanted)
+            raise NvmlUnavailableError(f"cannot set up simulated NVML: {error}") from None
+        handle = _adopt(handle)
+        text = wanted.describe(
+            state=state_file.absolute() if state_file else None,
+            control=control_file.absolute() if control_file else None,
+        )
+        return cls(handle, wanted, machines.Machine(handle, text, wanted.name))
+
+    @property
+    def machine(self) -> machines.Machine:
+        """The simulated machine, to inject events and faults.
+
+        Raises:
+            NvmlUnavailableError: this NVML was not made by ``simulated``.
+        """
+        if self._machine is None:
+            raise NvmlUnavailableError("events and faults can only be injected into simulated NVML")
+        return self._machine
 
     @property
     def is_simulated(self) -> bool:
         """Whether the library itself says that it is simulated, however it came to be loaded."""
-        return hasattr(self._handle, _LOAD_SYMBOL)
+        return hasattr(self._handle, _MARK)
 
     @contextmanager
     def session(self) -> Iterator[Any]:
-        """NVML initialised, as the pynvml module; one session at a time in a process.
+        """NVML initialised, as the pynvml module; for the thread that enters it.
 
         Raises:
             NvmlUnavailableError: NVML does not initialise.
         """
-        with _process_lock:
-            if self.profile is not None:
-                self._show(self.profile)
+        with self._machine.selected() if self._machine else nullcontext():
             try:
                 pynvml.nvmlInit()
             except pynvml.NVMLError as error:
@@ -107,17 +142,6 @@ class NvmlLibrary:
                 except pynvml.NVMLError as error:
                     _LOG.warning("NVML did not shut down: %s", error)
 
-    def _show(self, shown: profile.Profile) -> None:
-        text = shown.describe()
-        message = ctypes.create_string_buffer(256)
-        load = getattr(self._handle, _LOAD_SYMBOL)
-        load.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
-        load.restype = ctypes.c_int
-        if load(text, len(text), message, len(message)) != 0:
-            raise NvmlUnavailableError(
-                f"profile {shown.name}: {message.value.decode(errors='replace')}"
-            )
-
 
 def default_cache_root() -> Path:
     """The user's cache directory after the XDG base directory rules."""
@@ -127,7 +151,7 @@ def default_cache_root() -> Path:
 
 def _adopt(handle: ctypes.CDLL) -> ctypes.CDLL:
     """Make nvidia-ml-py use the library, which it can only once in a process."""
-    with _process_lock:
+    with _adopting:
         present = pynvml.nvmlLib
         if present is None:
             pynvml.nvmlLib = handle

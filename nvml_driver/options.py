@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from nvml_driver.features import Features
 
 DEFAULT_DRIVER_NAME = "gpu.nvidia.com"
 
@@ -30,6 +32,10 @@ class DriverOptions:
             files. ``declare`` makes none and needs no root: the specs say type and numbers without
             ``hostPath``, and carry the annotation ``dra-conformance.dev/device-nodes: declared``;
             for callers that only read the specs, as the reference target does.
+        boot_id_path: where the kernel tells which boot this is; None: a file in ``state_dir`` for
+            simulated GPUs, whose "reboot" is its deletion, else the kernel's.
+        features: what to publish beyond full GPUs and static MIG devices.
+        device_metadata: give containers files that describe their devices (see ``metadata``).
         durable: fsync what must survive a loss of power; off for in-process use, where nothing
             outlives the process.
     """
@@ -41,4 +47,7 @@ class DriverOptions:
     device_root: Path | None = None
     sysfs_root: Path | None = None
     device_nodes: DeviceNodes = "create"
+    boot_id_path: Path | None = None
+    features: Features = field(default_factory=Features)
+    device_metadata: bool = False
     durable: bool = True

@@ -17,11 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from nvml_driver.errors import KubeError
+from nvml_driver.errors import DriverError, KubeError
 from nvml_driver.kube import Json, SliceWatch
 
 _LOG = logging.getLogger(__name__)
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 30.0  # seconds between attempts while the server refuses
+_PASSIVE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +118,11 @@ class Publisher:
         *,
         driver_name: str,
         node_name: str,
+        active: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Publish ``slices(generation)``."""
+        """Publish ``slices(generation)``, while ``active``: of two instances, one publishes."""
+        self._active = active
+        self._refreshes = 0
         self._api = api
         self._slices = slices
         self._driver_name = driver_name
@@ -144,10 +148,22 @@ class Publisher:
         if self._thread.is_alive():
             self._thread.join(timeout)
 
+    def refresh(self) -> None:
+        """Say that the slices are different now."""
+        self._refreshes += 1
+        watch = self._watch
+        if watch is not None:
+            watch.stop()
+
     def _run(self) -> None:
         delay = _FIRST_DELAY
         while not self._stopping.is_set():
             try:
+                if not self._active():
+                    _LOG.debug("a newer instance of the driver publishes the slices")
+                    self._stopping.wait(_PASSIVE_SECONDS)
+                    continue
+                refreshes = self._refreshes
                 version = self._synchronise()
                 if version is None:
                     continue  # something was written: look again until nothing differs
@@ -155,9 +171,10 @@ class Publisher:
                     _LOG.info("slices of %s are published", self._driver_name)
                     self.published.set()
                 delay = _FIRST_DELAY
-                self._wait_for_change(version)
-            except KubeError as error:
-                if error.status != 410:  # the watch's version is too old, which is usual
+                self._wait_for_change(version, refreshes)
+            except DriverError as error:
+                status = error.status if isinstance(error, KubeError) else 0
+                if status != 410:  # the watch's version is too old, which is usual
                     _LOG.warning("slices: %s; trying again in %.1f s", error, delay)
                 self._stopping.wait(delay)
                 delay = min(delay * 2, _LONGEST_DELAY)
@@ -201,11 +218,11 @@ class Publisher:
             wanted = {**wanted, "spec": stored}
         return _same(found, wanted)
 
-    def _wait_for_change(self, version: str) -> None:
+    def _wait_for_change(self, version: str, refreshes: int) -> None:
         watch = self._api.watch_slices(self._driver_name, self._node_name, version)
         self._watch = watch
         try:
-            if self._stopping.is_set():
+            if self._stopping.is_set() or self._refreshes != refreshes:
                 return
             for event in watch:
                 if event.get("type") != "BOOKMARK":

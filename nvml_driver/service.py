@@ -1,4 +1,4 @@
-"""The gRPC services behind the sockets: DRA v1 and v1beta1, and registration.
+"""The gRPC services behind the sockets: DRA v1 and v1beta1, health, and registration.
 
 The two DRA versions have the same messages but for one field, so one handler serves both, built
 from the version's own message classes.
@@ -7,85 +7,82 @@ from the version's own message classes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import grpc
 
+from nvml_driver.claims import ClaimFetcher, ClaimGetter, ClaimReference, budget, describe
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError, PrepareError
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
 from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
+from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health_v1
+from nvml_driver.kubeletapi.dra_health.v1alpha1 import api_pb2 as health_v1alpha1
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
+from nvml_driver.metrics import Metrics
 from nvml_driver.prepared import PreparedDevice
+from nvml_driver.resource_health import HealthFeed
 
 _LOG = logging.getLogger(__name__)
 PLUGIN_TYPE = "DRAPlugin"
 SERVED = {"v1.DRAPlugin": v1, "v1beta1.DRAPlugin": v1beta1}
 """Advertised name to messages, best first: the kubelet takes the first that it knows."""
 
-ClaimGetter = Callable[[str, str], Mapping[str, Any] | None]
-"""Namespace and name to the ResourceClaim (resource.k8s.io/v1), None if there is none."""
-
-
-class _ClaimReference(Protocol):
-    """A ``Claim`` message of either version."""
-
-    namespace: str
-    uid: str
-    name: str
+HEALTH_SERVED = {"v1.DRAResourceHealth": health_v1, "v1alpha1.DRAResourceHealth": health_v1alpha1}
 
 
 class ClaimWork:
     """What a DRA service does with the claims of one call; each claim has its own fate."""
 
-    def __init__(self, core: DriverCore, get_claim: ClaimGetter) -> None:
-        """Prepare with ``core`` what ``get_claim`` finds."""
+    def __init__(
+        self, core: DriverCore, get_claim: ClaimGetter, metrics: Metrics | None = None
+    ) -> None:
+        """Prepare with ``core`` what ``get_claim`` finds, and count it."""
         self._core = core
-        self._get_claim = get_claim
+        self._fetcher = ClaimFetcher(get_claim)
+        self.metrics = metrics or Metrics(core.options.driver_name)
 
-    def prepare(self, reference: _ClaimReference) -> list[PreparedDevice]:
-        """Prepare one claim.
-
-        Raises:
-            PrepareError: with what the kubelet should tell of it.
-        """
-        where = f"claim {reference.namespace}/{reference.name} (uid {reference.uid})"
-        try:
-            claim = self._get_claim(reference.namespace, reference.name)
-        except DriverError as error:
-            raise PrepareError(f"{where} cannot be read: {error}") from None
-        if claim is None:
-            raise PrepareError(f"{where} does not exist")
-        uid = (claim.get("metadata") or {}).get("uid")
-        if uid != reference.uid:
-            raise PrepareError(f"{where} was replaced: the claim of that name has uid {uid}")
-        devices = self._core.prepare(claim)
-        names = ", ".join(device.device_name for device in devices) or "no devices"
-        _LOG.info("prepared %s: %s", where, names)
-        return devices
+    def stop(self) -> None:
+        """Begin nothing new."""
+        self._fetcher.stop()
 
     def prepare_each(
-        self, references: Iterable[_ClaimReference]
+        self,
+        references: Sequence[ClaimReference],
+        *,
+        seconds: float,
+        still_wanted: Callable[[], bool],
     ) -> Iterator[tuple[str, list[PreparedDevice], str]]:
         """Uid, devices and error (empty: none) of each claim."""
-        for reference in references:
-            try:
-                yield reference.uid, self.prepare(reference), ""
-            except Exception as error:  # noqa: BLE001, one claim must not fail the others
-                yield reference.uid, [], _message(error, f"prepare claim uid {reference.uid}")
+        with self.metrics.request("prepare"):
+            for reference, claim in self._fetcher.fetch(references, seconds):
+                where = describe(reference)
+                try:
+                    if isinstance(claim, PrepareError):
+                        raise claim
+                    devices = self._core.prepare(claim, still_wanted=still_wanted)
+                except Exception as error:  # noqa: BLE001, one claim must not fail the others
+                    self.metrics.error("prepare", error)
+                    yield reference.uid, [], _message(error, f"prepare {where}")
+                else:
+                    names = ", ".join(device.device_name for device in devices) or "no devices"
+                    _LOG.info("prepared %s: %s", where, names)
+                    yield reference.uid, devices, ""
 
-    def unprepare_each(self, references: Iterable[_ClaimReference]) -> Iterator[tuple[str, str]]:
+    def unprepare_each(self, references: Iterable[ClaimReference]) -> Iterator[tuple[str, str]]:
         """Uid and error (empty: none) of each claim; the claim object may be gone."""
-        for reference in references:
-            try:
-                self._core.unprepare(reference.uid)
-            except Exception as error:  # noqa: BLE001, one claim must not fail the others
-                yield reference.uid, _message(error, f"unprepare claim uid {reference.uid}")
-            else:
-                _LOG.info("unprepared claim uid %s", reference.uid)
-                yield reference.uid, ""
+        with self.metrics.request("unprepare"):
+            for reference in references:
+                try:
+                    self._core.unprepare(reference.uid)
+                except Exception as error:  # noqa: BLE001, one claim must not fail the others
+                    self.metrics.error("unprepare", error)
+                    yield reference.uid, _message(error, f"unprepare {describe(reference)}")
+                else:
+                    _LOG.info("unprepared %s", describe(reference))
+                    yield reference.uid, ""
 
 
 def _message(error: Exception, doing: str) -> str:
@@ -106,9 +103,14 @@ def dra_service(messages: ModuleType, work: ClaimWork) -> grpc.GenericRpcHandler
     """
     has_share_id = "share_id" in messages.Device.DESCRIPTOR.fields_by_name
 
-    def prepare(request: Any, _context: grpc.ServicerContext) -> Any:
+    def prepare(request: Any, context: grpc.ServicerContext) -> Any:
         response = messages.NodePrepareResourcesResponse()
-        for uid, devices, error in work.prepare_each(request.claims):
+        outcomes = work.prepare_each(
+            request.claims,
+            seconds=budget(context.time_remaining()),
+            still_wanted=context.is_active,
+        )
+        for uid, devices, error in outcomes:
             entry = response.claims[uid]  # the look-up makes the entry
             entry.error = error
             for device in devices:
@@ -137,14 +139,32 @@ def dra_service(messages: ModuleType, work: ClaimWork) -> grpc.GenericRpcHandler
     )
 
 
+def health_service(messages: ModuleType, feed: HealthFeed) -> grpc.GenericRpcHandler:
+    """The service ``DRAResourceHealth`` of one version."""
+
+    def watch(_request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+        return feed.stream(messages, context)
+
+    handler: grpc.RpcMethodHandler[Any, Any] = grpc.unary_stream_rpc_method_handler(
+        watch,
+        request_deserializer=messages.NodeWatchResourcesRequest.FromString,
+        response_serializer=lambda answer: answer.SerializeToString(),
+    )
+    return grpc.method_handlers_generic_handler(
+        messages.DESCRIPTOR.services_by_name["DRAResourceHealth"].full_name,
+        {"NodeWatchResources": handler},
+    )
+
+
 def registration_service(
-    driver_name: str, endpoint: str, registered: Callable[[], None]
+    driver_name: str, endpoint: str, versions: Sequence[str], registered: Callable[[], None]
 ) -> grpc.GenericRpcHandler:
     """The service ``Registration``.
 
     Args:
         driver_name: the plugin's name.
         endpoint: path of the DRA service's socket.
+        versions: of the services there, best first.
         registered: called when the kubelet says that it registered the plugin.
     """
 
@@ -153,7 +173,7 @@ def registration_service(
             type=PLUGIN_TYPE,
             name=driver_name,
             endpoint=endpoint,
-            supported_versions=list(SERVED),
+            supported_versions=list(versions),
         )
 
     def notify(

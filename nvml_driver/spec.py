@@ -1,17 +1,24 @@
 """The CDI spec of one claim: which device files and variables its containers get.
 
-The variables are this driver's own contract with what runs in a container:
+The variables are this driver's own contract with what runs in a container. ``<G>`` is
+``GPU_DEVICE_<minor>`` for a full GPU, ``GPU_DEVICE_<minor>_MIG_<GPU instance>`` for a MIG device of
+that GPU, and ``GPU_DEVICE_VFIO_<IOMMU group>`` for a GPU that is passed to a virtual machine:
 
-=============================================  ====================================================
-``DRA_RESOURCE_DRIVER_NAME``                   the driver's name
-``KUBERNETES_NODE_NAME``                       the node
-``NVIDIA_VISIBLE_DEVICES=void``                keeps NVIDIA's container runtime from adding GPUs
-``GPU_DEVICE_<minor>``                         the device's name in its pool, ``gpu-<minor>``
-``GPU_DEVICE_<minor>_RESOURCE_CLAIM``          uid of the claim
-``GPU_DEVICE_<minor>_UUID``                    the GPU's UUID, if NVML tells it
-``GPU_DEVICE_<minor>_SHARING_STRATEGY``, ...   the opaque configuration (see ``config``)
-``DRA_ADMIN_ACCESS=true``                      for an allocation with admin access
-=============================================  ====================================================
+================================  =================================================================
+``DRA_RESOURCE_DRIVER_NAME``      the driver's name
+``KUBERNETES_NODE_NAME``          the node
+``NVIDIA_VISIBLE_DEVICES=void``   keeps NVIDIA's container runtime from adding GPUs
+``<G>``                           the device's name in its pool, ``gpu-<minor>`` for a full GPU
+``<G>_RESOURCE_CLAIM``            uid of the claim
+``<G>_UUID``                      the device's UUID, if NVML tells it
+``<G>_SHARING_STRATEGY``, ...     the opaque configuration (see ``config``)
+``DRA_ADMIN_ACCESS=true``         for an allocation with admin access
+================================  =================================================================
+
+Device files: ``/dev/nvidiactl`` and, where the node has them, those of CUDA's unified memory;
+``/dev/nvidia<minor>``; for a MIG device also the two capabilities of its instances in
+``/dev/nvidia-caps``; for VFIO the group's file and, unless the configuration says otherwise, the
+control file.
 """
 
 from __future__ import annotations
@@ -21,19 +28,42 @@ from typing import Any
 
 from nvml_driver import cdi
 from nvml_driver.errors import PrepareError
-from nvml_driver.inventory import Gpu, Inventory
+from nvml_driver.inventory import Device, Inventory, MigInstance
+from nvml_driver.metadata import MetadataFiles, base_requests, container_path
 from nvml_driver.prepared import ClaimRecord, PreparedDevice
 from nvml_driver.simulated.node import NULL_DEVICE
 
 CONTROL_DEVICE = "nvidiactl"
 OPTIONAL_DEVICES = ("nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
+VFIO_CONTROL_DEVICE = "vfio/vfio"
 NODE_ANNOTATION = "dra-conformance.dev/node"
 DECLARED_ANNOTATION = "dra-conformance.dev/device-nodes"
 
 
-def device_file(gpu: Gpu) -> str:
-    """The GPU's file name in ``/dev``."""
-    return f"nvidia{gpu.minor}"
+def device_files(device: Device, made: MigInstance | None = None) -> list[str]:
+    """The device's file names below ``/dev``, without what all devices share.
+
+    Args:
+        device: of the inventory.
+        made: the MIG device that was made for a ``mig-partition``.
+    """
+    if device.kind == "vfio":
+        return [] if device.iommu_group is None else [f"vfio/{device.iommu_group}"]
+    instance = made or device.instance
+    capabilities = () if instance is None else (instance.gi_capability, instance.ci_capability)
+    return [
+        f"nvidia{device.minor}",
+        *(f"nvidia-caps/nvidia-cap{number}" for number in capabilities if number is not None),
+    ]
+
+
+def variable(device: Device, made: MigInstance | None = None) -> str:
+    """The first part of the names of the device's environment variables."""
+    if device.kind == "vfio":
+        return f"GPU_DEVICE_VFIO_{device.iommu_group}"
+    instance = made or device.instance
+    part = "" if instance is None else f"_MIG_{instance.gi_id}"
+    return f"GPU_DEVICE_{device.minor}{part}"
 
 
 class SpecBuilder:
@@ -47,6 +77,7 @@ class SpecBuilder:
         node_name: str,
         device_root: Path,
         declared_only: bool,
+        metadata: MetadataFiles | None = None,
     ) -> None:
         """Build for an inventory.
 
@@ -56,12 +87,14 @@ class SpecBuilder:
             node_name: gives an annotation and a variable.
             device_root: where the device files are.
             declared_only: no device files exist, say type and numbers instead.
+            metadata: mount these files, None: none.
         """
         self._inventory = inventory
         self._driver_name = driver_name
         self._node_name = node_name
         self._device_root = device_root
         self._declared_only = declared_only
+        self._metadata = metadata
 
     def build(self, record: ClaimRecord) -> dict[str, Any]:
         """The spec for a claim.
@@ -72,40 +105,75 @@ class SpecBuilder:
         annotations = {NODE_ANNOTATION: self._node_name}
         if self._declared_only:
             annotations[DECLARED_ANNOTATION] = "declared"
-        common = [CONTROL_DEVICE]
-        if not self._declared_only and not self._inventory.simulated:
-            common += [name for name in OPTIONAL_DEVICES if (self._device_root / name).exists()]
+        devices = [self._device(record, device) for device in record.devices]
+        if self._metadata is not None:
+            devices += [
+                self._metadata_device(record, request, self._metadata)
+                for request in base_requests(record)
+            ]
         return {
             "cdiVersion": cdi.VERSION,
             "kind": f"{cdi.vendor(self._driver_name)}/{cdi.CLASS}",
             "annotations": annotations,
-            "devices": [self._device(record, device) for device in record.devices],
+            "devices": devices,
             "containerEdits": {
                 "env": [
                     f"DRA_RESOURCE_DRIVER_NAME={self._driver_name}",
                     f"KUBERNETES_NODE_NAME={self._node_name}",
                     "NVIDIA_VISIBLE_DEVICES=void",
                 ],
-                "deviceNodes": [self._node(name) for name in common],
+                **self._common_nodes(record),
             },
         }
 
+    def metadata_device_id(self, uid: str, request: str) -> str:
+        """The CDI device that mounts a request's metadata; no device's name has underscores."""
+        return cdi.qualified_name(self._driver_name, f"{uid}_metadata_{request}")
+
+    def _common_nodes(self, record: ClaimRecord) -> dict[str, Any]:
+        found = [self._inventory.get(device.device_name) for device in record.devices]
+        if all(device is not None and device.kind == "vfio" for device in found):
+            return {}  # NVIDIA's kernel driver has nothing to do with them
+        names = [CONTROL_DEVICE]
+        if not self._declared_only and not self._inventory.simulated:
+            names += [name for name in OPTIONAL_DEVICES if (self._device_root / name).exists()]
+        return {"deviceNodes": [self._node(name) for name in names]}
+
     def _device(self, record: ClaimRecord, prepared: PreparedDevice) -> dict[str, Any]:
-        gpu = self._inventory.get(prepared.device_name)
-        if gpu is None:
+        device = self._inventory.get(prepared.device_name)
+        if device is None or not prepared.is_still(device):
             raise PrepareError(f"{record}: device {prepared.device_name} is gone from this node")
-        variable = f"GPU_DEVICE_{gpu.minor}"
-        env = [f"{variable}={gpu.name}", f"{variable}_RESOURCE_CLAIM={record.uid}"]
-        if gpu.uuid is not None:
-            env.append(f"{variable}_UUID={gpu.uuid}")
-        env += [f"{variable}_{suffix}={value}" for suffix, value in prepared.settings]
+        if device.kind == "mig-partition" and prepared.made is None:
+            raise PrepareError(f"{record}: MIG device {prepared.device_name} was not made")
+        made = prepared.made
+        uuid = made.uuid if made is not None else device.uuid
+        prefix = variable(device, made)
+        env = [f"{prefix}={device.name}", f"{prefix}_RESOURCE_CLAIM={record.uid}"]
+        if uuid is not None:
+            env.append(f"{prefix}_UUID={uuid}")
+        env += [f"{prefix}_{suffix}={value}" for suffix, value in prepared.settings]
         if prepared.admin_access:
             env.append("DRA_ADMIN_ACCESS=true")
-        [cdi_id] = prepared.cdi_device_ids
+        names = device_files(device, made)
+        if not names:
+            raise PrepareError(f"{record}: device {device.name} has no device file to give")
+        if device.kind == "vfio" and dict(prepared.settings).get("IOMMU_API_DEVICE") != "false":
+            names.append(VFIO_CONTROL_DEVICE)
         return {
-            "name": cdi_id.partition("=")[2],
-            "containerEdits": {"env": env, "deviceNodes": [self._node(device_file(gpu))]},
+            "name": prepared.cdi_device_ids[0].partition("=")[2],
+            "containerEdits": {"env": env, "deviceNodes": [self._node(name) for name in names]},
         }
+
+    def _metadata_device(
+        self, record: ClaimRecord, request: str, files: MetadataFiles
+    ) -> dict[str, Any]:
+        mount = {
+            "hostPath": str(files.host_path(record.uid, request)),
+            "containerPath": container_path(record, request, self._driver_name),
+            "options": ["ro", "bind"],
+        }
+        name = self.metadata_device_id(record.uid, request).partition("=")[2]
+        return {"name": name, "containerEdits": {"mounts": [mount]}}
 
     def _node(self, name: str) -> dict[str, Any]:
         path = f"/dev/{name}"

@@ -1,4 +1,4 @@
-"""Compiles ``nvml.c`` on first use, into a cache that every process of the user shares.
+"""Compiles ``library/*.c`` on first use, into a cache that every process of the user shares.
 
 A wheel stays free of binaries that way, and an edit of the C file takes effect at once: the
 cache's key is a digest of source and command line. Two processes may come at the same moment, so
@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -46,13 +46,16 @@ def compiler() -> tuple[str, ...]:
     )
 
 
-def build(cache_root: Path, command: Sequence[str] | None = None) -> Path:
+def build(
+    cache_root: Path, command: Sequence[str] | None = None, extra_flags: Sequence[str] = ()
+) -> Path:
     """The compiled library, built if the cache does not have it yet.
 
     Args:
         cache_root: the user's cache directory; the library goes into
             ``<cache_root>/dra-conformance/nvml/<digest>/libnvidia-ml.so.1``.
         command: the compiler's command line; by default ``compiler()``.
+        extra_flags: after ``FLAGS``, for example ``-fsanitize=address``.
 
     Returns:
         The library's absolute path.
@@ -61,8 +64,10 @@ def build(cache_root: Path, command: Sequence[str] | None = None) -> Path:
         NvmlUnavailableError: no compiler, it failed, or the cache cannot be written.
     """
     command = tuple(command) if command is not None else compiler()
-    source = resources.files("nvml_driver.simulated").joinpath("nvml.c").read_bytes()
-    digest = hashlib.sha256(b"\0".join([source, *(word.encode() for word in (*command, *FLAGS))]))
+    sources = _sources()
+    words = [word.encode() for word in (*command, *FLAGS, *extra_flags)]
+    named = [part for name, text in sources.items() for part in (name.encode(), text)]
+    digest = hashlib.sha256(b"\0".join([*words, *named]))
     folder = cache_root.absolute() / "dra-conformance" / "nvml" / digest.hexdigest()[:32]
     library = folder / LIBRARY
     if library.exists():
@@ -72,7 +77,7 @@ def build(cache_root: Path, command: Sequence[str] | None = None) -> Path:
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not library.exists():
-                _compile(command, source, library)
+                _compile([*command, *FLAGS, *extra_flags], sources, library)
     except OSError as error:
         raise NvmlUnavailableError(
             f"cannot build simulated NVML in {folder}: {error}; "
@@ -81,12 +86,21 @@ def build(cache_root: Path, command: Sequence[str] | None = None) -> Path:
     return library
 
 
-def _compile(command: Sequence[str], source: bytes, library: Path) -> None:
+def _sources() -> dict[str, bytes]:
+    """File name to text, headers too, in a fixed order."""
+    folder = resources.files("nvml_driver.simulated").joinpath("library")
+    files = sorted(folder.iterdir(), key=lambda file: file.name)
+    return {file.name: file.read_bytes() for file in files if file.name.endswith((".c", ".h"))}
+
+
+def _compile(command: Sequence[str], sources: Mapping[str, bytes], library: Path) -> None:
     with tempfile.TemporaryDirectory(dir=library.parent, prefix="build-") as scratch:
-        code, built = Path(scratch, "nvml.c"), Path(scratch, LIBRARY)
-        code.write_bytes(source)
+        built = Path(scratch, LIBRARY)
+        for name, text in sources.items():
+            Path(scratch, name).write_bytes(text)
+        units = [str(Path(scratch, name)) for name in sources if name.endswith(".c")]
         done = subprocess.run(
-            [*command, *FLAGS, str(code), "-o", str(built)],
+            [*command, *units, "-o", str(built)],
             capture_output=True,
             text=True,
             check=False,

@@ -1,30 +1,81 @@
-"""What surrounds NVML on a node with GPUs, made from a profile: sysfs and device files.
+"""What surrounds NVML on a node with GPUs, made from a profile: sysfs, /proc and device files.
 
-NVML does not tell where a GPU hangs on the PCIe tree; a driver reads that from sysfs. And a
-container gets a GPU as a character device. Both are real here: a small tree of directories and
-links, and device files with the numbers of the null device, which CDI and container runtimes
-inject like any other.
+NVML does not tell where a GPU hangs on the PCIe tree, nor which device files a MIG device needs; a
+driver reads that from sysfs and /proc. And a container gets a GPU as a character device. All are
+real here: a small tree of directories and links, and device files with the numbers of the null
+device, which CDI and container runtimes inject like any other.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
 from nvml_driver.errors import DriverError
+from nvml_driver.roots import NodeRoots
 from nvml_driver.simulated.profile import Profile
 
 NULL_DEVICE = (1, 3)
 """Major and minor of /dev/null: a device file that is always allowed and does no harm."""
 
 
+_NVIDIA = "0x10de"
+_CLASS_3D = "0x030200"
+_GIS, _CIS = 15, 8  # of one GPU, in the numbering of mig-minors
+
+
+def make_node(profile: Profile, folder: Path) -> NodeRoots:
+    """Everything below one directory; a boot id stays until its file is deleted.
+
+    Raises:
+        DriverError: it cannot be written.
+    """
+    roots = NodeRoots(
+        sysfs=folder / "sys",
+        proc=folder / "proc",
+        dev=folder / "dev",
+        boot_id=folder / "boot_id",
+        pci_ids=folder / "pci.ids",
+    )
+    make_sysfs(profile, roots.sysfs)
+    try:
+        roots.dev.mkdir(parents=True, exist_ok=True)
+        if not roots.boot_id.exists():
+            roots.boot_id.write_text(f"{uuid.uuid4()}\n", encoding="ascii")
+        minors = roots.proc / "driver" / "nvidia-caps" / "mig-minors"
+        minors.parent.mkdir(parents=True, exist_ok=True)
+        minors.write_text(mig_minors(profile), encoding="ascii")
+    except OSError as error:
+        raise DriverError(f"cannot write the simulated node in {folder}: {error}") from None
+    return roots
+
+
+def mig_minors(profile: Profile) -> str:
+    """``/proc/driver/nvidia-caps/mig-minors``: minor numbers of all capabilities there can be.
+
+    The numbering is the one of NVIDIA's MIG User Guide, "Device Nodes and Capabilities": 9 for each
+    of the 15 GPU instances of a GPU, from 3 on.
+    """
+    lines = ["config 1", "monitor 2"]
+    for gpu in profile.gpus:
+        if gpu.mig is None:
+            continue
+        for gi in range(_GIS):
+            first = 3 + (gpu.minor * _GIS + gi) * (_CIS + 1)
+            lines.append(f"gpu{gpu.minor}/gi{gi}/access {first}")
+            lines += [f"gpu{gpu.minor}/gi{gi}/ci{ci}/access {first + 1 + ci}" for ci in range(_CIS)]
+    return "\n".join(lines) + "\n"
+
+
 def make_sysfs(profile: Profile, root: Path) -> None:
     """Write the part of sysfs that discovery reads below ``root``.
 
     ``bus/pci/devices/<address>`` links to the device's directory under ``devices/``, which holds
-    the file ``numa_node`` (-1 where the platform does not tell), as the kernel lays it out.
+    ``numa_node`` (-1 where the platform does not tell), ``vendor``, ``device``, ``class`` and
+    links to the kernel driver and the IOMMU group, as the kernel lays it out.
 
     Raises:
         DriverError: the tree cannot be written.
@@ -37,14 +88,33 @@ def make_sysfs(profile: Profile, root: Path) -> None:
                 continue
             folder = root / "devices" / gpu.sysfs_path
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "numa_node").write_text(f"{gpu.numa_node}\n")
-            target = f"../../../devices/{gpu.sysfs_path}"
-            link = links / gpu.pci_bus_id
-            if not link.is_symlink() or str(link.readlink()) != target:
-                link.unlink(missing_ok=True)
-                link.symlink_to(target)
+            _write(folder / "numa_node", f"{gpu.numa_node}")
+            _write(folder / "vendor", _NVIDIA)
+            _write(folder / "device", f"0x{gpu.pci_device_id >> 16:04x}")
+            _write(folder / "class", _CLASS_3D)
+            _link(folder / "driver", root / "bus" / "pci" / "drivers" / gpu.bound_to)
+            if gpu.iommu_group is not None:
+                _link(
+                    folder / "iommu_group", root / "kernel" / "iommu_groups" / f"{gpu.iommu_group}"
+                )
+            _link(links / gpu.pci_bus_id, folder)
     except OSError as error:
         raise DriverError(f"cannot write the simulated sysfs tree below {root}: {error}") from None
+
+
+def _write(path: Path, text: str) -> None:
+    content = f"{text}\n"
+    if not path.exists() or path.read_text() != content:
+        path.write_text(content)
+
+
+def _link(path: Path, to: Path) -> None:
+    """A relative link, as sysfs has them, to a directory that is made if need be."""
+    to.mkdir(parents=True, exist_ok=True)
+    target = os.path.relpath(to, path.parent)
+    if not path.is_symlink() or str(path.readlink()) != target:
+        path.unlink(missing_ok=True)
+        path.symlink_to(target)
 
 
 def make_device_files(root: Path, names: Iterable[str]) -> None:

@@ -15,53 +15,53 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import pynvml
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from nvml_driver.errors import ProfileError
+from nvml_driver.simulated.migtable import (
+    BootInstance,
+    MigTable,
+    Model,
+    check_instances,
+    nvml_constant,
+)
 
 _LINE = r"^[\x20-\x7e]{1,80}$"
+_LAST = 2**32 - 1  # of a fault that never ends
+
+Brand = Annotated[int, nvml_constant("NVML_BRAND_"), Field(ge=0, le=2**31 - 1)]
+Architecture = Annotated[int, nvml_constant("NVML_DEVICE_ARCH_"), Field(ge=0, le=2**32 - 1)]
+ErrorCode = Annotated[int, nvml_constant("NVML_ERROR_"), Field(ge=1, le=999)]
 
 
-def _nvml_constant(prefix: str) -> BeforeValidator:
-    """Let a profile say ``TURING`` where NVML's header says ``NVML_DEVICE_ARCH_TURING``."""
+class FaultWindow(Model):
+    """A fault that does not last.
 
-    def read(value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        number = getattr(pynvml, prefix + value, None)
-        if not isinstance(number, int):
-            raise ValueError(f"NVML has no {prefix}{value}")
-        return number
+    Attributes:
+        error: what the function answers, as NVML's number or name (``NOT_SUPPORTED``).
+        first: the first call of the function that fails, counted from 1.
+        last: the last that fails; None: all from ``first`` on.
+    """
 
-    return BeforeValidator(read)
-
-
-Brand = Annotated[int, _nvml_constant("NVML_BRAND_"), Field(ge=0, le=2**31 - 1)]
-Architecture = Annotated[int, _nvml_constant("NVML_DEVICE_ARCH_"), Field(ge=0, le=2**32 - 1)]
-ErrorCode = Annotated[int, _nvml_constant("NVML_ERROR_"), Field(ge=1, le=999)]
-Faults = dict[Annotated[str, Field(pattern=r"^(\*|nvml[A-Za-z0-9_]{1,80})$")], ErrorCode]
+    error: ErrorCode
+    first: int = Field(default=1, ge=1, le=_LAST)
+    last: int | None = Field(default=None, ge=1, le=_LAST)
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-    )
+Faults = dict[
+    Annotated[str, Field(pattern=r"^(\*|nvml[A-Za-z0-9_]{1,80})$")], ErrorCode | FaultWindow
+]
 
 
-class SimulatedGpu(_Model):
+def fault_line(function: str, fault: int | FaultWindow) -> str:
+    """The line that tells the C library of a fault, without the ``fault`` before it."""
+    if isinstance(fault, int):
+        return f"{function} {fault}"
+    return f"{function} {fault.error} {fault.first} {fault.last or _LAST}"
+
+
+class SimulatedGpu(Model):
     """One GPU, in NVML's own terms.
 
     Attributes:
@@ -70,8 +70,13 @@ class SimulatedGpu(_Model):
         pci_bus_id: domain:bus:device.function in hexadecimal, for example ``0000:00:1e.0``.
         sysfs_path: where the device hangs below ``/sys/devices``; None: sysfs does not know it.
         numa_node: what sysfs says; -1: the platform does not tell.
-        mig_mode: None: a GPU without MIG.
-        faults: NVML function (or ``*``) to the error that it answers.
+        mig_mode: after a boot; None: a GPU without MIG.
+        mig: what it can be partitioned into; None where nobody showed a table of real hardware.
+        mig_instances: MIG devices that are there after a boot.
+        event_types: bits of ``nvmlEventType*`` that can be registered for.
+        bound_to: the kernel driver; a GPU of ``vfio-pci`` is in sysfs, but not in NVML.
+        iommu_group: number in sysfs; None: the platform has no IOMMU.
+        faults: NVML function (or ``*``) to the error that it answers, always or in some calls.
     """
 
     uuid: str = Field(pattern=r"^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -90,7 +95,19 @@ class SimulatedGpu(_Model):
     numa_node: int = Field(default=-1, ge=-1, le=1023)
     addressing_mode: Literal["NONE", "HMM", "ATS"] | None = None
     mig_mode: Literal["enabled", "disabled"] | None = None
+    mig: MigTable | None = None
+    mig_instances: tuple[BootInstance, ...] = Field(default=(), strict=False, max_length=8)
+    event_types: int = Field(default=0xB, ge=0, le=0xFFFFFFFF)
+    bound_to: Literal["nvidia", "vfio-pci"] = "nvidia"
+    iommu_group: int | None = Field(default=None, ge=0, le=2**20)
     faults: Faults = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _instances_fit(self) -> Self:
+        if self.mig_instances and self.mig_mode != "enabled":
+            raise ValueError("migInstances need migMode enabled")
+        check_instances(self.mig, self.mig_instances)
+        return self
 
     def describe(self) -> list[str]:
         """The lines that tell the C library of this GPU."""
@@ -113,10 +130,18 @@ class SimulatedGpu(_Model):
             lines.append(f"addressing_mode {mode}")
         if self.mig_mode is not None:
             lines.append(f"mig_mode {int(self.mig_mode == 'enabled')}")
-        return lines + [f"fault {name} {code}" for name, code in self.faults.items()]
+        if self.mig is not None:
+            lines.append(f"mig_slices {self.mig.memory_slices}")
+            lines += [profile.describe() for profile in self.mig.profiles]
+            for instance in self.mig_instances:
+                profile = self.mig.named(instance.profile)
+                assert profile is not None  # checked when the profile was read
+                lines.append(f"mig_instance {profile.index} {instance.start}")
+        lines.append(f"event_types {self.event_types}")
+        return lines + [f"fault {fault_line(*fault)}" for fault in self.faults.items()]
 
 
-class Profile(_Model):
+class Profile(Model):
     """A node's GPUs and its NVIDIA driver, as NVML tells them.
 
     Attributes:
@@ -142,18 +167,32 @@ class Profile(_Model):
                 raise ValueError(f"two GPUs have the same {to_camel(field)}: {', '.join(twice)}")
         return self
 
-    def describe(self) -> bytes:
-        """The whole description for the C library (the format is at the top of nvml.c)."""
+    def describe(self, *, state: Path | None = None, control: Path | None = None) -> bytes:
+        """The whole description for the C library (its format is at the top of describe.c).
+
+        Args:
+            state: the file that keeps MIG mode and instances from one process to the next.
+            control: the file whose lines inject events and faults.
+        """
         lines = [
-            "nvml-simulated 1",
+            "nvml-simulated 2",
             f"driver_version {self.driver_version}",
             f"nvml_version {self.nvml_version}",
             f"cuda_driver_version {self.cuda_driver_version}",
-            *(f"fault {name} {code}" for name, code in self.faults.items()),
+            *(f"fault {fault_line(*fault)}" for fault in self.faults.items()),
         ]
-        for gpu in self.gpus:
+        if state is not None:
+            lines.append(f"state {state}")
+        if control is not None:
+            lines.append(f"control {control}")
+        for gpu in self.shown:
             lines += gpu.describe()
-        return ("\n".join(lines) + "\n").encode("ascii")
+        return ("\n".join(lines) + "\n").encode()
+
+    @property
+    def shown(self) -> tuple[SimulatedGpu, ...]:
+        """The GPUs that NVML shows, in its order: those of NVIDIA's kernel driver."""
+        return tuple(gpu for gpu in self.gpus if gpu.bound_to == "nvidia")
 
 
 def shipped() -> tuple[str, ...]:
@@ -197,7 +236,8 @@ def _load_shipped(name: str) -> Profile:
 def parse(text: str, where: str) -> Profile:
     """Read a profile from JSON text.
 
-    ``defaults`` beside ``gpus`` holds what all GPUs have in common.
+    ``defaults`` beside ``gpus`` holds what all GPUs have in common, and ``kinds`` what those have
+    in common that name it: ``"kind": "T4"``.
 
     Args:
         text: the JSON document.
@@ -215,8 +255,9 @@ def parse(text: str, where: str) -> Profile:
     document = dict(document)
     defaults = document.pop("defaults", {})
     gpus = document.get("gpus")
-    if isinstance(defaults, dict) and isinstance(gpus, list):
-        document["gpus"] = [{**defaults, **gpu} if isinstance(gpu, dict) else gpu for gpu in gpus]
+    kinds = document.pop("kinds", {})
+    if isinstance(defaults, dict) and isinstance(gpus, list) and isinstance(kinds, dict):
+        document["gpus"] = [_filled(gpu, defaults, kinds) for gpu in gpus]
     try:
         return Profile.model_validate(document)
     except ValidationError as error:
@@ -225,3 +266,15 @@ def parse(text: str, where: str) -> Profile:
             for problem in error.errors(include_url=False, include_input=False)
         )
         raise ProfileError(f"{where}: {problems}") from None
+
+
+def _filled(gpu: object, defaults: dict[str, Any], kinds: dict[str, Any]) -> object:
+    if not isinstance(gpu, dict):
+        return gpu
+    own = dict(gpu)
+    kind = kinds.get(own.get("kind", ""))
+    if isinstance(kind, dict):
+        del own["kind"]
+    else:
+        kind = {}
+    return {**defaults, **kind, **own}

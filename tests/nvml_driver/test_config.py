@@ -8,16 +8,24 @@ from typing import Any
 import pytest
 
 from nvml_driver import cdi
-from nvml_driver.config import GpuConfig, settings_for
+from nvml_driver.config import settings_for
+from nvml_driver.config_kinds import KINDS, GpuConfig, decode
 from nvml_driver.errors import ConfigError, PrepareError
+from nvml_driver.inventory import Kind
 from tests.nvml_driver.helpers import DRIVER, gpu_config, make_claim, make_core, opaque, result
 
 API = "resource.nvidia.com/v1beta1"
 
 
+def environment(
+    configs: list[dict[str, Any]], request: str = "gpu", kind: Kind = "full"
+) -> dict[str, str]:
+    [settings] = settings_for(DRIVER, configs, [(request, kind)], simulated=True)
+    return dict(settings)
+
+
 def interval(configs: list[dict[str, Any]], request: str = "gpu") -> str | None:
-    settings = settings_for(DRIVER, configs, [request], simulated=True)[request]
-    return dict(settings).get("TIMESLICE_INTERVAL")
+    return environment(configs, request).get("TIMESLICE_INTERVAL")
 
 
 def sharing(**fields: Any) -> dict[str, Any]:
@@ -106,7 +114,7 @@ def test_which_configuration_applies(
 def test_a_configuration_is_decoded_strictly(parameters: dict[str, Any], message: str) -> None:
     configs = [opaque(gpu_config("Long")), opaque(parameters, "gpu", source="FromClass")]
     with pytest.raises(ConfigError, match=message) as caught:
-        settings_for(DRIVER, configs, ["gpu"], simulated=True)
+        environment(configs)
     assert str(caught.value).startswith("configuration 1 (from the class for requests gpu): ")
 
 
@@ -132,16 +140,82 @@ def test_mps_settings_are_read() -> None:
         "SHARING_STRATEGY": "MPS",
         "MPS_ACTIVE_THREAD_PERCENTAGE": "50",
         "MPS_PINNED_DEVICE_MEMORY_LIMIT": "10Gi",
+        "MPS_PER_DEVICE_PINNED_MEMORY_LIMIT": "0=5Gi",
     }
 
 
 def test_what_a_real_gpu_would_not_be_given_is_refused_for_it() -> None:
     default = GpuConfig.model_validate(gpu_config("Default"))
-    assert default.problem(simulated=False) is None
+    assert default.beyond_real_gpus() is None
     for asked in (gpu_config("Short"), sharing(strategy="MPS")):
         config = GpuConfig.model_validate(asked)
-        assert config.problem(simulated=True) is None
-        assert "real GPUs" in str(config.problem(simulated=False))
+        assert "real GPUs" in str(config.beyond_real_gpus())
+        with pytest.raises(ConfigError, match=r"^configuration 0 \(from the claim\): .*real GPUs"):
+            settings_for(DRIVER, [opaque(asked)], [("gpu", "full")], simulated=False)
+
+
+def mig(**sharing: Any) -> dict[str, Any]:
+    document = {"apiVersion": API, "kind": "MigDeviceConfig"}
+    return {**document, "sharing": sharing} if sharing else document
+
+
+def vfio(**iommu: Any) -> dict[str, Any]:
+    return {"apiVersion": API, "kind": "VfioDeviceConfig", "iommu": iommu}
+
+
+@pytest.mark.parametrize("kind", ["mig", "mig-partition"])
+def test_each_kind_of_device_takes_its_kind_of_configuration(kind: Kind) -> None:
+    everything = [
+        opaque(gpu_config("Long")),
+        opaque(mig(strategy="MPS", mpsConfig={"multiUser": True})),
+        opaque(vfio(backendPolicy="PreferIommuFD", enableAPIDevice=False)),
+    ]
+    assert environment(everything)["TIMESLICE_INTERVAL"] == "Long"
+    assert environment(everything, kind=kind) == {
+        "SHARING_STRATEGY": "MPS",
+        "MPS_MULTI_USER": "true",
+    }
+    assert environment(everything, kind="vfio") == {
+        "IOMMU_BACKEND_POLICY": "PreferIommuFD",
+        "IOMMU_API_DEVICE": "false",
+    }
+
+
+@pytest.mark.parametrize("kind", ["full", "mig", "mig-partition", "vfio"])
+@pytest.mark.parametrize("config_kind", KINDS)
+def test_a_configuration_of_the_wrong_kind_that_names_the_request_is_an_error(
+    kind: Kind, config_kind: str
+) -> None:
+    parameters = {"apiVersion": API, "kind": config_kind}
+    if kind in KINDS[config_kind].device_kinds:
+        assert environment([opaque(parameters, "gpu")], kind=kind) == {}
+    else:
+        with pytest.raises(ConfigError, match=f"{config_kind} is not for the "):
+            environment([opaque(parameters, "gpu")], kind=kind)
+        assert environment([opaque(parameters, "gpu")], request="other", kind=kind) == {}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (mig(strategy="TimeSlicing", timeSlicingConfig={}), "timeSlicingConfig: unknown field"),
+        (mig(strategy="TimeSlicing", mpsConfig={}), "mpsConfig: not allowed with"),
+        (mig(mpsConfig={}), "sharing.strategy"),
+        (vfio(backendPolicy="Whatever"), "iommu.backendPolicy"),
+        (vfio(enableApiDevice=True), "iommu.enableApiDevice: unknown field"),
+        (vfio(enableAPIDevice="yes"), "iommu.enableAPIDevice"),
+        (
+            sharing(strategy="MPS", mpsConfig={"defaultPerDevicePinnedMemoryLimit": {"x": "1Gi"}}),
+            "mpsConfig.defaultPerDevicePinnedMemoryLimit.x",
+        ),
+        ([], "parameters must be an object"),
+        (None, "parameters must be an object"),
+        ({"apiVersion": API, "kind": ["GpuConfig"]}, "unknown apiVersion"),
+    ],
+)
+def test_every_kind_is_decoded_strictly(parameters: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        decode(parameters)
 
 
 def test_a_refused_configuration_names_the_claim_and_leaves_nothing(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_declared_device_nodes_say_that_they_are(tmp_path: Path) -> None:
     assert spec["annotations"]["dra-conformance.dev/device-nodes"] == "declared"
     node = cdi.resolve(tmp_path / "cdi", device.cdi_device_ids).device_nodes[1]
     assert node == cdi.DeviceNode("/dev/nvidia0", None, "c", 1, 3)
-    assert not (tmp_path / "state" / "dev").exists()
+    assert not list((tmp_path / "state" / "dev").iterdir())
 
 
 @pytest.mark.needs_root
@@ -235,7 +235,7 @@ def test_a_failed_write_of_the_spec_is_rolled_back(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("nvml_driver.core.write_atomic", full)
+        patched.setattr("nvml_driver.claim_files.write_atomic", full)
         with pytest.raises(PrepareError, match="No space left on device"):
             driver.prepare(make_claim(result("gpu-0")))
     assert driver.prepared() == {}
@@ -248,7 +248,7 @@ def test_a_crash_before_the_spec_is_written_is_undone_at_start(
 ) -> None:
     claim = make_claim(result("gpu-0"))
     with monkeypatch.context() as patched:
-        patched.setattr("nvml_driver.core.write_atomic", kill)
+        patched.setattr("nvml_driver.claim_files.write_atomic", kill)
         with pytest.raises(Killed):
             make_core(tmp_path).prepare(claim)
     assert "PrepareStarted" in (tmp_path / "state" / "checkpoint.json").read_text()
@@ -269,7 +269,7 @@ def test_a_crash_after_the_spec_is_written_leaves_no_spec(
             write_atomic(*arguments, **options)
             raise Killed
 
-        patched.setattr("nvml_driver.core.write_atomic", write_and_die)
+        patched.setattr("nvml_driver.claim_files.write_atomic", write_and_die)
         with pytest.raises(Killed):
             driver.prepare(make_claim(result("gpu-0")))
     assert specs(tmp_path) == [spec_name("uid-1")]
@@ -327,7 +327,7 @@ def test_a_spec_without_a_claim_is_removed_at_start(tmp_path: Path) -> None:
     [
         (lambda text: text[:-20], "is corrupt"),
         (lambda text: text.replace("gpu-0", "gpu-1"), "checksum does not match"),
-        (lambda text: text.replace('"version":1', '"version":9'), "is of version 9"),
+        (lambda text: text.replace('"version":2', '"version":9'), "is of version 9"),
         (lambda _: "[]", "is corrupt"),
         (lambda _: "", "is corrupt"),
     ],

@@ -8,6 +8,8 @@ import pytest
 
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
 from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
+from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health_v1
+from nvml_driver.kubeletapi.dra_health.v1alpha1 import api_pb2 as health_v1alpha1
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 
 DRA = {
@@ -27,6 +29,18 @@ REGISTRATION = {
     "RegistrationStatus": {"plugin_registered": 1, "error": 2},
     "RegistrationStatusResponse": {},
 }
+HEALTH = {
+    "NodeWatchResourcesRequest": {},
+    "DeviceIdentifier": {"pool_name": 1, "device_name": 2},
+    "DeviceHealth": {
+        "device": 1,
+        "health": 2,
+        "last_updated_time": 3,
+        "health_check_timeout_seconds": 4,
+        "message": 5,
+    },
+    "NodeWatchResourcesResponse": {"devices": 1},
+}
 DRA_METHODS = ["NodePrepareResources", "NodeUnprepareResources"]
 
 
@@ -35,6 +49,8 @@ DRA_METHODS = ["NodePrepareResources", "NodeUnprepareResources"]
     [
         (v1, "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin", DRA_METHODS, DRA_V1),
         (v1beta1, "k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin", DRA_METHODS, DRA),
+        (health_v1, "v1.DRAResourceHealth", ["NodeWatchResources"], HEALTH),
+        (health_v1alpha1, "v1alpha1.DRAResourceHealth", ["NodeWatchResources"], HEALTH),
         (
             registration,
             "pluginregistration.Registration",
@@ -42,7 +58,7 @@ DRA_METHODS = ["NodePrepareResources", "NodeUnprepareResources"]
             REGISTRATION,
         ),
     ],
-    ids=["dra v1", "dra v1beta1", "registration"],
+    ids=["dra v1", "dra v1beta1", "health v1", "health v1alpha1", "registration"],
 )
 def test_names_and_numbers_are_the_kubelets(
     module: Any, service: str, methods: list[str], messages: dict[str, dict[str, int]]
@@ -68,3 +84,8 @@ def test_only_v1_can_leave_a_share_id_unset() -> None:
     device = v1.Device(share_id="")
     assert device.HasField("share_id")
     assert "share_id" not in v1beta1.Device.DESCRIPTOR.fields_by_name
+
+
+@pytest.mark.parametrize("messages", [health_v1, health_v1alpha1])
+def test_health_states_have_the_kubelets_numbers(messages: Any) -> None:
+    assert dict(messages.HealthStatus.items()) == {"UNKNOWN": 0, "HEALTHY": 1, "UNHEALTHY": 2}

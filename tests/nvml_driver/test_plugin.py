@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
 from nvml_driver.kubeletapi.dra.v1 import api_pb2_grpc as v1_grpc
 from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
 from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2_grpc as v1beta1_grpc
+from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health
+from nvml_driver.kubeletapi.dra_health.v1 import api_pb2_grpc as health_grpc
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2_grpc as registration_grpc
 from nvml_driver.plugin import KubeletPlugin
+from nvml_driver.resource_health import HealthFeed
 from tests.nvml_driver.helpers import make_claim, make_core, result
 
 VERSIONS = [(v1, v1_grpc), (v1beta1, v1beta1_grpc)]
@@ -94,6 +98,60 @@ def test_claims_are_prepared_and_unprepared(node: Node, messages: Any, services:
     assert node.core.prepared() == {}
 
 
+@both_versions
+def test_a_call_that_nobody_waits_for_prepares_nothing(
+    tmp_path: Path, messages: Any, services: Any
+) -> None:
+    """A kubelet that timed out may have unprepared the claim meanwhile, and forgotten it."""
+    reading, answered = threading.Event(), threading.Event()
+
+    def get(_namespace: str, _name: str) -> dict[str, Any]:
+        reading.set()
+        answered.wait(10)
+        return make_claim(result("gpu-0"))
+
+    plugin = KubeletPlugin(make_core(tmp_path), get, plugins=tmp_path, registry=tmp_path)
+    plugin.start()
+    try:
+        with grpc.insecure_channel(f"unix://{plugin.dra_socket}") as channel:
+            stub = services.DRAPluginStub(channel)
+            claim = messages.Claim(namespace="default", name="claim-uid-1", uid="uid-1")
+            request = messages.NodePrepareResourcesRequest(claims=[claim])
+            call = stub.NodePrepareResources.future(request, timeout=30)
+            assert reading.wait(10)
+            call.cancel()
+            gone = messages.NodeUnprepareResourcesRequest(claims=[claim])
+            assert stub.NodeUnprepareResources(gone, timeout=10).claims["uid-1"].error == ""
+            answered.set()
+        plugin.stop(grace=10)
+        assert make_core(tmp_path).prepared() == {}
+    finally:
+        plugin.stop(grace=0)
+
+
+def test_the_health_services_are_announced_after_the_dra_services(tmp_path: Path) -> None:
+    core = make_core(tmp_path)
+    feed = HealthFeed(lambda: core.inventory, "node-a")
+    plugin = KubeletPlugin(core, lambda *_: None, plugins=tmp_path, registry=tmp_path, health=feed)
+    plugin.start()
+    try:
+        with grpc.insecure_channel(f"unix://{plugin.registration_socket}") as channel:
+            stub = registration_grpc.RegistrationStub(channel)  # type: ignore[no-untyped-call]
+            info = stub.GetInfo(registration.InfoRequest(), timeout=5)
+        assert list(info.supported_versions) == [
+            "v1.DRAPlugin",
+            "v1beta1.DRAPlugin",
+            "v1.DRAResourceHealth",
+            "v1alpha1.DRAResourceHealth",
+        ]
+        with grpc.insecure_channel(f"unix://{plugin.dra_socket}") as channel:
+            health_stub = health_grpc.DRAResourceHealthStub(channel)  # type: ignore[no-untyped-call]
+            stream = health_stub.NodeWatchResources(health.NodeWatchResourcesRequest(), timeout=10)
+            assert len(next(iter(stream)).devices) == 4
+    finally:
+        plugin.stop(grace=0)
+
+
 def test_a_share_id_is_told_in_v1(node: Node) -> None:
     stub = v1_grpc.DRAPluginStub(node.dra)  # type: ignore[no-untyped-call]
     shared = v1.Claim(**node.add(make_claim(result("gpu-1", shareID="s-1"))))
@@ -114,6 +172,7 @@ def test_every_claim_of_a_call_has_its_own_result(node: Node, messages: Any, ser
     node.claims["default", "claim-unallocated"].pop("status")
     gone = {"namespace": "default", "name": "gone", "uid": "gone"}
     asked = [good, taken, none, replaced, unallocated, gone]
+    node.core.prepare(node.claims["default", "claim-good"])  # claims of a call have no order
     request = messages.NodePrepareResourcesRequest(
         claims=[messages.Claim(**reference) for reference in asked]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -224,3 +225,56 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("")
     with pytest.raises(KubeError, match="empty cannot be used"):
         KubeClient.connect(tmp_path / "empty")
+
+
+def test_of_two_instances_only_the_active_one_writes(api: StubApi, tmp_path: Path) -> None:
+    client = KubeClient.connect(api.kubeconfig(tmp_path))
+    asked = threading.Event()
+
+    def passive() -> bool:
+        asked.set()
+        return False
+
+    publisher = Publisher(
+        client, Devices(["a"]), driver_name="d.io", node_name="node-a", active=passive
+    )
+    publisher.start()
+    assert asked.wait(10)
+    publisher.stop()
+    assert api.slices() == []
+    assert api.requests == []
+
+
+def test_other_devices_are_published_as_soon_as_they_are_known(
+    api: StubApi, tmp_path: Path
+) -> None:
+    client = KubeClient.connect(api.kubeconfig(tmp_path))
+    devices = Devices(["a"])
+    publisher = Publisher(client, devices, driver_name="d.io", node_name="node-a")
+    publisher.start()
+    try:
+        assert publisher.published.wait(10)
+        devices.names = (["a", "b"], ["c"])
+        publisher.refresh()
+        api.wait(lambda api: len(api.slices()) == 2)
+        api.wait(lambda api: {s["spec"]["pool"]["generation"] for s in api.slices()} == {2})
+    finally:
+        publisher.stop()
+
+
+def test_a_gpu_that_changes_its_mind_often_is_published_as_it_is_at_last(
+    api: StubApi, tmp_path: Path
+) -> None:
+    client = KubeClient.connect(api.kubeconfig(tmp_path))
+    devices = Devices(["0"])
+    publisher = Publisher(client, devices, driver_name="d.io", node_name="node-a")
+    publisher.start()
+    try:
+        for number in range(30):
+            devices.names = ([str(number)],)
+            publisher.refresh()
+        api.wait(
+            lambda api: [d["name"] for s in api.slices() for d in s["spec"]["devices"]] == ["29"]
+        )
+    finally:
+        publisher.stop()

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +26,25 @@ def library() -> ctypes.CDLL:
     return ctypes.CDLL(str(build.build(default_cache_root())))
 
 
-def load_text(library: ctypes.CDLL, text: bytes) -> tuple[int, str]:
+def open_machine(library: ctypes.CDLL, text: bytes) -> tuple[int | None, str]:
+    """The machine, or None, and the complaint."""
     message = ctypes.create_string_buffer(256)
     size = ctypes.c_size_t
-    result = library.nvmlSimulatedLoad(text, size(len(text)), message, size(len(message)))
-    return int(result), message.value.decode()
+    library.nvmlSimulatedOpen.restype = ctypes.c_void_p
+    machine = library.nvmlSimulatedOpen(text, size(len(text)), message, size(len(message)))
+    return machine, message.value.decode()
 
 
 def test_every_shipped_profile_loads_and_names_its_sources() -> None:
-    assert profile.shipped() == ("a100-40x8", "t4x4")
+    assert profile.shipped() == (
+        *("a100-40x8", "a100-80x8", "a30x4", "b200x8", "h100-80x8", "l40sx8", "mixed", "t4x4"),
+    )
     for name in profile.shipped():
         shown = profile.load(name)
         assert shown.name == name
         assert shown.sources
         with NvmlLibrary.simulated(name).session() as nvml:
-            assert nvml.nvmlDeviceGetCount() == len(shown.gpus)
+            assert nvml.nvmlDeviceGetCount() == len(shown.shown)
 
 
 def test_one_process_can_show_one_profile_after_another() -> None:
@@ -98,39 +103,41 @@ def test_two_gpus_with_one_minor_number_are_refused() -> None:
 
 
 def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ProfileError, match="a100-40x8, t4x4"):
+    with pytest.raises(ProfileError, match=r"a100-40x8, .*, t4x4"):
         profile.load("t5x5")
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (b"", "line 1: must be 'nvml-simulated 1'"),
-        (b"nvml-simulated 2\n", "line 1"),
-        (b"nvml-simulated 1\ngpu\nminor x\n", "line 3: unknown key or bad value"),
-        (b"nvml-simulated 1\ngpu\nminor -1\n", "line 3"),
-        (b"nvml-simulated 1\ngpu\nuuid " + b"x" * 96 + b"\n", "line 3"),
-        (b"nvml-simulated 1\n" + b"y" * 300 + b"\n", "line 2: the line is too long"),
-        (b"nvml-simulated 1\ndriver_version a\0b\n", "line 2"),
-        (b"nvml-simulated 1\ngpu\npci_bus_id 0000:00:20.0\n", "line 3"),
-        (b"nvml-simulated 1\ngpu\npci_bus_id 0000:00:1f.1\n", "line 3"),
-        (b"nvml-simulated 1\n" + b"gpu\n" * 257, "more than 256 GPUs"),
-        (b"nvml-simulated 1\ngpu\n" + b"fault nvmlX 3\n" * 17, "line 19"),
-        (b"nvml-simulated 1\n" + b"\n" * 2**20, "larger than 1 MiB"),
+        (b"", "line 1: must be 'nvml-simulated 2'"),
+        (b"nvml-simulated 9\n", "line 1"),
+        (b"nvml-simulated 2\ngpu\nminor x\n", "line 3: unknown key or bad value"),
+        (b"nvml-simulated 2\ngpu\nminor -1\n", "line 3"),
+        (b"nvml-simulated 2\ngpu\nuuid " + b"x" * 96 + b"\n", "line 3"),
+        (b"nvml-simulated 2\n" + b"y" * 5000 + b"\n", "line 2: the line is too long"),
+        (b"nvml-simulated 2\ndriver_version a\0b\n", "line 2"),
+        (b"nvml-simulated 2\ngpu\npci_bus_id 0000:00:20.0\n", "line 3"),
+        (b"nvml-simulated 2\ngpu\npci_bus_id 0000:00:1f.1\n", "line 3"),
+        (b"nvml-simulated 2\n" + b"gpu\n" * 257, "more than 256 GPUs"),
+        (b"nvml-simulated 2\ngpu\n" + b"fault nvmlX 3\n" * 33, "line 35"),
+        (b"nvml-simulated 2\n" + b"\n" * 2**20, "larger than 1 MiB"),
     ],
 )
 def test_the_library_refuses_a_bad_description(
     library: ctypes.CDLL, text: bytes, complaint: str
 ) -> None:
-    result, message = load_text(library, text)
-    assert result == pynvml.NVML_ERROR_INVALID_ARGUMENT
+    machine, message = open_machine(library, text)
+    assert machine is None
     assert complaint in message
 
 
 def test_the_library_refuses_handles_that_it_did_not_give(library: ctypes.CDLL) -> None:
-    assert load_text(library, profile.load("t4x4").describe()) == (0, "")
+    machine, complaint = open_machine(library, profile.load("t4x4").describe())
+    assert (machine is not None, complaint) == (True, "")
     minor = ctypes.c_uint()
     handle = ctypes.c_void_p()
+    library.nvmlSimulatedSelect(ctypes.c_void_p(machine))
     assert library.nvmlInit_v2() == 0
     try:
         assert library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)) == 0
@@ -141,10 +148,41 @@ def test_the_library_refuses_handles_that_it_did_not_give(library: ctypes.CDLL) 
         name = ctypes.create_string_buffer(4)
         too_small = library.nvmlDeviceGetName(handle, name, len(name))
         assert too_small == pynvml.NVML_ERROR_INSUFFICIENT_SIZE
-        assert load_text(library, b"nvml-simulated 1\n")[0] == pynvml.NVML_ERROR_IN_USE
+        assert library.nvmlSimulatedClose(ctypes.c_void_p(machine)) == pynvml.NVML_ERROR_IN_USE
     finally:
         assert library.nvmlShutdown() == 0
     assert library.nvmlShutdown() == pynvml.NVML_ERROR_UNINITIALIZED
+    assert library.nvmlSimulatedClose(ctypes.c_void_p(machine)) == 0
+    gone = library.nvmlDeviceGetMinorNumber(handle, ctypes.byref(minor))
+    assert gone == pynvml.NVML_ERROR_UNINITIALIZED
+
+
+def test_machines_can_be_used_at_once_by_several_threads() -> None:
+    def count(name: str) -> tuple[int, str]:
+        with NvmlLibrary.simulated(name).session() as nvml:
+            for _ in range(20):
+                found = nvml.nvmlDeviceGetCount()
+                told = nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(0))
+            return found, told
+
+    with ThreadPoolExecutor() as pool:
+        told = list(pool.map(count, ["t4x4", "a100-40x8", "b200x8", "a30x4"] * 5))
+    assert (
+        told
+        == [
+            *((4, "Tesla T4"), (8, "NVIDIA A100-SXM4-40GB"), (8, "NVIDIA B200"), (4, "NVIDIA A30")),
+        ]
+        * 5
+    )
+
+
+def test_a_session_within_another_means_its_own_machine() -> None:
+    with NvmlLibrary.simulated("a100-40x8").session() as outer:
+        handle = outer.nvmlDeviceGetHandleByIndex(7)
+        with NvmlLibrary.simulated("t4x4").session() as inner:
+            assert inner.nvmlDeviceGetCount() == 4
+            assert inner.nvmlDeviceGetMinorNumber(handle) == 7
+        assert outer.nvmlDeviceGetCount() == 8
 
 
 def test_another_process_is_told_by_environment(tmp_path: Path) -> None:

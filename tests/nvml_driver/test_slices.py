@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from nvml_driver.inventory import Attribute, Gpu, Inventory
+from nvml_driver.inventory import (
+    Attribute,
+    CounterConsumption,
+    CounterSet,
+    Device,
+    Inventory,
+    Taint,
+)
+from nvml_driver.slicelimits import problems
 from nvml_driver.slices import quantity, resource_slices, slice_name
 
 
@@ -12,7 +24,7 @@ def inventory(count: int) -> Inventory:
     return Inventory(
         simulated=True,
         devices=tuple(
-            Gpu(
+            Device(
                 name=f"gpu-{minor}",
                 minor=minor,
                 uuid=None,
@@ -51,3 +63,153 @@ def test_a_slice_name_is_a_dns_subdomain_however_long_the_node_name() -> None:
     names = {slice_name("gpu.nvidia.com", long, index) for index in range(3)}
     assert len(names) == 3
     assert all(len(name) <= 253 for name in names)
+
+
+def tainted(count: int, which: set[int]) -> Inventory:
+    plain = inventory(count)
+    taint = Taint("d.io/xid", "79", "NoSchedule", "2026-11-21T10:00:00Z")
+    return plain.with_devices(
+        tuple(
+            replace(device, taints=(taint,)) if number in which else device
+            for number, device in enumerate(plain)
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "which", "sizes"),
+    [
+        (64, set(range(64)), [64]),
+        (65, {0}, [64, 1]),
+        (128, {127}, [127, 1]),
+        (129, {128}, [128, 1]),
+        (200, {70}, [70, 64, 66]),
+        (300, {299}, [128, 128, 44]),
+    ],
+)
+def test_a_slice_with_a_taint_holds_64_devices(
+    count: int, which: set[int], sizes: list[int]
+) -> None:
+    slices = resource_slices(tainted(count, which), driver_name="d.io", node_name="n")
+    assert problems(slices) == []
+    found = [len(slice_["spec"]["devices"]) for slice_ in slices]
+    assert sum(found) == count
+    assert found == sizes
+
+
+def partitioned(gpus: int, parts: int) -> Inventory:
+    counters = {"memory": parts, **{f"memory-slice-{n}": 1 for n in range(8)}}
+    return Inventory(
+        simulated=True,
+        counter_sets=tuple(CounterSet(f"gpu-{n}-counter-set", counters) for n in range(gpus)),
+        devices=tuple(
+            Device(
+                kind="mig-partition",
+                name=f"gpu-{gpu}-mig-{part}",
+                parent=f"gpu-{gpu}",
+                minor=gpu,
+                uuid=None,
+                attributes={"type": Attribute("string", "mig")},
+                capacity={"memory": 1},
+                consumes_counters=(CounterConsumption(f"gpu-{gpu}-counter-set", {"memory": 1}),),
+            )
+            for gpu in range(gpus)
+            for part in range(parts)
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpus", "parts", "count"), [(1, 1, 2), (8, 25, 9), (9, 25, 11), (16, 70, 34)]
+)
+def test_counter_sets_and_the_devices_of_each_gpu_have_slices_of_their_own(
+    gpus: int, parts: int, count: int
+) -> None:
+    slices = resource_slices(partitioned(gpus, parts), driver_name="d.io", node_name="n")
+    assert problems(slices) == []
+    assert len(slices) == count
+    for slice_ in slices:
+        assert ("devices" in slice_["spec"]) != ("sharedCounters" in slice_["spec"])
+        names = {d["name"].split("-mig-")[0] for d in slice_["spec"].get("devices", ())}
+        assert len(names) <= 1
+
+
+def test_for_kubernetes_1_34_a_counter_set_is_in_the_slice_of_its_devices() -> None:
+    slices = resource_slices(
+        partitioned(9, 25), driver_name="d.io", node_name="n", separate_counters=False
+    )
+    assert problems(slices, separate_counters=False) == []
+    assert len(problems(slices)) == 9
+    assert len(slices) == 9
+    for number, slice_ in enumerate(slices):
+        [counters] = slice_["spec"]["sharedCounters"]
+        assert counters["name"] == f"gpu-{number}-counter-set"
+        assert len(slice_["spec"]["devices"]) == 25
+
+
+def test_devices_that_cannot_be_with_their_counter_set_are_left_out_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    slices = resource_slices(
+        partitioned(1, 70), driver_name="d.io", node_name="n", separate_counters=False
+    )
+    assert problems(slices, separate_counters=False) == []
+    [slice_] = slices
+    assert len(slice_["spec"]["devices"]) == 64
+    assert "gpu-0-mig-69 left out" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda spec: spec["pool"].update(resourceSliceCount=2), "resourceSliceCount is not 1"),
+        (lambda spec: spec["devices"].append(spec["devices"][0]), "two devices are called gpu-0"),
+        (lambda spec: spec["devices"][0].update(name="GPU_0"), "no DNS label"),
+        (
+            lambda spec: spec["devices"][0]["attributes"].update(v={"version": "1.02.0"}),
+            "'1.02.0' is no semantic version",
+        ),
+        (
+            lambda spec: spec["devices"][0]["attributes"].update({"a-b": {"int": 1}}),
+            "a-b is no qualified name",
+        ),
+        (
+            lambda spec: spec["devices"][0]["attributes"].update(n={"int": True}),
+            "True is no int",
+        ),
+        (
+            lambda spec: spec["devices"][0]["attributes"].update(s={"string": "x" * 65}),
+            "more than 64 characters",
+        ),
+        (
+            lambda spec: spec["devices"][0]["attributes"].update(
+                {f"a{n}": {"int": n} for n in range(32)}
+            ),
+            "33 attributes and 0 capacities, at most 32",
+        ),
+        (
+            lambda spec: spec["devices"][0]["attributes"].update(n={"ints": list(range(48))}),
+            "49 attribute values, at most 48",
+        ),
+        (
+            lambda spec: spec["devices"][0].update(
+                consumesCounters=[{"counterSet": "c", "counters": {"x": {"value": "1"}}}]
+            ),
+            "counter set c, which the pool does not have",
+        ),
+        (
+            lambda spec: spec["devices"][0].update(
+                capacity={"memory": {"value": "4Mi", "requestPolicy": {"default": "8Mi"}}}
+            ),
+            "does not hold",
+        ),
+        (lambda spec: spec.update(devices=[]), "neither devices nor sharedCounters"),
+    ],
+)
+def test_what_a_server_would_refuse_is_found(
+    change: Callable[[dict[str, Any]], object], complaint: str
+) -> None:
+    slices = resource_slices(inventory(1), driver_name="d.io", node_name="n")
+    assert problems(slices) == []
+    change(slices[0]["spec"])
+    assert complaint in "; ".join(problems(slices))

@@ -1,0 +1,223 @@
+"""Records a node's GPUs as a profile for simulated NVML. Only reads.
+
+What a machine with GPUs is worth having for: numbers with a source. The record has what NVML and
+sysfs tell, in the profiles' own form; UUIDs are replaced unless they are asked for, because they
+name somebody's hardware.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import pynvml
+import typer
+from pydantic import ValidationError
+
+from nvml_driver.errors import DriverError, NvmlUnavailableError
+from nvml_driver.library import NvmlLibrary
+from nvml_driver.mig import instances
+from nvml_driver.migprofiles import GiProfile, placements, profiles
+from nvml_driver.roots import NodeRoots
+from nvml_driver.simulated.migtable import MigProfile, MigTable
+from nvml_driver.sysfs import link_name, normal_address, read_word
+from nvml_driver.uuids import salted
+
+_MIB = 2**20
+_ADDRESSING = {
+    pynvml.NVML_DEVICE_ADDRESSING_MODE_NONE: "NONE",
+    pynvml.NVML_DEVICE_ADDRESSING_MODE_HMM: "HMM",
+    pynvml.NVML_DEVICE_ADDRESSING_MODE_ATS: "ATS",
+}
+
+
+def record(
+    library: NvmlLibrary, roots: NodeRoots, *, name: str, keep_uuids: bool = False
+) -> dict[str, Any]:
+    """The profile, as JSON that ``simulated.profile.parse`` takes.
+
+    Args:
+        library: the NVML to ask; nothing is changed.
+        roots: where sysfs is.
+        name: of the profile.
+        keep_uuids: record the real ones.
+
+    Raises:
+        NvmlUnavailableError: NVML does not initialise, or tells of no GPU.
+        DriverError: a GPU does not tell what a profile cannot do without.
+    """
+    with library.session() as nvml:
+        driver = _told(nvml.nvmlSystemGetDriverVersion) or "0"
+        cuda = _told(nvml.nvmlSystemGetCudaDriverVersion_v2) or 0
+        try:
+            count = nvml.nvmlDeviceGetCount()
+        except pynvml.NVMLError as error:
+            raise NvmlUnavailableError(f"NVML does not count its GPUs: {error}") from None
+        if count == 0:
+            raise NvmlUnavailableError("NVML shows no GPU, so there is nothing to record")
+        gpus = [_Gpu(nvml, index, roots, keep_uuids).record() for index in range(count)]
+        source = "simulated NVML" if library.is_simulated else "NVML and sysfs"
+        today = datetime.now(UTC).date().isoformat()
+        return {
+            "name": name,
+            "description": f"Recorded: {', '.join(dict.fromkeys(gpu['name'] for gpu in gpus))}.",
+            "sources": [
+                f"all numbers: {source} of a node with driver {driver}, on {today}",
+                "UUIDs are those of the node" if keep_uuids else "UUIDs are made up",
+            ],
+            "driverVersion": str(driver),
+            "nvmlVersion": str(_told(nvml.nvmlSystemGetNVMLVersion) or "0"),
+            "cudaDriverVersion": int(cuda),
+            "gpus": gpus,
+        }
+
+
+class _Gpu:
+    """Reads one GPU."""
+
+    def __init__(self, nvml: Any, index: int, roots: NodeRoots, keep_uuids: bool) -> None:
+        self._nvml = nvml
+        self._index = index
+        self._roots = roots
+        self._keep_uuids = keep_uuids
+
+    def record(self) -> dict[str, Any]:
+        nvml = self._nvml
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(self._index)
+            pci = nvml.nvmlDeviceGetPciInfo_v3(handle)
+            compute = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+            uuid = str(nvml.nvmlDeviceGetUUID(handle))
+            told = pci.busId.decode() if isinstance(pci.busId, bytes) else str(pci.busId)
+            address = normal_address(told)
+            gpu: dict[str, Any] = {
+                "uuid": uuid if self._keep_uuids else salted(uuid, "recorded"),
+                "name": str(nvml.nvmlDeviceGetName(handle)),
+                "minor": int(nvml.nvmlDeviceGetMinorNumber(handle)),
+                "brand": _constant("NVML_BRAND_", nvml.nvmlDeviceGetBrand(handle)),
+                "architecture": _constant(
+                    "NVML_DEVICE_ARCH_", nvml.nvmlDeviceGetArchitecture(handle)
+                ),
+                "cudaComputeCapability": f"{compute[0]}.{compute[1]}",
+                "pciBusId": address,
+                "pciDeviceId": int(pci.pciDeviceId),
+                "pciSubsystemId": int(pci.pciSubSystemId),
+            }
+        except pynvml.NVMLError as error:
+            raise DriverError(f"GPU {self._index} cannot be recorded: {error}") from None
+        memory = _told(nvml.nvmlDeviceGetMemoryInfo, handle)
+        if memory is not None:
+            gpu["memoryBytes"] = int(memory.total)
+        mode = _ADDRESSING.get(_told(nvml.nvmlDeviceGetAddressingMode, handle) or -1)
+        if mode is not None:
+            gpu["addressingMode"] = mode
+        events = _told(nvml.nvmlDeviceGetSupportedEventTypes, handle)
+        if events is not None:
+            gpu["eventTypes"] = int(events)
+        if address is not None:
+            gpu |= self._sysfs(address)
+        return gpu | self._mig(handle, gpu)
+
+    def _sysfs(self, address: str) -> dict[str, Any]:
+        link = self._roots.sysfs / "bus" / "pci" / "devices" / address
+        found: dict[str, Any] = {}
+        with contextlib.suppress(OSError, ValueError):
+            target = link.readlink().parts
+            found["sysfsPath"] = str(Path(*target[target.index("devices") + 1 :]))
+        node = read_word(link / "numa_node")
+        if node is not None and node.lstrip("-").isdigit():
+            found["numaNode"] = max(-1, int(node))
+        group = link_name(link / "iommu_group")
+        if group is not None and group.isdigit():
+            found["iommuGroup"] = int(group)
+        return found
+
+    def _mig(self, handle: Any, gpu: dict[str, Any]) -> dict[str, Any]:
+        """Mode, table and devices; the table only if the GPU tells it in its present mode."""
+        nvml = self._nvml
+        mode = _told(nvml.nvmlDeviceGetMigMode, handle)
+        if mode is None:
+            return {}
+        enabled = mode[0] == pynvml.NVML_DEVICE_MIG_ENABLE
+        found: dict[str, Any] = {"migMode": "enabled" if enabled else "disabled"}
+        rows = list(self._rows(handle, f"gpu-{gpu['minor']}", gpu.get("memoryBytes", 0)))
+        if not rows:
+            return found
+        slices = max(start + row.size for row in rows for start in row.starts)
+        table = MigTable(memory_slices=8 if slices > 4 else 4, profiles=tuple(rows))
+        found["mig"] = table.model_dump(by_alias=True, mode="json")
+        there = list(instances(nvml, handle, gpu["minor"], gpu.get("memoryBytes", 0)))
+        whole = {gi: place for place, gi, ci, _ in there if ci is not None}
+        if enabled and whole:
+            found["migInstances"] = [
+                {"profile": place.profile, "start": place.start} for place in whole.values()
+            ]
+        return found
+
+    def _rows(self, handle: Any, who: str, memory: int) -> Iterator[MigProfile]:
+        for profile in profiles(self._nvml, handle, who, memory):
+            places = placements(self._nvml, handle, profile, who)
+            info = _told(self._nvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, profile.index, 1)
+            if places and info is not None:
+                with contextlib.suppress(ValidationError):  # a placement of another shape
+                    yield _row(profile, places, int(info.instanceCount))
+
+
+def _row(profile: GiProfile, places: list[tuple[int, int]], instances: int) -> MigProfile:
+    has = profile.capacity
+    return MigProfile(
+        name=profile.name,
+        index=profile.index,
+        id=profile.id,
+        slices=profile.slices,
+        instances=instances,
+        multiprocessors=has["multiprocessors"],
+        copy_engines=has["copyEngines"],
+        decoders=has["decoders"],
+        encoders=has["encoders"],
+        jpeg_engines=has["jpegEngines"],
+        ofa_engines=has["ofaEngines"],
+        memory_mib=has["memory"] // _MIB,
+        starts=tuple(start for start, _ in places),
+        size=places[0][1],
+    )
+
+
+def _told(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What NVML answers, None if it does not."""
+    try:
+        return function(*arguments)
+    except pynvml.NVMLError:
+        return None
+
+
+def _constant(prefix: str, value: int) -> str | int:
+    """The header's name without its prefix, or the number if it has none."""
+    for name, number in vars(pynvml).items():
+        if name.startswith(prefix) and number == value and not name.endswith("_COUNT"):
+            return str(name.removeprefix(prefix))
+    return int(value)
+
+
+def command(
+    simulate: Annotated[
+        str | None,
+        typer.Option(metavar="PROFILE", help="Record simulated GPUs instead of this node's."),
+    ] = None,
+    name: Annotated[str, typer.Option(help="The profile's name.")] = "recorded",
+    keep_uuids: Annotated[
+        bool, typer.Option("--keep-uuids", help="Record the GPUs' real UUIDs.")
+    ] = False,
+    sysfs_root: Annotated[Path, typer.Option(envvar="SYSFS_ROOT", help="Where sysfs is.")] = Path(
+        "/sys"
+    ),
+) -> None:
+    """Print this node's GPUs as a profile for --simulate, as JSON; changes nothing."""
+    library = NvmlLibrary.simulated(simulate) if simulate else NvmlLibrary.system()
+    found = record(library, NodeRoots(sysfs=sysfs_root), name=name, keep_uuids=keep_uuids)
+    typer.echo(json.dumps(found, indent=2) + os.linesep, nl=False)

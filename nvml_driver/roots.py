@@ -1,0 +1,32 @@
+"""Where a driver finds what the kernel shows of GPUs beside NVML.
+
+All of it can be elsewhere: in a container, and for simulated GPUs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRoots:
+    """Directories and files of one node.
+
+    Attributes:
+        sysfs: PCI addresses, PCIe roots, NUMA nodes, kernel drivers, IOMMU groups.
+        proc: ``driver/nvidia-caps/mig-minors`` below it tells MIG's capability devices.
+        dev: device files.
+        boot_id: its contents change with each boot.
+        pci_ids: names of PCI devices, as the hwdata package has them.
+    """
+
+    sysfs: Path = Path("/sys")
+    proc: Path = Path("/proc")
+    dev: Path = Path("/dev")
+    boot_id: Path = Path("/proc/sys/kernel/random/boot_id")
+    pci_ids: Path = Path("/usr/share/misc/pci.ids")
+
+    def read_boot_id(self) -> str:
+        """The boot's id; OSError if it cannot be read."""
+        return self.boot_id.read_text(encoding="ascii").strip()

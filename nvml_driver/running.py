@@ -1,0 +1,136 @@
+"""All parts of the driver on one node, put together, started and stopped in the right order."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import logging
+from pathlib import Path
+
+from nvml_driver.collector import Collector
+from nvml_driver.core import DriverCore
+from nvml_driver.devicewatch import DeviceWatch
+from nvml_driver.kube import KubeClient
+from nvml_driver.library import NvmlLibrary
+from nvml_driver.liveness import LivenessServer
+from nvml_driver.metrics import Metrics, MetricsServer
+from nvml_driver.options import DriverOptions
+from nvml_driver.plugin import KubeletPlugin
+from nvml_driver.publish import Publisher
+from nvml_driver.resource_health import HealthFeed
+
+_LOG = logging.getLogger(__name__)
+
+
+class RunningDriver:
+    """The driver as a process runs it.
+
+    Attributes:
+        core: prepare and unprepare.
+        plugin: the kubelet's side.
+        metrics_server: None if not wanted or not started.
+        liveness_server: likewise.
+    """
+
+    def __init__(
+        self,
+        options: DriverOptions,
+        library: NvmlLibrary,
+        kube: KubeClient,
+        *,
+        plugins: Path,
+        registry: Path,
+        pod_uid: str = "",
+        healthcheck_port: int = -1,
+        metrics_port: int = -1,
+    ) -> None:
+        """Find the devices and take up what was left; nothing is served yet.
+
+        Raises:
+            DriverError: something is not as it must be.
+        """
+        self.core = DriverCore(options, library)
+        inventory = self.core.inventory
+        _LOG.info(
+            "driver %s on node %s: %d %sdevices",
+            *(options.driver_name, options.node_name, len(inventory)),
+            "simulated " if inventory.simulated else "",
+        )
+        self._ports = (healthcheck_port, metrics_port)
+        self.metrics_server: MetricsServer | None = None
+        self.liveness_server: LivenessServer | None = None
+        self._metrics = Metrics(options.driver_name)
+        self._metrics.watch_devices(
+            lambda: sum(len(devices) for devices in self.core.prepared().values()),
+            lambda: len(self.core.inventory),
+        )
+        self._devices = DeviceWatch(self.core, library)
+        self.plugin = KubeletPlugin(
+            self.core,
+            kube.get_claim,
+            plugins=plugins,
+            registry=registry,
+            pod_uid=pod_uid,
+            metrics=self._metrics,
+            health=HealthFeed(
+                lambda: self.core.inventory,
+                options.node_name,
+                checked_at=self._devices.checked_at,
+            ),
+        )
+        newest = self.plugin.instance.is_newest
+        self._publisher = Publisher(
+            kube,
+            self.core.resource_slices,
+            driver_name=options.driver_name,
+            node_name=options.node_name,
+            active=newest,
+        )
+        self.core.subscribe(self._publisher.refresh)
+        self._collector = Collector(self.core, kube.get_claim, active=newest)
+
+    def start(self) -> None:
+        """Serve the kubelet, then publish: a device is offered when it can be prepared.
+
+        Raises:
+            DriverError: a socket or a port cannot be had.
+        """
+        healthcheck_port, metrics_port = self._ports
+        self._devices.start()
+        self.plugin.start()
+        if healthcheck_port >= 0:
+            self.liveness_server = LivenessServer(
+                healthcheck_port,
+                dra_socket=self.plugin.dra_socket,
+                registration_socket=self.plugin.registration_socket,
+            )
+            _LOG.info("health checks on port %d", self.liveness_server.port)
+        if metrics_port >= 0:
+            self.metrics_server = MetricsServer(self._metrics, metrics_port)
+            _LOG.info("metrics on port %d", self.metrics_server.port)
+        self._publisher.start()
+        self._collector.start()
+        _give_memory_back()
+
+    def stop(self) -> None:
+        """Stop in reverse; prepared claims and published slices stay."""
+        self._collector.stop()
+        self._publisher.stop()
+        if self.metrics_server is not None:
+            self.metrics_server.stop()
+        if self.liveness_server is not None:
+            self.liveness_server.stop()
+        self.plugin.stop()
+        self._devices.stop()
+
+
+def _give_memory_back() -> None:
+    """Return to the system what starting took and the driver will not need again: some MiB.
+
+    The C library keeps freed memory for its process; glibc can be asked to let go of it, others
+    do not know the call.
+    """
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

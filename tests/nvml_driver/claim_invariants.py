@@ -1,0 +1,61 @@
+"""What must hold on a node after any history: checked from disk, as a stranger would."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from itertools import combinations
+
+from nvml_driver import cdi
+from nvml_driver.core import DriverCore
+from nvml_driver.metadata import HOST_DIRECTORY
+from nvml_driver.prepared import ClaimState
+from tests.nvml_driver.fake_mig import FileMig
+
+
+def check(core: DriverCore, *, lost: Collection[str] = ()) -> None:
+    """Raise AssertionError if something is lost or left over.
+
+    Args:
+        core: a running driver.
+        lost: claims whose device is gone from the node, so that their spec may be missing.
+    """
+    options = core.options
+    records = core.records()
+    document = json.loads((options.state_dir / "checkpoint.json").read_text())
+    assert set(document["data"]["claims"]) == {record.uid for record in records}
+    assert {record.state for record in records} <= {ClaimState.PREPARE_COMPLETED}, records
+
+    for one, two in combinations(records, 2):
+        for device in one.devices:
+            for other in two.devices:
+                assert not device.conflicts_with(other), f"{device} and {other} are both in use"
+
+    owners = {
+        cdi.claim_uid_of(path, options.driver_name) for path in options.cdi_root.glob("*.json")
+    }
+    uids = {record.uid for record in records}
+    assert owners <= uids, "a CDI spec without a claim"
+    assert uids - set(lost) <= owners, "a claim without a CDI spec"
+    for record in records:
+        if record.uid in owners:
+            ids = [name for device in record.devices for name in device.cdi_device_ids]
+            cdi.resolve(options.cdi_root, ids)
+    for folder in (options.state_dir, options.cdi_root, options.state_dir / HOST_DIRECTORY):
+        assert not list(folder.glob(".*.tmp")), "a scratch file is left"
+    if options.device_metadata:
+        metadata = {
+            path.stem.rpartition("_")[0]
+            for path in (options.state_dir / HOST_DIRECTORY).glob("*.json")
+        }
+        assert metadata <= uids
+        assert uids - set(lost) <= metadata
+    made = {
+        device.made.gi_id
+        for record in records
+        for device in record.devices
+        if device.makes_instance and device.made is not None
+    }
+    partitions = core._partitions
+    if isinstance(partitions, FileMig):
+        assert made == {instance.gi_id for instance in partitions.all()}, "MIG devices leaked"

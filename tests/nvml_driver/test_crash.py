@@ -1,0 +1,76 @@
+"""The driver is killed (SIGKILL) at every point where it changes something, and started again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nvml_driver import faults
+from tests.nvml_driver import claim_invariants, crashing_driver
+from tests.nvml_driver.crashing_driver import CLAIMS, HISTORY
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def crashes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+    """Fault point to the directories of the drivers that were killed there."""
+    root = tmp_path_factory.mktemp("crashes")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.nvml_driver.crashing_driver", str(root)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    *killed, whole = sorted(root.iterdir())
+    story = json.loads((whole / "story.json").read_text())
+    assert [tuple(step) for step in story["done"]] == list(HISTORY)
+    assert len(killed) == len(story["points"])
+    found: dict[str, list[Path]] = {}
+    for folder, point in zip(killed, story["points"], strict=True):
+        assert (folder / f"died-at-{point.replace(':', '-')}").exists()
+        found.setdefault(point, []).append(folder)
+    return found
+
+
+@pytest.mark.parametrize("point", faults.POINTS)
+def test_a_driver_killed_anywhere_starts_again_as_if_it_had_not_been(
+    point: str, crashes: dict[str, list[Path]]
+) -> None:
+    assert crashes.get(point), f"the history does not reach {point}"
+    for folder in crashes[point]:
+        assert not (folder / "failed").exists(), (folder / "failed").read_text()
+        story = folder / "story.json"
+        done = (
+            [tuple(step) for step in json.loads(story.read_text())["done"]]
+            if (story.exists())
+            else []
+        )
+        in_flight = HISTORY[len(done)][1]
+        driver = crashing_driver.start(folder)
+        claim_invariants.check(driver)
+        expected = {uid for what, uid in done if what == "prepare"}
+        expected -= {uid for what, uid in done if what == "unprepare"}
+        assert set(driver.prepared()) - {in_flight} == expected - {in_flight}
+
+        for step in HISTORY[len(done) :]:  # as the kubelet does: what was not answered, again
+            crashing_driver.act(driver, *step)
+            claim_invariants.check(driver)
+        assert set(driver.prepared()) == {"c", "full"}
+        for uid in driver.prepared():
+            devices = driver.prepare(CLAIMS[uid])
+            assert driver.prepared()[uid] == tuple(devices)
+
+
+def test_recovery_itself_was_killed_too(crashes: dict[str, list[Path]]) -> None:
+    killed = [
+        path for folders in crashes.values() for f in folders for path in f.glob("recovery-*")
+    ]
+    assert len(killed) >= len(faults.WRITE_BOUNDARIES) * 2

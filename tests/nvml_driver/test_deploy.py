@@ -1,0 +1,256 @@
+"""The manifests in ci/deploy: the policies decide as the driver does, the rights are the least."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import celpy
+import celpy.celtypes
+import pytest
+import yaml
+
+from nvml_driver.config_kinds import decode
+from nvml_driver.errors import ConfigError
+
+BASE = Path(__file__).resolve().parents[2] / "ci" / "deploy" / "base"
+API = "resource.nvidia.com/v1beta1"
+UUID = "GPU-54b063d1-49b7-1dbd-6955-a99b6139260f"
+
+
+def documents() -> list[dict[str, Any]]:
+    """All objects of the base, through its kustomization."""
+    names = yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"]
+    assert set(names) == {path.name for path in BASE.iterdir()} - {"kustomization.yaml"}
+    return [one for name in names for one in yaml.safe_load_all((BASE / name).read_text())]
+
+
+def find(kind: str, name: str) -> dict[str, Any]:
+    [found] = [d for d in documents() if d["kind"] == kind and d["metadata"]["name"] == name]
+    return found
+
+
+def evaluate(expression: str, context: dict[str, Any]) -> Any:
+    environment = celpy.Environment()
+    program = environment.program(environment.compile(expression))
+    return program.evaluate(context)
+
+
+def refusals(policy: dict[str, Any], **inputs: Any) -> list[str]:
+    """Messages of the validations that do not hold; an evaluation error is a refusal."""
+    context: dict[str, Any] = {name: celpy.json_to_cel(value) for name, value in inputs.items()}
+    variables = celpy.celtypes.MapType()
+    context["variables"] = variables
+    found: list[str] = []
+    try:
+        for variable in policy["spec"].get("variables", []):
+            name = celpy.celtypes.StringType(variable["name"])
+            variables[name] = evaluate(variable["expression"], context)
+    except celpy.CELEvalError as error:
+        return [f"error: {error}"]
+    for validation in policy["spec"]["validations"]:
+        try:
+            if not evaluate(validation["expression"], context):
+                found.append(validation.get("message") or validation["messageExpression"])
+        except celpy.CELEvalError as error:
+            found.append(f"error: {error}")
+    return found
+
+
+def gpu(**sharing: Any) -> dict[str, Any]:
+    return {"apiVersion": API, "kind": "GpuConfig", "sharing": sharing}
+
+
+def mig(**sharing: Any) -> dict[str, Any]:
+    return {"apiVersion": API, "kind": "MigDeviceConfig", "sharing": sharing}
+
+
+def vfio(**iommu: Any) -> dict[str, Any]:
+    return {"apiVersion": API, "kind": "VfioDeviceConfig", "iommu": iommu}
+
+
+def mps(**config: Any) -> dict[str, Any]:
+    return gpu(strategy="MPS", mpsConfig=config)
+
+
+CASES: list[tuple[dict[str, Any], str]] = [
+    ({"apiVersion": API, "kind": "GpuConfig"}, ""),
+    ({"apiVersion": API, "kind": "MigDeviceConfig"}, ""),
+    ({"apiVersion": API, "kind": "VfioDeviceConfig"}, ""),
+    (gpu(strategy="TimeSlicing"), ""),
+    *(
+        (gpu(strategy="TimeSlicing", timeSlicingConfig={"interval": i}), "")
+        for i in ("Default", "Short", "Medium", "Long")
+    ),
+    (gpu(strategy="TimeSlicing", timeSlicingConfig={}), ""),
+    (mps(), ""),
+    (mps(defaultActiveThreadPercentage=0), ""),
+    (mps(defaultActiveThreadPercentage=100), ""),
+    (mps(defaultPinnedDeviceMemoryLimit="10Gi", multiUser=False), ""),
+    (mps(defaultPerDevicePinnedMemoryLimit={"0": "1.5Gi", UUID: "100M"}), ""),
+    (mig(strategy="MPS", mpsConfig={"multiUser": True}), ""),
+    (mig(strategy="TimeSlicing"), ""),
+    (vfio(), ""),
+    (vfio(backendPolicy="PreferIommuFD", enableAPIDevice=False), ""),
+    ({}, "must be a GpuConfig"),
+    ({"apiVersion": "v1", "kind": "GpuConfig"}, "must be a GpuConfig"),
+    ({"apiVersion": API, "kind": "Gpu"}, "must be a GpuConfig"),
+    ({"apiVersion": API, "kind": "GpuConfig", "Sharing": {}}, "unknown field"),
+    ({**gpu(strategy="MPS"), "iommu": {}}, "unknown field"),
+    ({**vfio(), "sharing": {"strategy": "MPS"}}, "unknown field"),
+    (gpu(), "strategy must be"),
+    (gpu(strategy="Chaos"), "strategy must be"),
+    (gpu(strategy="TimeSlicing", timeSlicingConfg={}), "sharing has an unknown field"),
+    (gpu(strategy="TimeSlicing", mpsConfig={}), "mpsConfig is not allowed"),
+    (gpu(strategy="MPS", timeSlicingConfig={}), "timeSlicingConfig is not allowed"),
+    (gpu(strategy="TimeSlicing", timeSlicingConfig={"interval": "Tiny"}), "unknown time-slice"),
+    (gpu(strategy="TimeSlicing", timeSlicingConfig={"intervall": "Long"}), "an unknown field"),
+    (mps(defaultActiveThreadPercentage=101), "from 0 to 100"),
+    (mps(defaultActiveThreadPercentage=-1), "from 0 to 100"),
+    (mps(defaultActiveThreadPercentage="50"), "from 0 to 100"),
+    (mps(multiUser="yes"), "true or false"),
+    (mps(threads=5), "mpsConfig has an unknown field"),
+    (mps(defaultPinnedDeviceMemoryLimit="lots"), "must be a quantity"),
+    (mps(defaultPinnedDeviceMemoryLimit=10), "must be a quantity"),
+    (mps(defaultPerDevicePinnedMemoryLimit={"x": "1Gi"}), "indices or UUIDs"),
+    (mps(defaultPerDevicePinnedMemoryLimit={"0": "much"}), "indices or UUIDs"),
+    (mig(strategy="TimeSlicing", timeSlicingConfig={}), "sharing has an unknown field"),
+    (mig(strategy="TimeSlicing", mpsConfig={}), "mpsConfig is not allowed"),
+    (vfio(backendPolicy="Whatever"), "backendPolicy must be"),
+    (vfio(enableApiDevice=True), "iommu has an unknown field"),
+    (vfio(enableAPIDevice="yes"), "enableAPIDevice must be"),
+]
+
+
+def claim(kind: str, *parameters: dict[str, Any], driver: str = "gpu.nvidia.com") -> dict[str, Any]:
+    configs = [{"opaque": {"driver": driver, "parameters": one}} for one in parameters]
+    devices = {"requests": [], "config": configs}
+    spec = {"devices": devices}
+    return {
+        "kind": kind,
+        "apiVersion": "resource.k8s.io/v1",
+        "spec": spec if kind == "ResourceClaim" else {"spec": spec},
+    }
+
+
+@pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
+@pytest.mark.parametrize(("parameters", "message"), CASES)
+def test_the_admission_policy_decides_as_the_driver_does(
+    parameters: dict[str, Any], message: str, kind: str
+) -> None:
+    policy = find("ValidatingAdmissionPolicy", "nvml-dra-driver-configs")
+    valid = gpu(strategy="TimeSlicing")
+    found = refusals(policy, object=claim(kind, valid, parameters))
+    if message:
+        with pytest.raises(ConfigError):
+            decode(parameters)
+        assert any(message in one for one in found), found
+        assert not any(one.startswith("error") for one in found), found
+    else:
+        decode(parameters)
+        assert found == []
+
+
+def test_configurations_of_other_drivers_and_none_at_all_pass() -> None:
+    policy = find("ValidatingAdmissionPolicy", "nvml-dra-driver-configs")
+    for one in (
+        claim("ResourceClaim", {"anything": 1}, driver="other.example.com"),
+        {"kind": "ResourceClaim", "spec": {}},
+        {"kind": "ResourceClaim", "spec": {"devices": {}}},
+        {"kind": "ResourceClaimTemplate", "spec": {"spec": {}}},
+    ):
+        assert refusals(policy, object=one) == []
+
+
+def test_the_policy_is_asked_in_all_api_versions() -> None:
+    [rule] = find("ValidatingAdmissionPolicy", "nvml-dra-driver-configs")["spec"][
+        "matchConstraints"
+    ]["resourceRules"]
+    assert rule["apiVersions"] == ["v1", "v1beta2", "v1beta1"]
+    assert rule["resources"] == ["resourceclaims", "resourceclaimtemplates"]
+
+
+DRIVER_USER = "system:serviceaccount:nvml-dra-driver:nvml-dra-driver"
+
+
+def slice_request(user: str, node: str | None, operation: str) -> dict[str, Any]:
+    extra = {} if node is None else {"authentication.kubernetes.io/node-name": [node]}
+    return {"operation": operation, "userInfo": {"username": user, "extra": extra}}
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
+@pytest.mark.parametrize(
+    ("token", "spec", "allowed"),
+    [
+        ("node-a", {"nodeName": "node-a"}, True),
+        ("node-a", {"nodeName": "node-b"}, False),
+        ("node-a", {"allNodes": True}, False),
+        (None, {"nodeName": "node-a"}, False),
+        (None, {"nodeName": ""}, False),
+    ],
+)
+def test_a_nodes_driver_writes_only_its_own_slices(
+    token: str | None, spec: dict[str, Any], allowed: bool, operation: str
+) -> None:
+    policy = find("ValidatingAdmissionPolicy", "nvml-dra-driver-slices")
+    body = {"kind": "ResourceSlice", "spec": spec}
+    inputs = {
+        "request": slice_request(DRIVER_USER, token, operation),
+        "object": None if operation == "DELETE" else body,
+        "oldObject": None if operation == "CREATE" else body,
+    }
+    assert (refusals(policy, **inputs) == []) is allowed
+
+
+def test_the_slice_policy_concerns_the_drivers_account_alone() -> None:
+    [condition] = find("ValidatingAdmissionPolicy", "nvml-dra-driver-slices")["spec"][
+        "matchConditions"
+    ]
+    for user, concerned in ((DRIVER_USER, True), ("system:node:node-a", False)):
+        request = celpy.json_to_cel(slice_request(user, "node-a", "CREATE"))
+        assert bool(evaluate(condition["expression"], {"request": request})) is concerned
+    account = find("ServiceAccount", "nvml-dra-driver")["metadata"]
+    assert f"system:serviceaccount:{account['namespace']}:{account['name']}" == DRIVER_USER
+
+
+def test_every_policy_is_bound_and_denies() -> None:
+    policies = {d["metadata"]["name"] for d in documents() if d["kind"] == POLICY}
+    bindings = {
+        d["spec"]["policyName"]: d["spec"]["validationActions"]
+        for d in documents()
+        if d["kind"] == f"{POLICY}Binding"
+    }
+    assert bindings == {name: ["Deny"] for name in policies}
+
+
+POLICY = "ValidatingAdmissionPolicy"
+
+
+def test_the_rights_are_those_that_the_client_uses_and_no_more() -> None:
+    rules = find("ClusterRole", "nvml-dra-driver")["rules"]
+    found = {(rule["resources"][0], verb) for rule in rules for verb in rule["verbs"]}
+    assert found == {
+        ("resourceslices", "list"),
+        ("resourceslices", "watch"),
+        ("resourceslices", "create"),
+        ("resourceslices", "update"),
+        ("resourceslices", "delete"),
+        ("resourceclaims", "get"),
+        ("nodes", "get"),
+    }
+    assert all(len(rule["resources"]) == 1 for rule in rules)
+
+
+def test_the_daemon_set_names_options_that_the_driver_has() -> None:
+    from typer.main import get_command
+
+    from nvml_driver.cli import app
+
+    command: Any = get_command(app)
+    options = {option.envvar for option in command.commands["run"].params if option.envvar}
+    [container] = find("DaemonSet", "nvml-dra-driver")["spec"]["template"]["spec"]["containers"]
+    environment = {variable["name"] for variable in container["env"]}
+    assert environment <= options, environment - options
+    assert "POD_UID" in environment, "a surge update needs two instances side by side"
+    missing = {option.name for option in command.commands["run"].params if not option.envvar}
+    assert missing <= {"help"}, "every flag has a variable"

@@ -1,0 +1,118 @@
+"""The simulated NVML under AddressSanitizer and UndefinedBehaviorSanitizer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nvml_driver.simulated
+from nvml_driver.simulated import build, profile
+
+SOURCES = Path(nvml_driver.simulated.__file__).parent / "library"
+FUZZ = Path(__file__).with_name("fuzz_nvml.c")
+SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+
+
+def _compile(folder: Path, *arguments: str | Path) -> Path:
+    program = folder / "program"
+    command = ["cc", "-std=gnu11", "-O1", "-g", "-pthread", *SANITIZE, *map(str, arguments)]
+    done = subprocess.run(
+        [*command, "-o", str(program)], capture_output=True, text=True, check=False, timeout=300
+    )
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    return program
+
+
+@pytest.fixture(scope="module")
+def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("sanitized")
+    probe = folder / "probe.c"
+    probe.write_text("int main(void) { return 0; }\n")
+    try:
+        subprocess.run([_compile(folder, probe)], check=True, capture_output=True, timeout=60)
+    except (RuntimeError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"this compiler or system has no sanitizers: {error}")
+    return _compile(folder, "-Wall", "-Wextra", "-Werror", FUZZ, *sorted(SOURCES.glob("*.c")))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_sequence_of_calls_touches_memory_that_is_not_its_own(
+    fuzzer: Path, tmp_path: Path, seed: int
+) -> None:
+    described = []
+    for name in ("a30x4", "h100-80x8", "mixed"):
+        path = tmp_path / name
+        control = tmp_path / f"{name}.control"
+        control.write_text("fault 0 nvmlDeviceGetName 3 2 4\nevent 0 8 79\nevent 0 8")
+        shown = profile.load(name)
+        path.write_bytes(shown.describe(state=tmp_path / f"{name}.state", control=control))
+        described.append(str(path))
+    done = subprocess.run(
+        [str(fuzzer), str(seed), "60", *described],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Sanitizer" not in done.stderr
+    assert int(done.stdout) > 20  # rounds whose description was good
+
+
+def test_discovery_and_mig_run_under_the_address_sanitizer(tmp_path: Path) -> None:
+    """The library as Python loads it, called through nvidia-ml-py."""
+    if shutil.which("gcc") is None:
+        pytest.skip("no gcc, which finds its own libasan")
+    asan = subprocess.run(
+        ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    if not Path(asan).is_absolute():
+        pytest.skip("gcc comes without libasan")
+    # libasan has to be the first library of the process; its library is built by the same compiler.
+    library = build.build(tmp_path, ("gcc",), SANITIZE[:1] + SANITIZE[2:])
+    script = """
+import sys
+from pathlib import Path
+from nvml_driver.simulated import build
+build.build = lambda *_: Path(sys.argv[1])
+from nvml_driver.discovery import discover
+from nvml_driver.features import Features
+from nvml_driver.library import NvmlLibrary
+from nvml_driver.mig import NvmlPartitions
+from nvml_driver.roots import NodeRoots
+for name in ("mixed", "a30x4", "h100-80x8", "t4x4"):
+    library = NvmlLibrary.simulated(name)
+    found = discover(library, NodeRoots(), features=Features(dynamic_mig=True))
+    partitions = NvmlPartitions(library, NodeRoots())
+    for device in found:
+        if device.place is not None and device.kind == "mig-partition":
+            if partitions.find(device.place) is None:
+                partitions.destroy(partitions.create(device.place))
+    print(name, len(found))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(library)],
+        env={
+            **os.environ,
+            "LD_PRELOAD": asan,
+            # The interpreter itself keeps memory until it ends.
+            "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0",
+            "UBSAN_OPTIONS": "halt_on_error=1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "AddressSanitizer" not in done.stderr
+    assert "runtime error" not in done.stderr
+    assert done.stdout.split()[::2] == ["mixed", "a30x4", "h100-80x8", "t4x4"]
