@@ -1,6 +1,6 @@
 # Two commands: `make conformance` and `make test`. Both set up all they need in .venv.
 .DEFAULT_GOAL := help
-.PHONY: help conformance test lint unit reference real bench stubs clean
+.PHONY: help conformance test lint unit reference real bench gpu-check fuzz stubs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 OUT := build
 
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 conformance: $(VENV)/.ready ## Every scenario on the reference: prints the table, writes reports
 	$(BIN)/dra-conformance run --target reference --output $(OUT)/conformance
@@ -28,8 +28,12 @@ reference: $(VENV)/.ready ## Scenarios on the reference, by pytest and xdist
 real: $(VENV)/.ready ## Scenarios on a real local cluster, compared (Linux, root)
 	@ci/test real
 
-bench: $(VENV)/.ready ## Measure the suite itself
+bench: $(VENV)/.ready ## Measure the suite, the driver, the allocator and CEL
 	$(BIN)/python -m benchmarks.suite
+	$(BIN)/python -m benchmarks.driver
+
+gpu-check: $(VENV)/.ready ## Compare the driver with nvidia-smi (a machine with an NVIDIA GPU)
+	ci/gpu-check
 
 stubs: $(VENV)/.ready ## Generate the gRPC stubs of the kubelet APIs again
 	$(BIN)/python -m nvml_driver.kubeletapi.generate
