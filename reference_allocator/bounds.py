@@ -2,28 +2,63 @@
 
 Each counts candidates that are free now against devices still needed: per request, per group of
 requests that compete for the same candidates, per value of a constraint, per stock of counters.
-They are optimistic in everything else, so that "impossible" is always true.
+They are optimistic in everything else, so that "impossible" is always true. Claims that come later
+and are alike are looked at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from reference_allocator.constraints import AttributeConstraint, Key, State
-from reference_allocator.inventory import Inventory, Suitability
+from reference_allocator.inventory import Inventory, Suitability, Values
 from reference_allocator.pools import Pool, PoolDevice
 from reference_allocator.requests import ClaimRequests, Request
 from reference_allocator.usage import Usage
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
+class Free:
+    """Candidates that are free at one moment; shared by requests that look for the same.
+
+    Attributes:
+        positions: the candidates, ascending.
+        allowed: at most how many of them their pools' counters allow, once it was asked.
+    """
+
+    positions: Sequence[int]
+    allowed: int | None = None
+
+
+@dataclass(slots=True)
 class Need:
-    """Devices that a request still has to get, and the free candidates for them."""
+    """Devices that requests which are alike still have to get.
+
+    Attributes:
+        suitability: what suits them.
+        free: the free candidates for them.
+        most: how many devices the one that needs most needs.
+        total: how many they need together.
+    """
 
     suitability: Suitability
-    count: int
-    free: Sequence[int]
+    free: Free
+    most: int
+    total: int
+
+
+@dataclass(slots=True)
+class _Rest:
+    """What claims from some number on need together.
+
+    Attributes:
+        shapes: one claim of each shape.
+        exclusive: group -> devices that mandatory exclusive requests need.
+    """
+
+    shapes: list[int]
+    exclusive: dict[int, int]
 
 
 class Bounds:
@@ -40,6 +75,10 @@ class Bounds:
         self._candidates = candidates
         self._inventory = inventory
         self._usage = usage
+        self._positions = {
+            item.group: item.positions for item in inventory.suitability.values() if item.exclusive
+        }
+        self._rests = self._count_rests()
 
     def possible(
         self, claim_index: int, request_index: int, request: Request, index: int, start: int
@@ -53,84 +92,153 @@ class Bounds:
             index: how many devices it has.
             start: the first candidate that may be tried for the next.
         """
-        free = [not self._usage.in_use(entry.id) for entry in self._candidates]
-        exclusive: list[Need] = []
-        by_group: dict[int, Sequence[int]] = {}
-        for number in range(claim_index, len(self._claims)):
-            claim = self._claims[number]
-            needs: list[tuple[Request, Need]] = []
-            first = request_index if number == claim_index else 0
-            for position in range(first, len(claim.requests)):
-                options = claim.requests[position]
-                current = number == claim_index and position == request_index
-                if current:
-                    options, done, begin = [request], index, start
-                else:
-                    done, begin = 0, 0
-                open_needs = [self._need(option, done, begin, free, by_group) for option in options]
-                if not any(need is None or self._enough(need) for need in open_needs):
-                    return False
-                if len(options) == 1 and open_needs[0] is not None:
-                    needs.append((options[0], open_needs[0]))
-            states = self._usage.constraint_states[number]
-            for constraint_index, constraint in enumerate(claim.constraints):
-                if not _satisfiable(constraint, constraint_index, states[constraint_index], needs):
-                    return False
-            exclusive += [need for _, need in needs if need.suitability.exclusive]
-        if not _enough_for_all(exclusive):
+        taken_by = self._usage.taken_by
+        free = [not (entry.use.held or taken_by.get(entry.use)) for entry in self._candidates]
+        by_group: dict[int, Free] = {}
+        rest = self._rests[claim_index + 1]
+        needs = self._needs(claim_index, request_index, request, index, start, free, by_group)
+        if needs is None:
             return False
-        together = {position for need in exclusive for position in need.free}
-        return sum(need.count for need in exclusive) <= self._within_counters(together)
+        for number in rest.shapes:
+            if self._needs(number, 0, None, 0, 0, free, by_group) is None:
+                return False
+        wanted: dict[int, int] = dict(rest.exclusive)
+        frees: dict[int, list[Free]] = {
+            group: [self._free_of(group, self._positions[group], free, by_group)]
+            for group in rest.exclusive
+        }
+        for need in needs:
+            if need.suitability.exclusive:
+                group = need.suitability.group
+                wanted[group] = wanted.get(group, 0) + need.total
+                frees.setdefault(group, []).append(need.free)
+        together = _enough_for_all(wanted, frees)
+        return together is not None and sum(wanted.values()) <= self._within_counters(together)
 
-    def _need(
+    def _count_rests(self) -> list[_Rest]:
+        rests = [_Rest([], {})]
+        seen: set[Hashable] = set()
+        for number in range(len(self._claims) - 1, -1, -1):
+            claim = self._claims[number]
+            shapes, exclusive = rests[-1].shapes, dict(rests[-1].exclusive)
+            shape = self._shape(claim)
+            if shape not in seen:
+                seen.add(shape)
+                shapes = [number, *shapes]
+            for options in claim.requests:
+                found = self._inventory.suitability.get(options[0])
+                if len(options) == 1 and found is not None and found.exclusive:
+                    count = max(options[0].count, 0)
+                    exclusive[found.group] = exclusive.get(found.group, 0) + count
+            rests.append(_Rest(shapes, exclusive))
+        rests.reverse()
+        return rests
+
+    def _shape(self, claim: ClaimRequests) -> Hashable:
+        suitability = self._inventory.suitability
+        return claim.constraints, tuple(
+            tuple((id(suitability.get(item)), item.count, item.admin_access) for item in options)
+            for options in claim.requests
+        )
+
+    def _needs(
         self,
-        request: Request,
+        number: int,
+        request_index: int,
+        request: Request | None,
         done: int,
         start: int,
         free: Sequence[bool],
-        by_group: dict[int, Sequence[int]],
-    ) -> Need | None:
-        """What the request needs; None where nothing is known (all devices)."""
-        suitability = self._inventory.suitability.get(request)
-        if suitability is None:
-            return None
-        if request.admin_access:
-            positions: Sequence[int] = [item for item in suitability.positions if item >= start]
-            return Need(suitability, max(request.count - done, 0), positions)
-        if suitability.group not in by_group:
-            by_group[suitability.group] = [item for item in suitability.positions if free[item]]
-        positions = by_group[suitability.group]
-        if start:
-            positions = [item for item in positions if item >= start]
-        return Need(suitability, max(request.count - done, 0), positions)
+        by_group: dict[int, Free],
+    ) -> list[Need] | None:
+        """What a claim needs from a request on, or None where it cannot get it."""
+        claim = self._claims[number]
+        merged: dict[tuple[Suitability, Free], Need] = {}
+        for position in range(request_index, len(claim.requests)):
+            options = claim.requests[position]
+            missing, begin = 0, 0
+            if request is not None and position == request_index:
+                options, missing, begin = [request], done, start
+            possible = False
+            for option in options:
+                suitability = self._inventory.suitability.get(option)
+                if suitability is None:
+                    possible = True
+                    continue  # Nothing is known (all devices).
+                count = max(option.count - missing, 0)
+                found = self._free(option, suitability, begin, free, by_group)
+                possible = possible or self._enough(count, found)
+                if len(options) > 1:
+                    continue
+                need = merged.get((suitability, found))
+                if need is None:
+                    merged[suitability, found] = Need(suitability, found, count, count)
+                else:
+                    need.most = max(need.most, count)
+                    need.total += count
+            if not possible:
+                return None
+        needs = list(merged.values())
+        states = self._usage.constraint_states[number]
+        for constraint_index, constraint in enumerate(claim.constraints):
+            if not _satisfiable(constraint, constraint_index, states[constraint_index], needs):
+                return None
+        return needs
 
-    def _enough(self, need: Need) -> bool:
-        if len(need.free) < need.count:
+    def _free(
+        self,
+        request: Request,
+        suitability: Suitability,
+        start: int,
+        free: Sequence[bool],
+        by_group: dict[int, Free],
+    ) -> Free:
+        if request.admin_access:
+            return Free([item for item in suitability.positions if item >= start])
+        found = self._free_of(suitability.group, suitability.positions, free, by_group)
+        if start:
+            found = Free([item for item in found.positions if item >= start])
+        return found
+
+    @staticmethod
+    def _free_of(
+        group: int, positions: Sequence[int], free: Sequence[bool], by_group: dict[int, Free]
+    ) -> Free:
+        found = by_group.get(group)
+        if found is None:
+            found = by_group[group] = Free([item for item in positions if free[item]])
+        return found
+
+    def _enough(self, count: int, free: Free) -> bool:
+        if len(free.positions) < count:
             return False
-        return self._within_counters(need.free) >= need.count
+        if free.allowed is None:
+            free.allowed = self._within_counters(free.positions)
+        return free.allowed >= count
 
     def _within_counters(self, positions: Iterable[int]) -> int:
         """At most how many of the candidates the counters of their pools allow."""
         allowed = 0
-        groups: dict[tuple[int, str], list[int]] = {}
+        groups: dict[tuple[Pool, str], list[int]] = {}
         for position in positions:
-            drawn = self._inventory.counters[position]
+            drawn = self._candidates[position].draws
             if not drawn:
                 allowed += 1
             else:
-                pool = self._inventory.pools[position]
-                groups.setdefault((id(pool), drawn[0][0][0]), []).append(position)
-        for members in groups.values():
-            allowed += self._members_within(self._inventory.pools[members[0]], members)
+                key = (self._inventory.pools[position], drawn[0][0][0])
+                groups.setdefault(key, []).append(position)
+        for (pool, _), members in groups.items():
+            allowed += self._members_within(pool, members)
         return allowed
 
     def _members_within(self, pool: Pool, members: Sequence[int]) -> int:
-        if any(self._usage.shareable(self._candidates[position]) for position in members):
+        if any(self._candidates[position].shareable for position in members):
             return len(members)  # A further share draws on no counter.
         stock = self._usage.stock(pool)
-        least = dict(self._inventory.counters[members[0]])
-        for position in members[1:]:
-            drawn = dict(self._inventory.counters[position])
+        draws = {self._candidates[position].draws for position in members}
+        first, *others = (dict(item) for item in draws)
+        least = first
+        for drawn in others:
             least = {key: min(least[key], drawn[key]) for key in least.keys() & drawn.keys()}
         allowed = len(members)
         for key, amount in least.items():
@@ -143,67 +251,67 @@ def _satisfiable(
     constraint: AttributeConstraint,
     constraint_index: int,
     state: State,
-    needs: Sequence[tuple[Request, Need]],
+    needs: Sequence[Need],
 ) -> bool:
     under = [
         (need, need.suitability.values[constraint_index])
-        for _, need in needs
-        if constraint_index in need.suitability.values and need.count
+        for need in needs
+        if constraint_index in need.suitability.values and need.total
     ]
     if not under:
         return True
     if constraint.kind == "distinct":
         available: set[Key] = set()
         for need, values in under:
-            for position in need.free:
+            for position in need.free.positions:
                 available |= values[position]
         # Lists have to be disjoint, so each device uses up at least one value.
-        return len(available - (state or frozenset())) >= sum(need.count for need, _ in under)
-    return any(
-        all(
-            sum(value in values[position] for position in need.free) >= need.count
-            for need, values in under
-        )
-        and _enough_for_all(
-            Need(
-                need.suitability,
-                need.count,
-                [position for position in need.free if value in values[position]],
-            )
-            for need, values in under
-            if need.suitability.exclusive
-        )
-        for value in _common_values(state, under)
-    )
+        return len(available - (state or frozenset())) >= sum(need.total for need, _ in under)
+    return any(_has_enough_of(value, under) for value in _common_values(state, under))
 
 
-def _common_values(
-    state: State, under: Sequence[tuple[Need, dict[int, frozenset[Key]]]]
-) -> Iterator[Key]:
+def _has_enough_of(value: Key, under: Sequence[tuple[Need, Values]]) -> bool:
+    """Whether all devices of a claim can have this value in common."""
+    wanted: dict[int, int] = {}
+    frees: dict[int, list[Free]] = {}
+    for need, values in under:
+        having = [position for position in need.free.positions if value in values[position]]
+        if len(having) < need.most:
+            return False
+        if need.suitability.exclusive:
+            group = need.suitability.group
+            wanted[group] = wanted.get(group, 0) + need.total
+            frees.setdefault(group, []).append(Free(having))
+    return _enough_for_all(wanted, frees) is not None
+
+
+def _common_values(state: State, under: Sequence[tuple[Need, Values]]) -> Iterator[Key]:
     if state is not None:
         yield from state
         return
     need, values = under[0]
     seen: set[Key] = set()
-    for position in need.free:
+    for position in need.free.positions:
         for value in values[position] - seen:
             seen.add(value)
             yield value
 
 
-def _enough_for_all(needs: Iterable[Need]) -> bool:
-    """Whether requests that exclude each other have enough devices together."""
-    wanted: dict[int, int] = {}
-    candidates: dict[int, set[int]] = {}
-    total = 0
+def _enough_for_all(wanted: dict[int, int], frees: dict[int, list[Free]]) -> set[int] | None:
+    """The candidates of requests that exclude each other, or None where there are too few.
+
+    Args:
+        wanted: group -> how many devices its requests need.
+        frees: group -> free candidates for them.
+    """
     everything: set[int] = set()
-    for need in needs:
-        group = need.suitability.group
-        wanted[group] = wanted.get(group, 0) + need.count
-        candidates.setdefault(group, set()).update(need.free)
-        total += need.count
-    for group, positions in candidates.items():
-        if wanted[group] > len(positions):
-            return False
+    total = 0
+    for group, count in wanted.items():
+        positions: set[int] = set()
+        for free in {id(item): item for item in frees[group]}.values():
+            positions.update(free.positions)
+        if count > len(positions):
+            return None
         everything |= positions
-    return total <= len(everything)
+        total += count
+    return everything if total <= len(everything) else None

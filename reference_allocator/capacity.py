@@ -87,10 +87,12 @@ def fits(
         in_use: capacity name -> amount that allocated claims have.
         allocating: capacity name -> amount that the search has given out already.
     """
-    return all(
-        in_use.get(name, 0) + allocating.get(name, 0) + amount <= device.capacity[name].value.nanos
-        for name, amount in consumption.amounts.items()
-    )
+    capacity = device.capacity
+    for name, amount in consumption.amounts.items():
+        used = in_use.get(name, 0) + allocating.get(name, 0)
+        if used + amount > capacity[name].value.nanos:
+            return False
+    return True
 
 
 def _consumed(requested: Quantity | None, capacity: DeviceCapacity, features: Features) -> Quantity:

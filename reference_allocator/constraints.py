@@ -19,8 +19,7 @@ Key = tuple[str, object] | None
 State = frozenset[Key] | None
 """match: the values that all devices so far share; distinct: all values so far."""
 
-VIOLATED: Final = "violated"
-"""What `admit` returns for a device that the constraint does not let in."""
+_INCOMPARABLE: Final[frozenset[Key]] = frozenset({None})
 
 
 def lookup(device: Device, driver: str, name: str) -> Attribute | None:
@@ -78,23 +77,24 @@ class AttributeConstraint:
             return frozenset({None})
         return frozenset({(attribute.kind, attribute.values[0])})
 
-    def admit(
-        self, state: State, attribute: Attribute | None
-    ) -> frozenset[Key] | Literal["violated"]:
-        """The state after adding a device with this attribute, or VIOLATED.
+    def compared(self, attribute: Attribute | None) -> frozenset[Key] | None:
+        """What `admit` wants to know of a device; None where it can never be used.
 
-        A device without the attribute never satisfies a constraint. Without ListTypeAttributes the
-        first device is let in whatever the type of its value is, and nothing fits beside it if that
-        is not a scalar.
+        A device without the attribute never satisfies a constraint.
         """
-        values = None if attribute is None else self.values(attribute)
-        if values is None:
-            return VIOLATED
-        if state is None:
+        return None if attribute is None else self.values(attribute)
+
+    def admit(self, state: State, values: frozenset[Key] | None) -> State:
+        """The state after adding a device with these values, or None where it is not let in.
+
+        Without ListTypeAttributes the first device is let in whatever the type of its value is, and
+        nothing fits beside it if that is not a scalar.
+        """
+        if values is None or state is None:
             return values
         if self.kind == "distinct":
-            if not self.lists and None in values:
-                return VIOLATED
-            return VIOLATED if state & values else state | values
-        shared = (state & values) - {None}
-        return shared or VIOLATED
+            if state & values or (not self.lists and None in values):
+                return None
+            return state | values
+        shared = (state & values) - _INCOMPARABLE
+        return shared or None

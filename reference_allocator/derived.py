@@ -7,13 +7,17 @@ allocator_experimental.go.
 
 from __future__ import annotations
 
+from typing import Final
+
 from reference_allocator.api import Attribute
 from reference_allocator.cel import CelCompileError, CelRuntimeError, compile_derived
-from reference_allocator.constraints import lookup
+from reference_allocator.constraints import AttributeConstraint, Key, lookup
 from reference_allocator.errors import AllocationError
 from reference_allocator.pools import PoolDevice
 from reference_allocator.requests import Request
 from reference_allocator.selectors import Selectors
+
+_MAX_KEPT: Final = 64
 
 
 class AttributeSource:
@@ -21,7 +25,6 @@ class AttributeSource:
 
     def __init__(self, selectors: Selectors) -> None:
         self._selectors = selectors
-        self._computed: dict[tuple[PoolDevice, str], Attribute] = {}
 
     def attribute(self, request: Request, entry: PoolDevice, name: str) -> Attribute | None:
         """The attribute, or None where the device has none of that name.
@@ -32,10 +35,33 @@ class AttributeSource:
         expression = request.derived.get(name)
         if expression is None:
             return lookup(entry.device, entry.id.driver, name)
-        key = (entry, expression)
-        found = self._computed.get(key)
+        known = entry.facts.derived
+        found = known.get(expression)
         if found is None:
-            found = self._computed[key] = self._compute(entry, name, expression)
+            found = self._compute(entry, name, expression)
+            if len(known) >= _MAX_KEPT:
+                known.clear()
+            known[expression] = found
+        return found
+
+    def compared(
+        self, request: Request, entry: PoolDevice, constraint: AttributeConstraint
+    ) -> frozenset[Key] | None:
+        """The attribute as a constraint compares it; None where the device cannot be used.
+
+        Raises:
+            AllocationError: see `attribute`.
+        """
+        name = constraint.attribute
+        if name in request.derived:
+            return constraint.compared(self.attribute(request, entry, name))
+        known = entry.facts.compared
+        if name in known:
+            return known[name]
+        found = constraint.compared(lookup(entry.device, entry.id.driver, name))
+        if len(known) >= _MAX_KEPT:
+            known.clear()
+        known[name] = found
         return found
 
     def _compute(self, entry: PoolDevice, name: str, expression: str) -> Attribute:

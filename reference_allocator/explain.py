@@ -13,17 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Final
 
-from reference_allocator.allocator import Allocator, SelectionMemo
+from reference_allocator.allocator import Allocator
 from reference_allocator.api import Node, ResourceClaim
-from reference_allocator.derived import AttributeSource
 from reference_allocator.errors import AllocationError
 from reference_allocator.explanation import Explanation, NodeReport, Removal, RequestReport
-from reference_allocator.nodeselector import node_matches
+from reference_allocator.judge import Judge
 from reference_allocator.pools import Pool, PoolDevice
 from reference_allocator.requests import Request
 from reference_allocator.snapshot import Snapshot
 from reference_allocator.usage import Usage
-from reference_allocator.validate import Validator
+from reference_allocator.views import NodeView
 from reference_allocator.wording import why_false
 
 _MAX_DETAILS: Final = 3
@@ -72,9 +71,9 @@ class _NodeExplainer:
         pools: tuple[str, ...] = ()
         conflict: tuple[str, ...] = ()
         try:
-            found = self._allocator.pools(self._node)
-            pools = tuple(_unusable(found))
-            requests = tuple(self._requests(found))
+            view = self._allocator.index.views.view(self._node)
+            pools = tuple(_unusable(view.pools))
+            requests = tuple(self._requests(view))
         except AllocationError:
             pass  # The outcome has it: the search cannot even start.
         if outcome.kind == "none" and requests and self._all_alone(requests):
@@ -92,49 +91,37 @@ class _NodeExplainer:
             satisfiable[key] = satisfiable.get(key, False) or item.alone
         return all(satisfiable.values())
 
-    def _requests(self, pools: Sequence[Pool]) -> Iterator[RequestReport]:
-        allocator = self._allocator
-        memo = SelectionMemo(allocator, self._node)
-        validator = Validator(allocator.features, allocator.classes, pools, memo.is_selected)
+    def _requests(self, view: NodeView) -> Iterator[RequestReport]:
+        index = self._allocator.index
+        judge = Judge(index.features, index.selectors, view, None)
         for raw in self._raw_claims:
-            claim = validator.claim(ResourceClaim.from_dict(raw))
-            usage = Usage(
-                allocator.features,
-                allocator.state,
-                self._node,
-                [claim],
-                AttributeSource(allocator.selectors),
-            )
+            claim = index.validator.claim(ResourceClaim.from_dict(raw), judge, view)
+            usage = Usage(index.features, [claim], judge)
             for options in claim.requests:
                 for request in options:
-                    names = [
-                        constraint.attribute
-                        for constraint in claim.constraints
-                        if constraint.applies_to(request.spec.name, request.parent)
-                    ]
-                    yield self._count_down(raw, request, pools, usage, names)
+                    yield self._count_down(raw, request, view, usage)
 
     def _count_down(
         self,
         raw: Mapping[str, Any],
         request: Request,
-        pools: Sequence[Pool],
+        view: NodeView,
         usage: Usage,
-        constrained: Sequence[str],
     ) -> RequestReport:
         removed: dict[tuple[str, str], list[str]] = {}
         left: list[str] = []
         foreign: dict[tuple[str, str], list[str]] = {}
         of_class = 0
-        for entry in (item for pool in pools if pool.usable for item in pool.devices):
-            failure = self._allocator.selectors.first_failure(request.class_selectors, entry)
+        selectors = self._allocator.index.selectors
+        for entry in view.candidates:
+            failure = selectors.first_failure(request.class_selectors, entry)
             if failure is not None:
                 detail = failure.error or _reason(failure.expression, entry)
                 key = (f"fail class selector #{failure.index}", detail)
                 foreign.setdefault(key, []).append(str(entry.id))
                 continue
             of_class += 1
-            reason = self._reason(request, entry, usage, constrained)
+            reason = self._reason(request, entry, view, usage)
             if reason is None:
                 left.append(str(entry.id))
             else:
@@ -170,36 +157,33 @@ class _NodeExplainer:
         return " or ".join(names)
 
     def _reason(
-        self, request: Request, entry: PoolDevice, usage: Usage, constrained: Sequence[str]
+        self, request: Request, entry: PoolDevice, view: NodeView, usage: Usage
     ) -> tuple[str, str] | None:
         """The rule that removes a device, with what decided; None where it is left."""
-        device = entry.device
         if not usage.available(request, entry, 0):
             return "in use", ""
-        if device.binding_conditions and not self._allocator.features.device_binding_and_status:
+        if entry.withheld:
             return "with binding conditions, which are disabled", ""
-        failure = self._allocator.selectors.first_failure(request.selectors, entry)
+        failure = self._allocator.index.selectors.first_failure(request.selectors, entry)
         if failure is not None:
             if failure.error is not None:
                 return f"cannot be judged by selector #{failure.index}", failure.error
             return f"fail selector #{failure.index}", _reason(failure.expression, entry)
-        if entry.slice.per_device_node_selection and not node_matches(
-            self._node, device.node_name, device.all_nodes, device.node_selector
-        ):
+        if not view.includes(entry):
             return "for other nodes", ""
         try:
             if not usage.has_capacity(request, entry):
                 return "without enough capacity", _capacities(request, entry)
-            if not usage.supported(entry):
+            if not usage.judge.supported(entry):
                 return "that need a feature which is off here", ""
-            if usage.tainted(request, entry):
+            if usage.judge.tainted(request, entry):
                 taints = ", ".join(
-                    f"{taint.key}={taint.value}:{taint.effect}" for taint in device.taints
+                    f"{taint.key}={taint.value}:{taint.effect}" for taint in entry.device.taints
                 )
                 return "tainted", taints
-            for name in constrained:
-                if usage.attribute(request, entry, name) is None:
-                    return "without an attribute that a constraint needs", name
+            for _, constraint in request.constraints:
+                if usage.judge.attributes.attribute(request, entry, constraint.attribute) is None:
+                    return "without an attribute that a constraint needs", constraint.attribute
         except AllocationError as error:
             return "cannot be judged", str(error)
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 T = TypeVar("T")
 
@@ -71,9 +71,10 @@ def mapping(value: object) -> Mapping[str, Any]:
     Raises:
         InputError: it is none.
     """
-    if not isinstance(value, Mapping):
+    # Asking for the class first, because asking for the abstract one is slow.
+    if value.__class__ is not dict and not isinstance(value, Mapping):
         raise InputError(f"expected an object, got {describe(value)}")
-    return value
+    return cast("Mapping[str, Any]", value)
 
 
 def only_known(source: Mapping[str, Any], known: Iterable[str]) -> None:
@@ -205,7 +206,7 @@ def entries(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> d
     value = source.get(key)
     if value is None:
         return {}
-    if not isinstance(value, Mapping):
+    if value.__class__ is not dict and not isinstance(value, Mapping):
         raise InputError(f"expected an object, got {describe(value)}", key)
     read: dict[str, T] = {}
     for name, item in value.items():

@@ -1,33 +1,81 @@
-"""From ResourceSlices to the pools of devices that one node can use, in the order of the search.
+"""From ResourceSlices to the pools of devices that one node can use.
 
 A driver replaces its slices one by one, so a pool has generations and can be incomplete; slices of
 other nodes belong to the same pool and matter for its counters. Source of the rules: GatherPools in
-structured/internal/experimental/pools_experimental.go.
+structured/internal/experimental/pools_experimental.go. Which pools a node has, and in which order,
+is up to `reference_allocator.views`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from reference_allocator.api import Device, DeviceId, Node, PoolId, ResourceSlice
+from reference_allocator.api import Attribute, Device, DeviceId, Node, PoolId, ResourceSlice
+from reference_allocator.capacity import Consumption
+from reference_allocator.cel import CelDevice
+from reference_allocator.constraints import Key
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.nodeselector import node_matches
+from reference_allocator.state import AllocatedState, DeviceUse, PoolUse
+
+CounterKey = tuple[str, str]
+"""Counter set and counter."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class DeviceFacts:
+    """What has been computed about one device, kept as long as its content stays the same.
+
+    Attributes:
+        cel: the device as CEL sees it.
+        outcomes: CEL expression -> what it says about the device, or the text of its error.
+        derived: CEL expression of a derived attribute -> its value for the device.
+        compared: attribute name -> its values as constraints compare them.
+        consumptions: what requests take of the device; the keys are those of `Request.wish`.
+    """
+
+    __slots__ = ("cel", "compared", "consumptions", "derived", "outcomes")
+
+    def __init__(self) -> None:
+        self.cel: CelDevice | None = None
+        self.outcomes: dict[str, bool | str] = {}
+        self.derived: dict[str, Attribute] = {}
+        self.compared: dict[str, frozenset[Key] | None] = {}
+        self.consumptions: dict[int, Consumption | None] = {}
+
+
+@dataclass(slots=True, eq=False)
 class PoolDevice:
-    """A device in its pool. Compared by identity."""
+    """A device in its pool. Compared by identity.
+
+    Attributes:
+        id: its name in the cluster.
+        device: its content.
+        slice: where it is published.
+        use: how far allocated claims have it.
+        facts: what has been computed about it.
+        draws: what it consumes of its pool's counters, in units of 1e-9.
+        withheld: it has binding conditions, and their feature is off.
+        shareable: several claims can have a share of it.
+        of_node: whether it suits depends on the node.
+        verdicts: memo of `Judge`; the keys are those of `Request.kind`.
+    """
 
     id: DeviceId
     device: Device
     slice: ResourceSlice
+    use: DeviceUse
+    facts: DeviceFacts
+    draws: tuple[tuple[CounterKey, int], ...]
+    withheld: bool
+    shareable: bool
+    of_node: bool
+    verdicts: dict[int, int]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """One pool as one node sees it.
+    """One pool as one node sees it. Compared by identity.
 
     Attributes:
         devices: those of the slices that target the node, by slice name, then in list order.
@@ -35,80 +83,129 @@ class Pool:
         counters: counter set -> counter -> total, in units of 1e-9.
         incomplete: a newer state of the pool is being published; nothing may be allocated.
         invalid_reason: why the pool cannot be used, or an empty string.
+        use: how far its devices are in use.
+        has_binding_conditions: the pool sorts after those whose devices are ready at once
+            (KEP-5007).
+        of_node: which devices can be used depends on the node.
+        matching: memo of the validation of allocationMode All.
     """
 
-    id: PoolId
-    devices: tuple[PoolDevice, ...] = ()
-    other_devices: tuple[PoolDevice, ...] = ()
-    counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    incomplete: bool = False
-    invalid_reason: str = ""
+    __slots__ = (
+        "_baseline",
+        "_baseline_version",
+        "_by_name",
+        "counters",
+        "devices",
+        "has_binding_conditions",
+        "id",
+        "incomplete",
+        "invalid_reason",
+        "matching",
+        "of_node",
+        "other_devices",
+        "usable",
+        "use",
+    )
 
-    @property
-    def usable(self) -> bool:
-        """Whether devices of the pool can be allocated."""
-        return not self.incomplete and not self.invalid_reason
+    def __init__(
+        self,
+        pool_id: PoolId,
+        use: PoolUse,
+        devices: tuple[PoolDevice, ...] = (),
+        other_devices: tuple[PoolDevice, ...] = (),
+        counters: Mapping[str, Mapping[str, int]] | None = None,
+        *,
+        incomplete: bool = False,
+        invalid_reason: str = "",
+    ) -> None:
+        self.id = pool_id
+        self.use = use
+        self.devices = devices
+        self.other_devices = other_devices
+        self.counters = counters or {}
+        self.incomplete = incomplete
+        self.invalid_reason = invalid_reason
+        self.usable = not incomplete and not invalid_reason
+        self.has_binding_conditions = any(
+            entry.device.binding_conditions is not None for entry in devices
+        )
+        self.of_node = any(entry.slice.per_device_node_selection for entry in devices)
+        self.matching: dict[int, tuple[PoolDevice, ...]] = {}
+        self._baseline: dict[CounterKey, int] = {}
+        self._baseline_version = -1
+        self._by_name: dict[str, list[PoolDevice]] | None = None
 
-    @property
-    def has_binding_conditions(self) -> bool:
-        """Whether the pool sorts after those whose devices are ready at once (KEP-5007)."""
-        return any(entry.device.binding_conditions is not None for entry in self.devices)
+    def baseline(self) -> dict[CounterKey, int]:
+        """What allocated claims leave of the counters; not to be changed.
 
-
-class SliceIndex:
-    """The slices of a cluster, arranged for looking up one node's pools.
-
-    Pools that are the same for several nodes are built once. Not thread-safe.
-    """
-
-    def __init__(self, slices: Sequence[ResourceSlice], features: Features) -> None:
-        self._features = features
-        self._shared: list[ResourceSlice] = []
-        self._of_node: dict[str, list[ResourceSlice]] = {}
-        self._of_pool: dict[PoolId, list[ResourceSlice]] = {}
-        self._built: dict[tuple[ResourceSlice, ...], Pool | None] = {}
-        self._entries: dict[ResourceSlice, tuple[PoolDevice, ...]] = {}
-        for item in slices:
-            self._of_pool.setdefault(item.pool_id, []).append(item)
-            if item.node_name:
-                self._of_node.setdefault(item.node_name, []).append(item)
-            else:
-                self._shared.append(item)
-
-    def pools(self, node: Node) -> list[Pool]:
-        """The pools that the node can use, in the order in which devices are tried.
-
-        Sorted by driver and pool name; those with binding conditions come last.
-
-        Raises:
-            AllocationError: a node selector of a slice or device does not parse.
+        Allocated devices are charged once, whether one claim has them or many share them; a device
+        that is allocated but not published any more is not charged.
         """
-        relevant: dict[PoolId, list[ResourceSlice]] = {}
-        for item in (*self._of_node.get(node.name, ()), *self._shared):
-            if self._usable(item) and _targets(item, node):
-                _keep_newest(relevant.setdefault(item.pool_id, []), item)
-        built = [self._pool(tuple(relevant[pool_id])) for pool_id in sorted(relevant)]
-        present = [pool for pool in built if pool is not None]
-        return sorted(present, key=lambda pool: pool.has_binding_conditions)
+        if self._baseline_version != self.use.version:
+            if self._by_name is None:
+                everything = (*self.devices, *self.other_devices)
+                self._by_name = {}
+                for entry in everything:
+                    self._by_name.setdefault(entry.id.device, []).append(entry)
+            left = {
+                (counter_set, name): total
+                for counter_set, counters in self.counters.items()
+                for name, total in counters.items()
+            }
+            for name in self.use.used:
+                for entry in self._by_name.get(name, ()):
+                    for key, amount in entry.draws:
+                        left[key] -= amount
+            self._baseline = left
+            self._baseline_version = self.use.version
+        return self._baseline
 
-    def _usable(self, item: ResourceSlice) -> bool:
+
+class PoolBuilder:
+    """Makes pools of slices, each device once however many pools it is in. Not thread-safe."""
+
+    def __init__(self, features: Features, state: AllocatedState) -> None:
+        self._features = features
+        self._state = state
+        self._entries: dict[ResourceSlice, tuple[PoolDevice, ...]] = {}
+
+    def forget(self, item: ResourceSlice) -> None:
+        """Lets go of the devices of a slice."""
+        self._entries.pop(item, None)
+
+    def replace(self, old: ResourceSlice, new: ResourceSlice) -> None:
+        """Lets go of the devices of a slice, apart from what is known about unchanged ones."""
+        entries = self._entries.pop(old, ())
+        if not entries or old.driver != new.driver:
+            return
+        known = {entry.id.device: entry for entry in entries}
+        for entry in self._entries_of(new):
+            before = known.get(entry.id.device)
+            if before is not None and before.device.raw == entry.device.raw:
+                entry.facts = before.facts
+
+    def usable(self, item: ResourceSlice) -> bool:
+        """Whether the features allow to look at the slice at all."""
         if not self._features.partitionable_devices and (
             item.per_device_node_selection is not None or item.shared_counters
         ):
             return False
         return self._features.compatibility_groups or not item.uses_compatibility_groups
 
-    def _pool(self, relevant: tuple[ResourceSlice, ...]) -> Pool | None:
-        if relevant not in self._built:
-            self._built[relevant] = self._build(relevant)
-        return self._built[relevant]
+    def build(
+        self, relevant: Sequence[ResourceSlice], everywhere: Iterable[ResourceSlice]
+    ) -> Pool | None:
+        """The pool that a node sees, or None where a newer state of it is elsewhere.
 
-    def _build(self, relevant: tuple[ResourceSlice, ...]) -> Pool | None:
+        Args:
+            relevant: the slices that target the node, all of one generation.
+            everywhere: all slices of the pool.
+        """
         first = relevant[0]
         others: list[ResourceSlice] = []
         if len(relevant) != first.resource_slice_count:
             # Slices of the pool may be missing here because they are for other nodes only.
-            everywhere = self._of_pool[first.pool_id]
+            everywhere = list(everywhere)
             if any(item.generation > first.generation for item in everywhere):
                 return None
             current = [
@@ -118,11 +215,15 @@ class SliceIndex:
                 and (self._features.compatibility_groups or not item.uses_compatibility_groups)
             ]
             if len(current) != first.resource_slice_count:
-                return Pool(first.pool_id, incomplete=True)
+                return self._pool(first, incomplete=True)
             if len(relevant) < len(current):
                 names = {item.name for item in relevant}
                 others = [item for item in current if item.name not in names]
         return self._assemble(sorted(relevant, key=lambda item: item.name), others)
+
+    def _pool(self, first: ResourceSlice, *, incomplete: bool = False, invalid: str = "") -> Pool:
+        use = self._state.pool(first.pool_id)
+        return Pool(first.pool_id, use, incomplete=incomplete, invalid_reason=invalid)
 
     def _assemble(self, targeting: list[ResourceSlice], others: list[ResourceSlice]) -> Pool:
         pool_id = targeting[0].pool_id
@@ -131,17 +232,20 @@ class SliceIndex:
         names: set[str] = set()
         for entry in devices:
             if entry.device.name in names:
-                return Pool(pool_id, invalid_reason=f"duplicate device name {entry.device.name}")
+                return self._pool(
+                    targeting[0], invalid=f"duplicate device name {entry.device.name}"
+                )
             names.add(entry.device.name)
+        use = self._state.pool(pool_id)
         if not with_counters:
-            return Pool(pool_id, devices)
+            return Pool(pool_id, use, devices)
         counters: dict[str, Mapping[str, int]] = {}
         for counter_set in (
             item for each in (*targeting, *others) for item in each.shared_counters
         ):
             if counter_set.name in counters:
                 reason = f"duplicate counter set name {counter_set.name}"
-                return Pool(pool_id, invalid_reason=reason)
+                return self._pool(targeting[0], invalid=reason)
             counters[counter_set.name] = {
                 name: total.nanos for name, total in counter_set.counters.items()
             }
@@ -149,24 +253,51 @@ class SliceIndex:
         for entry in (*devices, *other_devices):
             reason = _unknown_counter(entry.device, counters)
             if reason:
-                return Pool(pool_id, invalid_reason=reason)
-        return Pool(pool_id, devices, other_devices, counters)
+                return self._pool(targeting[0], invalid=reason)
+        return Pool(pool_id, use, devices, other_devices, counters)
 
     def _devices(self, slices: Iterable[ResourceSlice]) -> tuple[PoolDevice, ...]:
         found: list[PoolDevice] = []
         for item in slices:
             if self._features.partitionable_devices and item.shared_counters:
                 continue  # A slice has either devices or counters.
-            if item not in self._entries:
-                self._entries[item] = tuple(
-                    PoolDevice(DeviceId(item.driver, item.pool, device.name), device, item)
-                    for device in item.devices
-                )
-            found.extend(self._entries[item])
+            found.extend(self._entries_of(item))
         return tuple(found)
 
+    def _entries_of(self, item: ResourceSlice) -> tuple[PoolDevice, ...]:
+        entries = self._entries.get(item)
+        if entries is None:
+            pool = self._state.pool(item.pool_id)
+            entries = tuple(self._entry(item, device, pool) for device in item.devices)
+            self._entries[item] = entries
+        return entries
 
-def _targets(item: ResourceSlice, node: Node) -> bool:
+    def _entry(self, item: ResourceSlice, device: Device, pool: PoolUse) -> PoolDevice:
+        features = self._features
+        withheld = bool(device.binding_conditions) and not features.device_binding_and_status
+        shareable = features.consumable_capacity and bool(device.allow_multiple_allocations)
+        return PoolDevice(
+            DeviceId(item.driver, item.pool, device.name),
+            device,
+            item,
+            pool.device(device.name),
+            DeviceFacts(),
+            tuple(consumption(device)) if device.consumes_counters else (),
+            withheld,
+            shareable,
+            bool(item.per_device_node_selection or item.skip_node_operations),
+            {},
+        )
+
+
+def consumption(device: Device) -> Iterator[tuple[CounterKey, int]]:
+    """What the device consumes of counters, in units of 1e-9."""
+    for item in device.consumes_counters:
+        for name, amount in item.counters.items():
+            yield (item.counter_set, name), amount.nanos
+
+
+def targets(item: ResourceSlice, node: Node) -> bool:
     """Whether the slice has devices for the node."""
     try:
         if item.node_name or item.all_nodes or item.node_selector is not None:
@@ -190,7 +321,8 @@ def _targets(item: ResourceSlice, node: Node) -> bool:
     return False
 
 
-def _keep_newest(kept: list[ResourceSlice], item: ResourceSlice) -> None:
+def keep_newest(kept: list[ResourceSlice], item: ResourceSlice) -> None:
+    """Adds a slice to others of its pool, unless there are newer ones; older ones go."""
     if kept and item.generation < kept[0].generation:
         return
     if kept and item.generation > kept[0].generation:

@@ -20,10 +20,10 @@ from typing import Final
 
 from reference_allocator.bounds import Bounds
 from reference_allocator.inventory import Inventory
-from reference_allocator.pools import Pool, PoolDevice
 from reference_allocator.requests import ClaimRequests, Request
+from reference_allocator.state import DeviceUse
 from reference_allocator.usage import Usage
-from reference_allocator.validate import IsSelected
+from reference_allocator.views import NodeView
 
 START_AFTER: Final = 16
 """Devices that a search gives back before an inventory is taken."""
@@ -34,36 +34,37 @@ _MEMO_MAX: Final = 200_000
 class Pruner:
     """The cuts of one search."""
 
-    def __init__(
-        self,
-        claims: Sequence[ClaimRequests],
-        candidates: Sequence[PoolDevice],
-        pool_of: dict[PoolDevice, Pool],
-        usage: Usage,
-        is_selected: IsSelected,
-    ) -> None:
+    __slots__ = (
+        "_asked",
+        "_bounds",
+        "_claims",
+        "_failed",
+        "_inventory",
+        "_position_of",
+        "_usage",
+        "_view",
+    )
+
+    def __init__(self, claims: Sequence[ClaimRequests], view: NodeView, usage: Usage) -> None:
         self._claims = claims
-        self._candidates = candidates
-        self._pool_of = pool_of
+        self._view = view
         self._usage = usage
-        self._is_selected = is_selected
         self._asked = False
         self._inventory: Inventory | None = None
         self._bounds: Bounds | None = None
         self._failed: set[Hashable] = set()
-        self._position_of: dict[object, int] = {}
+        self._position_of: dict[DeviceUse, int] = {}
 
     def active(self, failures: int) -> bool:
         """Whether cuts may be made after this many devices have been given back."""
         if not self._asked and failures >= START_AFTER:
             self._asked = True
-            self._inventory = Inventory.take(
-                self._claims, self._candidates, self._pool_of, self._usage, self._is_selected
-            )
+            candidates = self._view.candidates
+            self._inventory = Inventory.take(self._claims, self._view, self._usage)
             if self._inventory is not None:
-                self._bounds = Bounds(self._claims, self._candidates, self._inventory, self._usage)
+                self._bounds = Bounds(self._claims, candidates, self._inventory, self._usage)
                 self._position_of = {
-                    entry.id: position for position, entry in enumerate(self._candidates)
+                    entry.use: position for position, entry in enumerate(candidates)
                 }
         return self._inventory is not None
 
@@ -77,7 +78,8 @@ class Pruner:
     def kind(self, position: int) -> Hashable:
         """Equal for candidates that are interchangeable at this moment; only while `active`."""
         assert self._inventory is not None
-        return self._inventory.class_of[position], self._moment(self._candidates[position])
+        use = self._view.candidates[position].use
+        return self._inventory.class_of[position], self._moment(use)
 
     def state(
         self, claim_index: int, request_index: int, request: Request, index: int, start: int
@@ -91,17 +93,16 @@ class Pruner:
         assert inventory is not None
         after = [0] * inventory.classes
         before = [0] * inventory.classes
-        for position, number in enumerate(inventory.class_of):
-            if position >= start:
-                after[number] += 1
-            else:
-                before[number] += 1
+        for number in inventory.class_of[start:]:
+            after[number] += 1
+        for number in inventory.class_of[:start]:
+            before[number] += 1
         special: list[tuple[int, Hashable, bool]] = []
-        for device in (*usage.touched_devices(),):
-            place = self._position_of.get(device)
+        for use in (*usage.taken_by, *usage.shares):
+            place = self._position_of.get(use)
             if place is None:
                 continue
-            moment = self._moment(self._candidates[place])
+            moment = self._moment(use)
             if moment == ():
                 continue
             number = inventory.class_of[place]
@@ -130,13 +131,13 @@ class Pruner:
         if len(self._failed) < _MEMO_MAX:
             self._failed.add(state)
 
-    def _moment(self, entry: PoolDevice) -> Hashable:
+    def _moment(self, use: DeviceUse) -> Hashable:
         """What the search has taken of a device: () nothing, "taken" all of it for good."""
         assert self._inventory is not None
-        claims = self._usage.taken_by.get(entry.id)
+        claims = self._usage.taken_by.get(use)
         if claims:
             return tuple(sorted(claims)) if self._inventory.has_admin else "taken"
-        if self._usage.shares.get(entry.id, 0):
-            used = self._usage.capacity.get(entry.id, {})
-            return self._usage.shares[entry.id], tuple(sorted(used.items()))
+        if self._usage.shares.get(use, 0):
+            used = self._usage.capacity.get(use, {})
+            return self._usage.shares[use], tuple(sorted(used.items()))
         return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -20,7 +21,14 @@ _NAMESPACE = uuid.UUID("5f0ae5b2-9a49-5d0e-8a3c-0d6f6a1c9d55")
 
 def derived_share_id(text: str) -> str:
     """A UUID that depends only on the text, so that the same input gives the same allocation."""
-    return str(uuid.uuid5(_NAMESPACE, text))
+    # What uuid.uuid5 does, without its object: many shares are given out.
+    digest = bytearray(
+        hashlib.sha1(_NAMESPACE.bytes + text.encode(), usedforsecurity=False).digest()
+    )
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    name = digest[:16].hex()
+    return f"{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}"
 
 
 def allocation_result(
@@ -49,11 +57,13 @@ def allocation_result(
         _device(item, f"{claim.claim.uid or claim.claim.ref}#{number}", features, share_ids)
         for number, item in enumerate(taken)
     ]
-    config = config_results(
-        claim.claim,
-        [request.name for request in chosen],
-        [request.device_class for request in chosen],
-    )
+    config: list[dict[str, Any]] = []
+    if claim.claim.config or any(request.device_class.config for request in chosen):
+        config = config_results(
+            claim.claim,
+            [request.name for request in chosen],
+            [request.device_class for request in chosen],
+        )
     devices: dict[str, Any] = {}
     if results:
         devices["results"] = results

@@ -5,22 +5,23 @@ combinations are tried, each further device coming after the one before. This is
 allocateOne, step for step, because the *first* solution is the answer. Subtrees that hold neither a
 solution nor an error are cut (`reference_allocator.pruning`).
 
-The recursion is written with generators on a stack of our own: its depth is the number of devices
-asked for, which Python's stack need not be able to hold.
+The recursion is written as a loop with a stack of our own: its depth is the number of devices asked
+for, which Python's stack need not be able to hold. The stack has what can still be decided in
+another way, or has to be undone: alternatives, devices, ends of claims.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from enum import Enum
 
 from reference_allocator.errors import SearchTimeoutError
-from reference_allocator.pools import Pool, PoolDevice
+from reference_allocator.judge import PLAIN, UNSUITABLE
 from reference_allocator.pruning import Pruner
-from reference_allocator.requests import RESULTS_MAX, ClaimRequests, Request
+from reference_allocator.requests import RESULTS_MAX, ClaimRequests, Request, Taken
 from reference_allocator.usage import Usage
-from reference_allocator.validate import IsSelected
+from reference_allocator.views import NodeView
 
 
 class Verdict(Enum):
@@ -32,7 +33,70 @@ class Verdict(Enum):
     """Every way would give a claim more than RESULTS_MAX devices; other devices do not help."""
 
 
-Steps = Generator["Steps", Verdict, Verdict]
+class _EndOfClaim:
+    """On the stack where a claim has all its devices."""
+
+    __slots__ = ()
+
+
+class _Alternatives:
+    """A request with firstAvailable."""
+
+    __slots__ = ("all_exceeded", "claim_index", "index", "request_index")
+
+    def __init__(self, claim_index: int, request_index: int) -> None:
+        self.claim_index = claim_index
+        self.request_index = request_index
+        self.index = 0
+        self.all_exceeded = True
+
+
+class _Device:
+    """One device of a request: the one that is taken and those that are to be tried.
+
+    Attributes:
+        position: the candidate that is taken or to be tried next.
+        taken: the device that is taken.
+        only: no other may be tried (allocationMode All).
+        state: the moment of the search as the pruner tells moments apart, once it was asked.
+        failed: kinds of candidates that were tried in vain.
+    """
+
+    __slots__ = (
+        "claim_index",
+        "failed",
+        "index",
+        "only",
+        "position",
+        "request",
+        "request_index",
+        "state",
+        "taken",
+    )
+
+    def __init__(
+        self,
+        claim_index: int,
+        request_index: int,
+        request: Request,
+        index: int,
+        position: int,
+        taken: Taken | None,
+    ) -> None:
+        self.claim_index = claim_index
+        self.request_index = request_index
+        self.request = request
+        self.index = index
+        self.position = position
+        self.taken = taken
+        self.only = taken is not None
+        self.state: Hashable = None
+        self.failed: set[Hashable] | None = None
+
+
+_END_OF_CLAIM = _EndOfClaim()
+_CHECK_EVERY = 1024
+"""After how many candidates the deadline is looked at, if none of them is taken."""
 
 
 class Search:
@@ -46,20 +110,16 @@ class Search:
     def __init__(
         self,
         claims: Sequence[ClaimRequests],
-        pools: Sequence[Pool],
+        view: NodeView,
         usage: Usage,
-        is_selected: IsSelected,
         deadline: float | None,
     ) -> None:
         self._claims = claims
+        self._view = view
         self._usage = usage
-        self._is_selected = is_selected
         self._deadline = deadline
-        self._pool_of: dict[PoolDevice, Pool] = {
-            entry: pool for pool in pools for entry in pool.devices
-        }
-        self._candidates = [entry for pool in pools if pool.usable for entry in pool.devices]
-        self._pruner = Pruner(claims, self._candidates, self._pool_of, usage, is_selected)
+        self._pruner = Pruner(claims, view, usage)
+        self._stack: list[_EndOfClaim | _Alternatives | _Device] = []
         self._failures = 0
         self.steps = 0
         self.chosen: dict[tuple[int, int], int] = {}
@@ -71,111 +131,198 @@ class Search:
             AllocationError: an error was reached.
             SearchTimeoutError: the deadline passed.
         """
-        stack = [self._request(0, 0)]
-        verdict: Verdict | None = None
-        while stack:
-            try:
-                # A new generator is started with None, one that waits gets its child's verdict.
-                below = next(stack[-1]) if verdict is None else stack[-1].send(verdict)
-            except StopIteration as stop:
-                stack.pop()
-                verdict = stop.value
+        stack = self._stack
+        verdict = self._request(0, 0)
+        while verdict is not Verdict.FOUND:
+            if not stack:
+                return False
+            frame = stack[-1]
+            if frame.__class__ is _Device:
+                verdict = self._device_failed(frame, verdict)
+            elif frame.__class__ is _Alternatives:
+                verdict = self._alternative_failed(frame, verdict)
             else:
-                stack.append(below)
-                verdict = None
-        return verdict is Verdict.FOUND
+                stack.pop()
+                # Another choice for this claim may leave a later one an alternative with fewer
+                # devices.
+                verdict = Verdict.FAILED
+        for frame in stack:
+            if isinstance(frame, _Alternatives):
+                self.chosen[frame.claim_index, frame.request_index] = frame.index
+        return True
 
     def _step(self) -> None:
         self.steps += 1
         if self._deadline is not None and time.monotonic() >= self._deadline:
             raise SearchTimeoutError
 
-    def _request(self, claim_index: int, request_index: int) -> Steps:
-        """A request with all its alternatives, and everything after it."""
-        if claim_index >= len(self._claims):
-            self._step()
-            return Verdict.FOUND
-        claim = self._claims[claim_index]
-        if request_index >= len(claim.requests):
-            self._step()
-            verdict = yield self._request(claim_index + 1, 0)
-            # Another choice for this claim may leave a later one an alternative with fewer devices.
-            return Verdict.FAILED if verdict is Verdict.EXCEEDED else verdict
-        alternatives = claim.requests[request_index]
-        if not claim.prioritized[request_index]:
-            return (yield self._devices(claim_index, request_index, alternatives[0], 0, 0))
-        self._step()
-        all_exceeded = True
-        for index, alternative in enumerate(alternatives):
-            verdict = yield self._devices(claim_index, request_index, alternative, 0, 0)
-            if verdict is Verdict.FOUND:
-                self.chosen[claim_index, request_index] = index
+    def _request(self, claim_index: int, request_index: int) -> Verdict:
+        """Goes on with a request until there is something to undo, or everything is found."""
+        while True:
+            if claim_index >= len(self._claims):
+                self._step()
+                return Verdict.FOUND
+            claim = self._claims[claim_index]
+            if request_index >= len(claim.requests):
+                self._step()
+                self._stack.append(_END_OF_CLAIM)
+                claim_index, request_index = claim_index + 1, 0
+                continue
+            if claim.prioritized[request_index]:
+                self._step()
+                self._stack.append(_Alternatives(claim_index, request_index))
+            request = claim.requests[request_index][0]
+            verdict = self._devices(claim_index, request_index, request, 0, 0)
+            if verdict is not None:
                 return verdict
-            if verdict is not Verdict.EXCEEDED:
-                all_exceeded = False
-        return Verdict.EXCEEDED if all_exceeded else Verdict.FAILED
+            request_index += 1
+
+    def _go_on(
+        self, claim_index: int, request_index: int, request: Request, index: int, start: int
+    ) -> Verdict:
+        """Goes on with the device `index` of a request."""
+        verdict = self._devices(claim_index, request_index, request, index, start)
+        return self._request(claim_index, request_index + 1) if verdict is None else verdict
 
     def _devices(
         self, claim_index: int, request_index: int, request: Request, index: int, start: int
-    ) -> Steps:
-        """The device `index` of a request, from candidate `start` on, and everything after it."""
-        self._step()
-        if request.all_devices is not None and not request.all_devices:
-            return Verdict.FAILED
-        if index >= request.count:
-            return (yield self._request(claim_index, request_index + 1))
-        if request.count - index > RESULTS_MAX - len(self._usage.results[claim_index]):
-            return Verdict.EXCEEDED
-        if request.all_devices is None:
-            return (yield self._one_of_many(claim_index, request_index, request, index, start))
-        entry = request.all_devices[index]
-        undo = self._usage.take(request, entry, self._pool_of[entry], claim_index, must=True)
-        if undo is None:
-            return Verdict.FAILED
-        verdict = yield self._devices(claim_index, request_index, request, index + 1, 0)
-        if verdict is not Verdict.FOUND:
-            self._usage.give_back(undo)
-        return verdict
+    ) -> Verdict | None:
+        """Takes the devices of a request from `index` on; None when it has all of them."""
+        usage = self._usage
+        results = usage.results[claim_index]
+        while True:
+            self._step()
+            wanted = request.all_devices
+            if wanted is not None and not wanted:
+                return Verdict.FAILED
+            if index >= request.count:
+                return None
+            if request.count - index > RESULTS_MAX - len(results):
+                return Verdict.EXCEEDED
+            if wanted is None:
+                frame = _Device(claim_index, request_index, request, index, start, None)
+                if not self._take_next(frame):
+                    return Verdict.FAILED
+                start = frame.position + 1
+            else:
+                taken = self._take_wanted(request, index, claim_index)
+                if taken is None:
+                    return Verdict.FAILED
+                frame = _Device(claim_index, request_index, request, index, 0, taken)
+            self._stack.append(frame)
+            index += 1
 
-    def _one_of_many(
-        self, claim_index: int, request_index: int, request: Request, index: int, start: int
-    ) -> Steps:
-        """Tries one candidate after the other for the device `index`."""
-        usage, pruner = self._usage, self._pruner
-        where = (claim_index, request_index, request, index)
-        state: Hashable = None
-        failed: set[Hashable] = set()
-        checked = False
-        for position in range(start, len(self._candidates)):
-            entry = self._candidates[position]
+    def _take_wanted(self, request: Request, index: int, claim_index: int) -> Taken | None:
+        """Takes one of all devices."""
+        assert request.all_devices is not None
+        usage = self._usage
+        entry = request.all_devices[index]
+        if (
+            entry.verdicts.get(request.kind) == PLAIN
+            and not request.constraints
+            and not entry.use.capacity
+        ):
             if not usage.available(request, entry, claim_index):
+                return None
+            return usage.take_plain(request, entry, claim_index)
+        usage.judge.verdict(request, entry)
+        pool = self._view.pool_of(entry)
+        return usage.take(request, entry, pool, claim_index, must=True)
+
+    def _device_failed(self, frame: _Device, verdict: Verdict) -> Verdict:
+        """Gives a device back that led nowhere, and goes on with another."""
+        taken = frame.taken
+        assert taken is not None
+        self._usage.give_back(taken)
+        if frame.only:
+            self._stack.pop()
+            return verdict
+        self._failures += 1
+        if verdict is Verdict.EXCEEDED:
+            self._stack.pop()
+            return verdict
+        if self._pruner.active(self._failures):
+            if frame.failed is None:
+                frame.failed = set()
+            frame.failed.add(self._pruner.kind(frame.position))
+        frame.position += 1
+        if not self._take_next(frame):
+            self._stack.pop()
+            return Verdict.FAILED
+        return self._go_on(
+            frame.claim_index,
+            frame.request_index,
+            frame.request,
+            frame.index + 1,
+            frame.position + 1,
+        )
+
+    def _alternative_failed(self, frame: _Alternatives, verdict: Verdict) -> Verdict:
+        """Goes on with the next alternative."""
+        if verdict is not Verdict.EXCEEDED:
+            frame.all_exceeded = False
+        frame.index += 1
+        alternatives = self._claims[frame.claim_index].requests[frame.request_index]
+        if frame.index >= len(alternatives):
+            self._stack.pop()
+            return Verdict.EXCEEDED if frame.all_exceeded else Verdict.FAILED
+        request = alternatives[frame.index]
+        return self._go_on(frame.claim_index, frame.request_index, request, 0, 0)
+
+    def _take_next(self, frame: _Device) -> bool:
+        """Takes the next candidate that can be taken; False where there is none."""
+        usage, pruner, claim_index, request = (
+            self._usage,
+            self._pruner,
+            frame.claim_index,
+            frame.request,
+        )
+        candidates = self._view.candidates
+        pruning = pruner.active(self._failures)
+        kind, admin, constrained = request.kind, request.admin_access, bool(request.constraints)
+        taken_by = usage.taken_by
+        for position in range(frame.position, len(candidates)):
+            entry = candidates[position]
+            use = entry.use
+            if admin:
+                if claim_index in taken_by.get(use, ()):
+                    continue
+            elif use.held or (taken_by and taken_by.get(use)):
                 continue
-            pruning = pruner.active(self._failures)
-            if pruning and not checked:
-                checked = True
-                if not pruner.possible(*where, position):
-                    break
-                state = pruner.state(*where, position)
-                if pruner.has_failed(state):
-                    break
-            if pruning and failed and pruner.kind(position) in failed:
+            if pruning:
+                if frame.state is None:
+                    where = (claim_index, frame.request_index, request, frame.index, position)
+                    if not pruner.possible(*where):
+                        return False
+                    frame.state = pruner.state(*where)
+                    if pruner.has_failed(frame.state):
+                        break
+                if frame.failed and pruner.kind(position) in frame.failed:
+                    continue
+            verdict = entry.verdicts.get(kind)
+            if verdict is None:
+                verdict = usage.judge.verdict(request, entry)
+            if verdict == UNSUITABLE:
+                if position % _CHECK_EVERY == 0:
+                    self._check_deadline()
                 continue
-            if not self._is_selected(request, entry):
-                continue
-            if not usage.has_capacity(request, entry):
-                continue
-            undo = usage.take(request, entry, self._pool_of[entry], claim_index, must=False)
-            if undo is None:
-                continue
-            verdict = yield self._devices(*where[:3], index + 1, position + 1)
-            if verdict is Verdict.FOUND:
-                return verdict
-            usage.give_back(undo)
-            self._failures += 1
-            if verdict is Verdict.EXCEEDED:
-                return verdict
-            if pruner.active(self._failures):
-                failed.add(pruner.kind(position))
-        if state is not None:
-            pruner.remember(state)
-        return Verdict.FAILED
+            plain = verdict == PLAIN and not use.capacity
+            if plain and not constrained:
+                frame.taken = usage.take_plain(request, entry, claim_index)
+            else:
+                if not plain and not usage.has_capacity(request, entry):
+                    continue
+                pool = self._view.pool_at[position]
+                taken = usage.take(request, entry, pool, claim_index, must=False)
+                if taken is None:
+                    continue
+                frame.taken = taken
+            frame.position = position
+            return True
+        if frame.state is not None:
+            pruner.remember(frame.state)
+        return False
+
+    def _check_deadline(self) -> None:
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            raise SearchTimeoutError

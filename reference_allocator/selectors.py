@@ -1,15 +1,15 @@
 """CEL selectors of classes and requests, each evaluated at most once per device.
 
-What a selector says about a device depends on nothing but the two, so the memo lives as long as the
-devices do and serves all nodes and all claims. An error is remembered as an outcome: only the
-search knows whether it is ever reached.
+What a selector says about a device depends on nothing but the two, so the memo stays with the
+device and serves all nodes and all claims. An error is remembered as an outcome: only the search
+knows whether it is ever reached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from reference_allocator.cel import CelCompileError, CelDevice, CelRuntimeError, compile_selector
 from reference_allocator.pools import PoolDevice
@@ -18,6 +18,9 @@ _HINT = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with"
     " has() for optional fields"
 )
+_MAX_PROGRAMS: Final = 4096
+_MAX_OUTCOMES: Final = 256
+"""Of how many selectors a device keeps the outcome; claims can bring any number of them."""
 
 
 class _Program(Protocol):
@@ -43,26 +46,28 @@ class SelectorFailure:
 
 
 class Selectors:
-    """Compiled selectors and their outcomes. Not thread-safe."""
+    """Compiled selectors. Not thread-safe."""
 
     def __init__(self) -> None:
         self._programs: dict[str, _Program | CelCompileError] = {}
-        self._devices: dict[PoolDevice, CelDevice] = {}
-        self._outcomes: dict[tuple[str, PoolDevice], bool | str] = {}
 
-    def first_failure(self, selectors: Sequence[str], device: PoolDevice) -> SelectorFailure | None:
+    def first_failure(self, selectors: Sequence[str], entry: PoolDevice) -> SelectorFailure | None:
         """The first selector that is not true for the device, or None where all are.
 
         Later selectors are not evaluated, as upstream stops at the first false one.
         """
         for index, expression in enumerate(selectors):
-            program = self._compile(expression)
-            if isinstance(program, CelCompileError):
-                text = f"CEL compile error: {program}"
-                return SelectorFailure(index, expression, text, at_compile_time=True)
-            outcome = self._evaluate(expression, program, device)
+            outcome = entry.facts.outcomes.get(expression)
             if outcome is True:
                 continue
+            if outcome is None:
+                program = self._compile(expression)
+                if isinstance(program, CelCompileError):
+                    text = f"CEL compile error: {program}"
+                    return SelectorFailure(index, expression, text, at_compile_time=True)
+                outcome = self._evaluate(expression, program, entry)
+                if outcome is True:
+                    continue
             if outcome is False:
                 return SelectorFailure(index, expression)
             return SelectorFailure(index, expression, f"CEL runtime error: {outcome}")
@@ -75,33 +80,32 @@ class Selectors:
                 program = compile_selector(expression)
             except CelCompileError as error:
                 program = error.with_traceback(None)
+            if len(self._programs) >= _MAX_PROGRAMS:
+                self._programs.clear()
             self._programs[expression] = program
         return program
 
-    def _evaluate(self, expression: str, program: _Program, device: PoolDevice) -> bool | str:
-        key = (expression, device)
-        outcome = self._outcomes.get(key)
-        if outcome is None:
-            outcome = self._run(program, device)
-            self._outcomes[key] = outcome
-        return outcome
-
-    def _run(self, program: _Program, device: PoolDevice) -> bool | str:
+    def _evaluate(self, expression: str, program: _Program, entry: PoolDevice) -> bool | str:
+        outcome: bool | str
         try:
-            converted = self.device(device)
-            return program.matches(converted)
+            outcome = program.matches(self.device(entry))
         except CelRuntimeError as error:
             text = str(error)
-            return text + _HINT if "no such key:" in text else text
+            outcome = text + _HINT if "no such key:" in text else text
+        known = entry.facts.outcomes
+        if len(known) >= _MAX_OUTCOMES:
+            known.clear()
+        known[expression] = outcome
+        return outcome
 
-    def device(self, device: PoolDevice) -> CelDevice:
+    def device(self, entry: PoolDevice) -> CelDevice:
         """The device as CEL sees it, converted once.
 
         Raises:
             CelRuntimeError: an attribute cannot be converted; every expression fails then.
         """
-        converted = self._devices.get(device)
+        converted = entry.facts.cel
         if converted is None:
-            converted = CelDevice.from_api(device.id.driver, device.device.raw)
-            self._devices[device] = converted
+            converted = CelDevice.from_api(entry.id.driver, entry.device.raw)
+            entry.facts.cel = converted
         return converted

@@ -1,52 +1,124 @@
-"""What is already allocated in the cluster: the devices, the shares and the capacity in use."""
+"""What is already allocated in the cluster: the devices, the shares and the capacity in use.
+
+Each device has one `DeviceUse`, which whoever looks at the device holds on to, so that an event
+about a claim changes what it names and nothing else, and a search asks without looking anything up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable
 
-from reference_allocator.api import DeviceId, ResourceClaim
+from reference_allocator.api import AllocatedDevice, DeviceId, PoolId
 from reference_allocator.features import Features
 
 
-@dataclass(frozen=True, slots=True)
-class AllocatedState:
-    """Devices and capacity in use by allocated claims.
+class DeviceUse:
+    """How far one device is in use by allocated claims.
 
     Attributes:
-        devices: devices that one claim has for itself.
-        shared: devices with at least one share in use.
-        capacity: device -> capacity name -> amount in use, in units of 1e-9.
+        held: how many claims have the device for themselves.
+        shares: how many shares of it are in use.
+        capacity: capacity name -> amount in use, in units of 1e-9.
     """
 
-    devices: frozenset[DeviceId] = frozenset()
-    shared: frozenset[DeviceId] = frozenset()
-    capacity: Mapping[DeviceId, Mapping[str, int]] = field(default_factory=dict)
+    __slots__ = ("capacity", "held", "shares")
 
-    def uses(self, device: DeviceId) -> bool:
+    def __init__(self) -> None:
+        self.held = 0
+        self.shares = 0
+        self.capacity: dict[str, int] = {}
+
+    @property
+    def used(self) -> bool:
         """Whether any claim has the device or a share of it: then its counters are charged."""
-        return device in self.devices or device in self.shared
+        return bool(self.held or self.shares)
 
-    @classmethod
-    def of(cls, claims: Iterable[ResourceClaim], features: Features) -> AllocatedState:
-        """Gathers the state from `status.allocation` of the claims.
+
+class PoolUse:
+    """The devices of one pool.
+
+    Attributes:
+        devices: device name -> its use; names that nobody publishes can be among them.
+        used: those that are in use.
+        version: grows with every change.
+    """
+
+    __slots__ = ("devices", "used", "version")
+
+    def __init__(self) -> None:
+        self.devices: dict[str, DeviceUse] = {}
+        self.used: dict[str, DeviceUse] = {}
+        self.version = 0
+
+    def device(self, name: str) -> DeviceUse:
+        """The use of a device, none so far if it is new."""
+        use = self.devices.get(name)
+        if use is None:
+            use = self.devices[name] = DeviceUse()
+        return use
+
+
+class AllocatedState:
+    """Devices and capacity in use by allocated claims."""
+
+    def __init__(self, features: Features) -> None:
+        self._shares = features.consumable_capacity
+        self._pools: dict[PoolId, PoolUse] = {}
+
+    def pool(self, pool_id: PoolId) -> PoolUse:
+        """The devices of a pool."""
+        use = self._pools.get(pool_id)
+        if use is None:
+            use = self._pools[pool_id] = PoolUse()
+        return use
+
+    def device(self, device: DeviceId) -> DeviceUse:
+        """The use of one device."""
+        return self.pool(PoolId(device.driver, device.pool)).device(device.device)
+
+    def add(self, results: Iterable[AllocatedDevice]) -> None:
+        """Counts the devices of an allocation in.
 
         Devices allocated with admin access do not count as in use. A result with a shareID is a
         share where ConsumableCapacity is on, else it takes the device
         (foreachAllocatedDevice in the scheduler's allocateddevices.go).
         """
-        devices: set[DeviceId] = set()
-        shared: set[DeviceId] = set()
-        capacity: dict[DeviceId, dict[str, int]] = {}
-        for claim in claims:
-            for result in claim.results or ():
-                if result.admin_access:
-                    continue
-                if not features.consumable_capacity or result.share_id is None:
-                    devices.add(result.id)
-                    continue
-                shared.add(result.id)
-                used = capacity.setdefault(result.id, {})
-                for name, amount in result.consumed_capacity.items():
-                    used[name] = used.get(name, 0) + amount.nanos
-        return cls(frozenset(devices), frozenset(shared), capacity)
+        for result in results:
+            self._count(result, 1)
+
+    def remove(self, results: Iterable[AllocatedDevice]) -> None:
+        """Undoes `add`."""
+        for result in results:
+            self._count(result, -1)
+
+    def forget(self, pool_id: PoolId, published: Container[str]) -> None:
+        """Lets go of the devices of a pool that are neither published nor in use."""
+        pool = self._pools.get(pool_id)
+        if pool is None:
+            return
+        for name in [name for name, use in pool.devices.items() if not use.used]:
+            if name not in published:
+                del pool.devices[name]
+        if not pool.devices:
+            del self._pools[pool_id]
+
+    def _count(self, result: AllocatedDevice, sign: int) -> None:
+        if result.admin_access:
+            return
+        pool = self.pool(PoolId(result.id.driver, result.id.pool))
+        use = pool.device(result.id.device)
+        if not self._shares or result.share_id is None:
+            use.held += sign
+        else:
+            use.shares += sign
+            for name, amount in result.consumed_capacity.items():
+                left = use.capacity.get(name, 0) + sign * amount.nanos
+                if left or sign > 0:
+                    use.capacity[name] = left
+                else:
+                    del use.capacity[name]
+        if use.used:
+            pool.used[result.id.device] = use
+        else:
+            pool.used.pop(result.id.device, None)
+        pool.version += 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import typer
 
 from conformance import __version__
-from conformance.cli import cleanup, cluster, report, run, scenarios
+from conformance.cli import cleanup, cluster, oracle, report, run, scenarios
 from conformance.errors import ConformanceError, ExitCode
 
 app = typer.Typer(
@@ -29,6 +30,8 @@ app.command("report")(report.report)
 app.command("verify")(report.verify)
 app.command("replay")(report.replay)
 app.command("cleanup")(cleanup.cleanup)
+app.command("allocate")(oracle.allocate)
+app.command("cel")(oracle.cel)
 app.add_typer(cluster.app, name="cluster")
 
 
@@ -47,15 +50,26 @@ def _options(
     """Options of every command."""
 
 
+INTERRUPTED = 130
+"""What typer makes of a KeyboardInterrupt."""
+
+
 def main() -> None:
-    """Run the command line; never shows a traceback for something the user can mend."""
+    """Run the command line; never shows a traceback for something the user can mend.
+
+    SIGTERM ends a run as Ctrl-C does, because that is how CI systems cancel: what was made is
+    removed, and what had run is reported.
+    """
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except ConformanceError as error:
         for line in str(error).splitlines():
             print(f"error: {line}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except SystemExit as ended:
+        if ended.code != INTERRUPTED:
+            raise
         print(
             "error: interrupted; `dra-conformance cleanup` removes what may be left",
             file=sys.stderr,
@@ -63,3 +77,5 @@ def main() -> None:
         sys.exit(ExitCode.INCONCLUSIVE)
     except BrokenPipeError:
         sys.exit(ExitCode.INCONCLUSIVE)
+    finally:
+        signal.signal(signal.SIGTERM, before)

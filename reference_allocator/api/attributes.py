@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal
 
 from reference_allocator.fields import InputError, describe, int64, items, mapping, text_item
@@ -55,8 +55,14 @@ class Attribute:
                     raise error.under(name) from None
             if found is not None:
                 raise InputError("exactly one value must be specified")
-            found = cls(kind, values, is_list)
+            # Devices of a cluster have the same few values: one object for all keeps it small.
+            found = cls(kind, values, is_list) if is_list else _single(kind, values[0])
         return found or cls(None, ())
+
+
+@lru_cache(maxsize=16_384, typed=True)
+def _single(kind: AttributeKind, value: Scalar) -> Attribute:
+    return Attribute(kind, (value,))
 
 
 def _scalar(kind: AttributeKind, value: object) -> Scalar:

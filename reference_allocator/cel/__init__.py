@@ -6,17 +6,21 @@ Usage::
     selector.matches(CelDevice.from_api("gpu.example.com", device))
 """
 
+from reference_allocator.cel.admission import ExpressionProblem, validate_new_expression
 from reference_allocator.cel.declarations import CelFeatures
 from reference_allocator.cel.device import CelDevice
-from reference_allocator.cel.errors import CelCompileError, CelRuntimeError
+from reference_allocator.cel.errors import (
+    CelCompileError,
+    CelCostError,
+    CelInterruptedError,
+    CelRuntimeError,
+)
+from reference_allocator.cel.expressions import DYN, Program, compile_expression
 from reference_allocator.cel.program import (
     COST_LIMIT,
-    DYN,
     DerivedAttribute,
-    Program,
     Selector,
     compile_derived,
-    compile_expression,
     compile_selector,
 )
 
@@ -24,13 +28,17 @@ __all__ = [
     "COST_LIMIT",
     "DYN",
     "CelCompileError",
+    "CelCostError",
     "CelDevice",
     "CelFeatures",
+    "CelInterruptedError",
     "CelRuntimeError",
     "DerivedAttribute",
+    "ExpressionProblem",
     "Program",
     "Selector",
     "compile_derived",
     "compile_expression",
     "compile_selector",
+    "validate_new_expression",
 ]

@@ -24,19 +24,25 @@ def _version(text: str) -> Semver:
         raise CelRuntimeError(message) from None
 
 
-def attribute_value(attribute: Mapping[str, Any]) -> Any:
+def attribute_value(attribute: Mapping[str, Any], *, lists: bool = True) -> Any:
     """The CEL value of a DeviceAttribute of the v1 API.
 
     Lists come before single values; within each, int, bool, string, version.
 
+    Args:
+        attribute: with the one value that is set.
+        lists: lists are known; before 1.36, and in 1.36 without DRAListTypeAttributes, they are no
+            values.
+
     Raises:
         CelRuntimeError: no value is set, or a version does not parse.
     """
-    for name in ("ints", "bools", "strings"):
-        if attribute.get(name) is not None:
-            return list(attribute[name])
-    if attribute.get("versions") is not None:
-        return [_version(text) for text in attribute["versions"]]
+    if lists:
+        for name in ("ints", "bools", "strings"):
+            if attribute.get(name) is not None:
+                return list(attribute[name])
+        if attribute.get("versions") is not None:
+            return [_version(text) for text in attribute["versions"]]
     for name in ("int", "bool", "string"):
         if attribute.get(name) is not None:
             return attribute[name]
@@ -82,12 +88,13 @@ class CelDevice:
         }
 
     @classmethod
-    def from_api(cls, driver: str, device: Mapping[str, Any]) -> CelDevice:
+    def from_api(cls, driver: str, device: Mapping[str, Any], *, lists: bool = True) -> CelDevice:
         """A device of a ResourceSlice.
 
         Args:
             driver: the slice's driver, the domain of names without one.
             device: a v1 Device: ``attributes``, ``capacity``, ``allowMultipleAllocations``.
+            lists: see `attribute_value`.
 
         Raises:
             CelRuntimeError: an attribute has no usable value, which fails every expression.
@@ -95,7 +102,7 @@ class CelDevice:
         attributes = DomainMap()
         for name, attribute in sorted((device.get("attributes") or {}).items()):
             try:
-                value = attribute_value(attribute)
+                value = attribute_value(attribute, lists=lists)
             except CelRuntimeError as error:
                 message = f"attribute {name}: {error}"
                 raise CelRuntimeError(message) from None

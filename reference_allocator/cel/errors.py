@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CelCompileError", "CelCostError", "CelRuntimeError", "Issue", "format_issues"]
+__all__ = [
+    "CelCompileError",
+    "CelCostError",
+    "CelInterruptedError",
+    "CelRuntimeError",
+    "Issue",
+    "format_issues",
+]
 
 _MAX_ISSUES = 100
 _MAX_SNIPPET = 16384
@@ -29,6 +36,10 @@ class CelRuntimeError(Exception):
 
 class CelCostError(CelRuntimeError):
     """The evaluation exceeded its cost limit; unlike other errors, nothing absorbs it."""
+
+
+class CelInterruptedError(CelRuntimeError):
+    """The evaluation ran past its deadline; like a cost error, nothing absorbs it."""
 
 
 @dataclass(frozen=True, slots=True)

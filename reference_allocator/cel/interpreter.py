@@ -7,6 +7,7 @@ and folds carry on after one. Source: cel-go ``interpreter/interpretable.go``, `
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from reference_allocator.cel.ast import (
 )
 from reference_allocator.cel.cost.actual import call_cost
 from reference_allocator.cel.cost.ranges import LIST_COST, MAP_COST
-from reference_allocator.cel.errors import CelCostError, CelRuntimeError
+from reference_allocator.cel.errors import CelCostError, CelInterruptedError, CelRuntimeError
 from reference_allocator.cel.macros import ACCUMULATOR
 from reference_allocator.cel.results import (
     ABSENT,
@@ -36,30 +37,34 @@ from reference_allocator.cel.results import (
     conditional_root,
     equality_result,
     go_type,
+    has_constant_pattern,
     list_index,
     plain,
-    shown,
     stops_at_errors,
     visited,
 )
+from reference_allocator.cel.runtime.conversions import shown
 from reference_allocator.cel.runtime.dispatch import implementation
 from reference_allocator.cel.runtime.equality import NO_OVERLOAD, no_overload
 from reference_allocator.cel.runtime.lists import insert_entry
 from reference_allocator.cel.runtime.membership import UNHASHABLE, constant_set, is_member
 from reference_allocator.cel.runtime.values import Optional, map_key, type_name, unmap_key
 
-__all__ = ["Interpreter"]
+__all__ = ["Interpreter", "interpret"]
 
 
 class Interpreter:
     """One evaluation; ``scope`` maps variable names to values.
 
-    ``cost`` counts what it cost so far; beyond ``limit`` it stops with a CelCostError.
+    ``cost`` counts what it cost so far; beyond ``limit`` it stops with a CelCostError. After
+    ``deadline`` (of `time.monotonic`) the next step of a fold stops it with a CelInterruptedError:
+    only folds take long.
     """
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(self, limit: int | None = None, deadline: float | None = None) -> None:
         self.cost = 0
         self._limit = limit
+        self._deadline = deadline
         self._evaluators: dict[type, Callable[[Any, dict[str, Any]], Any]] = {
             Literal: lambda node, _: node.value,
             Ident: self._ident,
@@ -95,10 +100,12 @@ class Interpreter:
         name = node.name if node.local else "." + node.name.removeprefix(".")
         value = scope[name]
         if value.__class__ is Lazy:
-            value = self.evaluate(value.value, value.scope)
-            if value.__class__ is list and not value:
-                value = Growing()
-            scope[name] = value
+            lazy = value
+            if not lazy.known:
+                value = self.evaluate(lazy.value, lazy.scope)
+                lazy.result = Growing() if value.__class__ is list and not value else value
+                lazy.known = True
+            value = scope[name] = lazy.result
         return value
 
     def _attribute(self, node: Node, scope: dict[str, Any]) -> Any:
@@ -212,7 +219,11 @@ class Interpreter:
         try:
             return implementation(node.function, node.overloads)(*values)
         except CelRuntimeError as failure:
-            return Err(str(failure))
+            text = str(failure)
+            named = text.startswith(f"{NO_OVERLOAD}: {node.function}")
+            if named and has_constant_pattern(node, operands) and args[1].__class__ is str:
+                text = NO_OVERLOAD  # the compiled pattern has its own, shorter error
+            return Err(text)
 
     def _charge(self, cost: int) -> None:
         self.cost += cost
@@ -369,6 +380,9 @@ class Interpreter:
         inner = {**scope, node.accu_var: Lazy(scope, node.accu_init)}
         accu_name = node.accu_var
         for first, second in steps:
+            if self._deadline is not None and time.monotonic() >= self._deadline:
+                message = "operation interrupted: context deadline exceeded"
+                raise CelInterruptedError(message)
             inner[node.iter_var] = first
             if node.iter_var2:
                 inner[node.iter_var2] = second
@@ -395,3 +409,12 @@ _SPECIAL: Final[dict[str, Callable[[Interpreter, Call, dict[str, Any]], Any]]] =
     "@not_strictly_false": Interpreter._not_strictly_false,  # noqa: SLF001
     "cel.@mapInsert": Interpreter._insert,  # noqa: SLF001
 }
+
+
+def interpret(interpreter: Interpreter, node: Node, scope: dict[str, Any]) -> Any:
+    """`Interpreter.run`, where nesting beyond what Python can do is an error of the expression."""
+    try:
+        return interpreter.run(node, scope)
+    except RecursionError:
+        message = "expression is nested too deeply to be evaluated"
+        raise CelRuntimeError(message) from None

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from reference_allocator.cel.ast import NOT_FOLDED, Call, Literal, Node, Select
 from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.runtime.conversions import format_double
+from reference_allocator.cel.runtime.conversions import shown
 from reference_allocator.cel.runtime.equality import equal
 from reference_allocator.cel.runtime.values import (
     Optional,
@@ -27,9 +27,9 @@ __all__ = [
     "conditional_root",
     "equality_result",
     "go_type",
+    "has_constant_pattern",
     "list_index",
     "plain",
-    "shown",
     "stops_at_errors",
     "visited",
 ]
@@ -45,13 +45,15 @@ class Err:
 
 
 class Lazy:
-    """The initial value of a fold's accumulator, evaluated when it is first read."""
+    """The initial value of a fold's accumulator, evaluated once, when it is first read."""
 
-    __slots__ = ("scope", "value")
+    __slots__ = ("known", "result", "scope", "value")
 
     def __init__(self, scope: dict[str, Any], value: Node) -> None:
         self.scope = scope
         self.value = value
+        self.known = False
+        self.result: Any = None
 
 
 class Growing(list[Any]):
@@ -86,23 +88,23 @@ def go_type(value: Any) -> str:
     return _GO_TYPES.get(name, name)
 
 
-def shown(value: Any) -> str:
-    """A value as messages show it."""
-    if value.__class__ is bool:
-        return "true" if value else "false"
-    if value.__class__ is float:
-        return format_double(value)
-    return str(value)
-
-
 def stops_at_errors(node: Call, operands: list[Node]) -> bool:
     """Whether cel-go evaluates the arguments one by one: calls with a compiled pattern do."""
-    if node.function == "format":
-        return True
+    return node.function == "format" or has_constant_pattern(node, operands)
+
+
+def has_constant_pattern(node: Call, operands: list[Node]) -> bool:
+    """Whether cel-go compiles the call's regular expression once, beforehand."""
     if node.function not in ("matches", "find", "findAll") or len(operands) < 2:
         return False
     pattern = operands[1]
     return isinstance(pattern, Literal) or pattern.folded is not NOT_FOLDED
+
+
+_ADDERS: Final = frozenset(
+    f"types.{name}"
+    for name in ("Bytes", "Double", "Duration", "Int", "String", "Timestamp", "Uint")
+)
 
 
 def check_tracked(node: Call, args: list[Any]) -> None:
@@ -112,7 +114,10 @@ def check_tracked(node: Call, args: list[Any]) -> None:
     if overload == "list_distinct" or overload.endswith(("_sort", "_sortByAssociatedKeys")):
         if not isinstance(args[keys], list):
             found = "*types.Err" if args[keys].__class__ is Err else go_type(args[keys])
-            missing = "is not traits.Lister: missing method Add"
+            found = "*types.baseMap" if found == "map" else found
+            # Go names the first method that is missing, by the alphabet.
+            method = "Contains" if found in _ADDERS else "Add"
+            missing = f"is not traits.Lister: missing method {method}"
             message = f"internal error: interface conversion: {found} {missing}"
             raise CelRuntimeError(message)
     elif overload == "list_flatten_int" and args[1].__class__ is not int:

@@ -53,20 +53,21 @@ def _children(node: Node) -> Iterator[Node]:
 def validate(root: Node) -> list[Issue]:
     """What is wrong with the literals of a checked expression."""
     issues: list[Issue] = []
+    formats: list[Issue] = []
     pending = [(root, False)]
     while pending:
         node, exempt = pending.pop()
         if isinstance(node, Call):
             issues += _literal_argument(node)
             if node.function == "format" and "string_format" in node.overloads:
-                issues += check_format(node)
+                formats = check_format(node) + formats  # cel-go starts inside
         elif not exempt and isinstance(node, ListExpr):
             issues += _list(node)
         elif not exempt and isinstance(node, MapExpr):
             issues += _entries(node.entries)
         inside = exempt or (isinstance(node, Call) and node.function == "format")
         pending += [(child, inside) for child in _children(node)]
-    return issues
+    return issues + formats
 
 
 def _literal_argument(node: Call) -> list[Issue]:

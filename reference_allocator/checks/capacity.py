@@ -130,7 +130,7 @@ def _round_up(amount: int, policy: RequestPolicy, features: Features) -> int:
     valid = policy.valid_range
     if valid is not None and valid.min is not None:
         low = valid.min.nanos
-        if amount <= low or valid.step is None:
+        if amount < low or valid.step is None:
             return max(amount, low)
         unit = _unit(policy, features)
         step = _ceil(valid.step.nanos, unit)

@@ -211,7 +211,9 @@ class Case:
             return None
         generation = max(item.generation for item in for_node)
         current = [item for item in for_node if item.generation == generation]
-        wanted = current[0].resource_slice_count
+        # Slices that disagree about their number: that of the first one counts, and slices of
+        # one node come first.
+        wanted = min(current, key=lambda item: not item.node_name).resource_slice_count
         everywhere = current
         if len(current) != wanted:
             if any(item.generation > generation for item in slices):

@@ -58,7 +58,10 @@ def groups_are_compatible(case: Case) -> Iterator[Violation]:
 
 
 def _pools_with_partitions(case: Case) -> Iterator[tuple[View, list[Given]]]:
-    """Pools of which the allocation takes devices that consume counters, with those devices."""
+    """Pools of which the allocation takes devices that consume counters, with those devices.
+
+    A further share of a device in use draws on nothing that is not drawn on already.
+    """
     for view in case.views.values():
         new = [
             item
@@ -66,6 +69,7 @@ def _pools_with_partitions(case: Case) -> Iterator[tuple[View, list[Given]]]:
             if item.published is not None
             and item.published.slice.pool_id == view.id
             and item.published.device.consumes_counters
+            and not (item.result.id in case.held and case.may_be_shared(item.published))
         ]
         if new and not view.problem:
             yield view, new

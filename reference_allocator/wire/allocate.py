@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from reference_allocator.allocator import Allocator, Outcome
-from reference_allocator.api import Node
+from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
 from reference_allocator.features import Features
 from reference_allocator.fields import (
     InputError,
@@ -21,7 +21,6 @@ from reference_allocator.fields import (
     describe,
     integer,
     items,
-    mapping,
     only_known,
     string,
 )
@@ -34,15 +33,21 @@ SHARE_ID: Final = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 DEFAULT_TIMEOUT: Final = 10.0
 """Seconds for one node; the scheduler's own limit (DRASchedulerFilterTimeout)."""
 
-_OBJECTS: Final = {
-    "slices": "ResourceSlice",
-    "deviceClasses": "DeviceClass",
-    "nodes": "Node",
-    "claims": "ResourceClaim",
-    "allocated": "ResourceClaim",
-}
+_FIELDS: Final = (
+    "id",
+    "features",
+    "slices",
+    "deviceClasses",
+    "nodes",
+    "claims",
+    "allocated",
+    "allocator",
+    "repeat",
+)
 _ALLOCATORS: Final = ("", "stable", "incubating", "experimental")
 _MAX_REPEAT: Final = 1_000_000
+
+_Object = TypeVar("_Object", ResourceSlice, DeviceClass, Node, ResourceClaim)
 
 
 def answer_allocate(line: str | bytes, *, timeout: float = DEFAULT_TIMEOUT) -> str:
@@ -56,41 +61,38 @@ def answer_allocate(line: str | bytes, *, timeout: float = DEFAULT_TIMEOUT) -> s
 
 
 def _respond(question: Mapping[str, Any], timeout: float) -> Json:
-    only_known(question, ("id", "features", *_OBJECTS, "allocator", "repeat"))
-    objects = {key: _objects(question, key, kind) for key, kind in _OBJECTS.items()}
+    only_known(question, _FIELDS)
+    slices = _objects(question, "slices", ResourceSlice)
+    classes = _objects(question, "deviceClasses", DeviceClass)
+    nodes = _objects(question, "nodes", Node)
+    claims = _objects(question, "claims", ResourceClaim)
+    allocated = _objects(question, "allocated", ResourceClaim)
     features = child(question, "features", Features.from_dict) or Features()
     if string(question, "allocator") not in _ALLOCATORS:
         raise InputError("expected stable, incubating or experimental", "allocator")
     repeat = integer(question, "repeat") or 1
     if not 0 < repeat <= _MAX_REPEAT:
         raise InputError(f"expected 1 to {_MAX_REPEAT}, got {describe(repeat)}", "repeat")
-    allocator = Allocator(
-        features,
-        objects["slices"],
-        objects["deviceClasses"],
-        objects["allocated"],
-        share_ids=lambda _: SHARE_ID,
-    )
-    answers = [
-        _decide(allocator, node, objects["claims"], repeat, timeout) for node in objects["nodes"]
-    ]
+    allocator = Allocator(features, slices, classes, allocated, share_ids=lambda _: SHARE_ID)
+    answers = [_decide(allocator, node, claims, repeat, timeout) for node in nodes]
     return {"nodes": answers} if answers else {}
 
 
-def _objects(question: Mapping[str, Any], key: str, kind: str) -> tuple[Mapping[str, Any], ...]:
-    def read(value: object) -> Mapping[str, Any]:
-        check_form(value, kind)
-        if kind == "Node":
-            Node.from_dict(value)
-        return mapping(value)
+def _objects(question: Mapping[str, Any], key: str, kind: type[_Object]) -> tuple[_Object, ...]:
+    def read(value: object) -> _Object:
+        check_form(value, kind.__name__)
+        found = kind.from_dict(value)
+        if isinstance(found, Node) and not found.name:
+            raise InputError("required value", "metadata", "name")
+        return found
 
     return items(question, key, read)
 
 
 def _decide(
     allocator: Allocator,
-    node: Mapping[str, Any],
-    claims: Sequence[Mapping[str, Any]],
+    node: Node,
+    claims: Sequence[ResourceClaim],
     repeat: int,
     timeout: float,
 ) -> Json:
@@ -104,7 +106,7 @@ def _decide(
         best = elapsed if best is None else min(best, elapsed)
         if outcome.kind == "timeout":
             break
-    return _answer(node["metadata"]["name"], outcome, best or 0)
+    return _answer(node.name, outcome, best or 0)
 
 
 def _answer(name: str, outcome: Outcome, nanoseconds: int) -> Json:

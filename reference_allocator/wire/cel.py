@@ -3,7 +3,8 @@
 A line in: {"id", "expression", "device": {"driver", "attributes", "capacity",
 "allowMultipleAllocations"}, "features", "env", "derived", "costLimit"}; a line out: {"id", "match"
 or "attribute", "compileError", "error", "cost", "maxCost", "type"}. `env` is StoredExpressions
-(what the scheduler uses, the default) or NewExpressions (what the API server admits).
+(what the scheduler uses, the default) or NewExpressions (what the API server admits). With `repeat`
+the oracle tells times; here it is read and means nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from reference_allocator.fields import (
 from reference_allocator.wire.lines import Json, answer_line
 from reference_allocator.wire.objects import check_form
 
-_FIELDS: Final = ("id", "expression", "device", "features", "env", "derived", "costLimit")
+_FIELDS: Final = ("id", "expression", "device", "features", "env", "derived", "costLimit", "repeat")
 _DEVICE: Final = {
     "driver": "string",
     "attributes": "{}DeviceAttribute",
@@ -58,6 +59,7 @@ def _respond(question: Mapping[str, Any]) -> Json:
     limit = integer(question, "costLimit", COST_LIMIT)
     if limit < 0:
         raise InputError(f"expected no negative number, got {describe(limit)}", "costLimit")
+    integer(question, "repeat")
     derived = boolean(question, "derived")
     answer: Json = {}
     try:

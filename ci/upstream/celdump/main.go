@@ -1,16 +1,18 @@
 // Command celdump prints the declarations of the CEL environment that Kubernetes uses for device
 // selectors, as JSON: functions with their overloads, and macros.
 //
-// Our own type checker works from this table, so it is generated from the real environment of one
-// Kubernetes minor instead of being copied by hand:
+// Our own type checker works from these tables, so they are generated from the real environments of
+// the Kubernetes minors instead of being copied by hand:
 //
 //	go run ./celdump > ../../reference_allocator/cel/data/kubernetes-1.37.json
+//	go run -modfile=minors/1.36/go.mod ./celdump > ../../reference_allocator/cel/data/kubernetes-1.36.json
 package main
 
 import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"sort"
 
@@ -42,9 +44,17 @@ type macro struct {
 	Varargs  bool   `json:"varargs,omitempty"`
 }
 
-type gate struct {
-	Features dracel.Features `json:"features"`
-	Absent   []string        `json:"absent"`
+// variant is what one type of environment makes of a choice of features.
+type variant struct {
+	Stored             bool `json:"stored"`
+	ConsumableCapacity bool `json:"consumableCapacity"`
+	ListTypeAttributes bool `json:"listTypeAttributes"`
+	// Overloads of the table that do not exist here.
+	Absent []string `json:"absent"`
+	// The static type of an attribute's value.
+	Attribute string `json:"attribute"`
+	// The fields of the variable "device".
+	Fields []string `json:"fields"`
 }
 
 // named says how a type that is neither primitive nor list nor map behaves: "struct" or "opaque",
@@ -59,8 +69,19 @@ type table struct {
 	Functions []function `json:"functions"`
 	Macros    []macro    `json:"macros"`
 	Types     []named    `json:"types"`
-	// Overloads that exist for stored expressions, but not yet for new ones.
-	NewExpressions []gate `json:"newExpressions"`
+	// One for each choice of features, for stored and for new expressions.
+	Variants []variant `json:"variants"`
+}
+
+// choose sets the features of these names; a minor that does not know one has it neither on nor off.
+func choose(consumableCapacity, listTypeAttributes bool) (out dracel.Features) {
+	value := reflect.ValueOf(&out).Elem()
+	for name, on := range map[string]bool{"EnableConsumableCapacity": consumableCapacity, "EnableListTypeAttributes": listTypeAttributes} {
+		if field := value.FieldByName(name); field.IsValid() {
+			field.SetBool(on)
+		}
+	}
+	return out
 }
 
 func env(features dracel.Features, envType environment.Type) (*cel.Env, error) {
@@ -156,9 +177,55 @@ func namedTypes(e *cel.Env) []named {
 	return out
 }
 
+// describe compares one environment with the whole table.
+func describe(all []function, stored, consumableCapacity, listTypeAttributes bool) (variant, error) {
+	out := variant{Stored: stored, ConsumableCapacity: consumableCapacity, ListTypeAttributes: listTypeAttributes, Absent: []string{}}
+	envType := environment.NewExpressions
+	if stored {
+		envType = environment.StoredExpressions
+	}
+	e, err := env(choose(consumableCapacity, listTypeAttributes), envType)
+	if err != nil {
+		return out, err
+	}
+	var known []string
+	for _, f := range functions(e) {
+		for _, o := range f.Overloads {
+			known = append(known, o.ID)
+		}
+	}
+	for _, f := range all {
+		for _, o := range f.Overloads {
+			if !slices.Contains(known, o.ID) {
+				out.Absent = append(out.Absent, o.ID)
+			}
+		}
+	}
+	ast, issues := e.Compile(`device.attributes["a"].b`)
+	if issues.Err() != nil {
+		return out, issues.Err()
+	}
+	out.Attribute = typeText(ast.OutputType())
+	device, issues := e.Compile("device")
+	if issues.Err() != nil {
+		return out, issues.Err()
+	}
+	names, found := e.CELTypeProvider().FindStructFieldNames(device.OutputType().TypeName())
+	if !found || len(names) == 0 {
+		// Kubernetes' provider does not list the fields of its own types.
+		for _, name := range []string{"allowMultipleAllocations", "attributes", "capacity", "driver"} {
+			if _, found := e.CELTypeProvider().FindStructFieldType(device.OutputType().TypeName(), name); found {
+				names = append(names, name)
+			}
+		}
+	}
+	sort.Strings(names)
+	out.Fields = names
+	return out, nil
+}
+
 func run() error {
-	all := dracel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true}
-	stored, err := env(all, environment.StoredExpressions)
+	stored, err := env(choose(true, true), environment.StoredExpressions)
 	if err != nil {
 		return err
 	}
@@ -170,26 +237,16 @@ func run() error {
 		a, b := out.Macros[i], out.Macros[j]
 		return a.Name < b.Name || a.Name == b.Name && a.Args < b.Args
 	})
-	for _, features := range []dracel.Features{{}, {EnableConsumableCapacity: true}, {EnableListTypeAttributes: true}, all} {
-		e, err := env(features, environment.NewExpressions)
-		if err != nil {
-			return err
-		}
-		var known []string
-		for _, f := range functions(e) {
-			for _, o := range f.Overloads {
-				known = append(known, o.ID)
-			}
-		}
-		g := gate{Features: features, Absent: []string{}}
-		for _, f := range out.Functions {
-			for _, o := range f.Overloads {
-				if !slices.Contains(known, o.ID) {
-					g.Absent = append(g.Absent, o.ID)
+	for _, isStored := range []bool{true, false} {
+		for _, capacity := range []bool{false, true} {
+			for _, lists := range []bool{false, true} {
+				v, err := describe(out.Functions, isStored, capacity, lists)
+				if err != nil {
+					return err
 				}
+				out.Variants = append(out.Variants, v)
 			}
 		}
-		out.NewExpressions = append(out.NewExpressions, g)
 	}
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetEscapeHTML(false)

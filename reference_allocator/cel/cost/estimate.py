@@ -36,6 +36,9 @@ __all__ = ["estimate"]
 _ZERO: Final = fixed(0)
 _ONE: Final = fixed(1)
 _NOTHING: Final = Range(MAX, 0)
+_SHARED: Final = 3
+"""The length of a path whose Go slice has room for one more: there the paths of a fold's key and
+value share memory, and the key has the value's size (``pushIterKey``, ``pushIterValue``)."""
 _SCALARS: Final = frozenset({"bool", "double", "duration", "int", "timestamp", "uint"})
 _ORDERED: Final = frozenset(
     f"{order}_{kind}"
@@ -200,7 +203,10 @@ class _Estimator:
             size = entries.key if key else entries.value
         names = ("@indices", "@items") if is_list else ("@keys", "@values")
         part = names[0 if key else 1]
-        self.push(name, _Local((*self.path(node), part), size, None))
+        path = self.path(node)
+        if two and key and len(path) == _SHARED:
+            part = names[1]
+        self.push(name, _Local((*path, part), size, None))
 
     def bind(self, node: Comprehension) -> Range:
         total = self.cost(node.iter_range).plus(self.cost(node.accu_init))

@@ -23,6 +23,7 @@ from reference_allocator.cel.cost.ranges import (
     Range,
     fixed,
 )
+from reference_allocator.cel.runtime.lists import MAX_ATTRIBUTE_VALUES
 from reference_allocator.cel.types import CelType
 
 __all__ = ["Operand", "estimate_call"]
@@ -77,6 +78,8 @@ def _by_overload(overload: str, target: Operand | None, args: list[Operand]) -> 
         return _list_call(1, fixed(_literal_int(args[0], MAX)))
     if target is None:
         return None
+    if overload == "dra_includes_dyn_dyn":  # of 1.36
+        return Range(0, MAX_ATTRIBUTE_VALUES), None
     size = target.size_or_unknown()
     if overload == "list_slice" and len(args) == 2:
         start, end = _literal_int(args[0], 0), _literal_int(args[1], size.high)

@@ -28,7 +28,7 @@ from reference_allocator.cel.runtime.values import (
     type_name,
 )
 
-__all__ = ["OVERLOADS", "format_double", "to_string"]
+__all__ = ["OVERLOADS", "format_double", "shown", "to_string"]
 
 _LARGE: Final = 6
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+")
@@ -155,6 +155,20 @@ def _same(value: Any) -> Any:
     return value
 
 
+def shown(value: Any) -> str:
+    """A value as messages show it."""
+    if value.__class__ is bool:
+        return "true" if value else "false"
+    if value.__class__ is float:
+        return format_double(value)
+    return str(value)
+
+
+def _no_duration(_value: Any) -> Any:
+    message = "type conversion error from 'int' to 'google.protobuf.Duration'"
+    raise CelRuntimeError(message)
+
+
 _TO_STRING: Final = {
     "string": "string_to_string",
     "bool": "bool_to_string",
@@ -177,6 +191,7 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "string_to_double": string_to_double,
     "duration_to_duration": _same,
     "string_to_duration": parse_duration,
+    "int64_to_duration": _no_duration,  # declared up to 1.36, but without an implementation
     "to_dyn": _same,
     "int64_to_int64": _same,
     "double_to_int64": double_to_int,

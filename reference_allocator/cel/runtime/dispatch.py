@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from reference_allocator.cel.declarations import CelFeatures, device_environment
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime import (
     arithmetic,
@@ -25,13 +24,20 @@ from reference_allocator.cel.runtime import (
     times,
     urls,
 )
-from reference_allocator.cel.runtime.equality import compare, contains, has_key, no_overload
+from reference_allocator.cel.runtime.equality import (
+    NO_OVERLOAD,
+    compare,
+    contains,
+    has_key,
+    no_overload,
+)
 from reference_allocator.cel.runtime.values import (
     Duration,
     Timestamp,
     type_name,
     unmap_key,
 )
+from reference_allocator.cel.tables import MINORS, load
 from reference_allocator.cel.types import CelType
 
 __all__ = ["IMPLEMENTATIONS", "implementation"]
@@ -77,7 +83,8 @@ _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
 
 # Functions whose errors do not name the types.
 _TERSE: Final = frozenset({"contains", "startsWith", "endsWith"})
-_BY_TRAIT: Final = frozenset({"matches", "sort", "@sortByAssociatedKeys"})
+_SORTS: Final = frozenset({"sort", "@sortByAssociatedKeys"})
+_BY_TRAIT: Final = _SORTS | {"matches"}
 
 _RUNTIME_NAMES: Final = {
     "null": "null_type",
@@ -103,9 +110,11 @@ def _accepts(declared: CelType, value: Any) -> bool:
 
 @cache
 def _signatures() -> dict[str, tuple[CelType, ...]]:
-    functions = device_environment(CelFeatures()).functions
     return {
-        overload.id: overload.args for overloads in functions.values() for overload in overloads
+        overload.id: overload.args
+        for minor in MINORS
+        for overloads in load(minor).functions.values()
+        for overload in overloads
     }
 
 
@@ -116,6 +125,9 @@ def _no_overload(function: str, args: tuple[Any, ...]) -> CelRuntimeError:
     if function in _BY_TRAIT:
         receiver = isinstance(args[0], (str, Timestamp, Duration))
         return no_overload() if receiver else no_overload(function)
+    if function == "flatten":
+        first, *rest = map(type_name, args)
+        return CelRuntimeError(f"{NO_OVERLOAD}: {first}.flatten({', '.join(rest)})")
     return no_overload(function, *args)
 
 
@@ -137,6 +149,8 @@ def implementation(function: str, overloads: tuple[str, ...]) -> Callable[..., A
         for signature, found in candidates:
             if len(signature) == len(args) and all(map(_accepts, signature, args)):
                 return found(*args)
+        if function in _SORTS and all(arg.__class__ is list for arg in args):
+            return lists.sort_by_keys(args[0], args[-1])  # it says what is wrong with the items
         raise _no_overload(function, args)
 
     return call

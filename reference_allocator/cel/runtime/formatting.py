@@ -6,7 +6,6 @@ thousands are grouped, and exponents are written with a multiplication sign.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable
@@ -14,9 +13,10 @@ from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.conversions import to_string
+from reference_allocator.cel.runtime.quoting import go_quote
 from reference_allocator.cel.runtime.values import UInt, map_key, map_keys, type_name
 
-__all__ = ["CLAUSE_ERRORS", "OVERLOADS", "format_text", "go_quote", "parse_clauses"]
+__all__ = ["CLAUSE_ERRORS", "OVERLOADS", "format_text", "parse_clauses"]
 
 CLAUSE_ERRORS: Final = {
     "s": (
@@ -109,11 +109,6 @@ def _clause(text: str, start: int) -> tuple[str, int | None, int]:
     return letter, precision, match.end()
 
 
-def go_quote(text: str) -> str:
-    """Go's ``%q`` for text without unusual characters."""
-    return json.dumps(text, ensure_ascii=False)
-
-
 def _refused(letter: str, value: Any) -> CelRuntimeError:
     message = CLAUSE_ERRORS[letter].format(type_name(value))
     return CelRuntimeError(f"error during formatting: {message}")
@@ -170,7 +165,14 @@ def _string(value: Any) -> str:
         "google.protobuf.Timestamp",
         "google.protobuf.Duration",
     ):
-        return to_string(value)
+        try:
+            return to_string(value)
+        except CelRuntimeError as error:
+            message = (
+                "error during formatting: could not convert argument"
+                f" {go_quote(str(error))} to string"
+            )
+            raise CelRuntimeError(message) from None
     raise _refused("s", value)
 
 

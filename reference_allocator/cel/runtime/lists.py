@@ -27,7 +27,10 @@ from reference_allocator.cel.runtime.values import (
     unmap_key,
 )
 
-__all__ = ["OVERLOADS", "insert_entry", "size"]
+__all__ = ["MAX_ATTRIBUTE_VALUES", "OVERLOADS", "insert_entry", "size"]
+
+MAX_ATTRIBUTE_VALUES: Final = 48
+"""The most values of one device (resource.k8s.io/v1 ResourceSliceMaxAttributeValuesPerDevice)."""
 
 _RANGE_LIMIT: Final = 1_000_000
 _COMPARABLE: Final = (bool, int, UInt, float, str, bytes, Duration, Timestamp)
@@ -194,6 +197,19 @@ def includes(target: Any, item: Any) -> bool:
     return equal_or_false(target, item)
 
 
+def includes_values(target: Any, item: Any) -> bool:
+    """`includes` of 1.36, which looks only at so many elements."""
+    if target.__class__ is list and len(target) > MAX_ATTRIBUTE_VALUES:
+        if includes(target[:MAX_ATTRIBUTE_VALUES], item):
+            return True
+        message = (
+            "'includes' function cannot be applied to lists longer than"
+            f" {MAX_ATTRIBUTE_VALUES} values"
+        )
+        raise CelRuntimeError(message)
+    return includes(target, item)
+
+
 def sets_contains(items: list[Any], part: list[Any]) -> bool:
     return all(contains(items, item) for item in part)
 
@@ -231,6 +247,7 @@ def _overloads() -> dict[str, Callable[..., Any]]:
         "list_a_index_of_int": index_of,
         "list_a_last_index_of_int": last_index_of,
         "list_includes_dyn_dyn": includes,
+        "dra_includes_dyn_dyn": includes_values,
         "list_sets_contains_list": sets_contains,
         "list_sets_equivalent_list": lambda a, b: sets_contains(a, b) and sets_contains(b, a),
         "list_sets_intersects_list": lambda a, b: any(contains(b, item) for item in a),

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.equality import no_overload
-from reference_allocator.cel.runtime.formatting import go_quote
+from reference_allocator.cel.runtime.quoting import go_quote
 
 __all__ = ["CIDR", "IP", "OVERLOADS"]
 
@@ -79,31 +79,29 @@ def _netip_error(text: str, reason: str, at: str = "") -> str:
 
 
 def _parse_v4(text: str) -> ipaddress.IPv4Address:
-    """As ``netip``: four decimal fields without leading zeros."""
-    fields = text.split(".")
-    position = 0
-    for index, field in enumerate(fields):
-        rest = text[position:]
-        if not field:
-            if index == 0 and len(fields) > 1:
-                raise ValueError(
-                    _netip_error(text, "IPv4 field must have at least one digit", rest)
-                )
-            at = text[position:]
-            raise ValueError(_netip_error(text, "IPv4 field must have at least one digit", at))
-        for offset, char in enumerate(field):
-            if not ("0" <= char <= "9"):
-                raise ValueError(_netip_error(text, "unexpected character", rest[offset:]))
-        if len(field) > 1 and field[0] == "0":
-            raise ValueError(_netip_error(text, "IPv4 field has octet with leading zero"))
-        if int(field[:4]) > 255:
-            raise ValueError(_netip_error(text, "IPv4 field has value >255"))
-        if index > 3:
-            raise ValueError(_netip_error(text, "IPv4 address too long"))
-        position += len(field) + 1
-    if len(fields) < 4:
+    """As ``netip`` (``parseIPv4Fields``): four decimal fields without leading zeros."""
+    fields: list[int] = []
+    digits = ""
+    for index, char in enumerate(text):
+        if "0" <= char <= "9":
+            if digits == "0":
+                raise ValueError(_netip_error(text, "IPv4 field has octet with leading zero"))
+            digits += char
+            if int(digits) > 255:
+                raise ValueError(_netip_error(text, "IPv4 field has value >255"))
+        elif char == ".":
+            if not digits or index == len(text) - 1:
+                reason = "IPv4 field must have at least one digit"
+                raise ValueError(_netip_error(text, reason, text[index:]))
+            if len(fields) == 3:
+                raise ValueError(_netip_error(text, "IPv4 address too long"))
+            fields.append(int(digits))
+            digits = ""
+        else:
+            raise ValueError(_netip_error(text, "unexpected character", text[index:]))
+    if len(fields) < 3:
         raise ValueError(_netip_error(text, "IPv4 address too short"))
-    return ipaddress.IPv4Address(text)
+    return ipaddress.IPv4Address(bytes([*fields, int(digits)]))
 
 
 def _parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

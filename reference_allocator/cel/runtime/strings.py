@@ -9,7 +9,7 @@ from typing import Any, Final
 import re2  # type: ignore[import-untyped]
 
 from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.runtime.equality import no_overload
+from reference_allocator.cel.runtime.conversions import shown
 
 __all__ = ["OVERLOADS", "RegexError", "compile_regex", "quote"]
 
@@ -153,7 +153,8 @@ def split(text: str, separator: str, limit: int = -1) -> list[str]:
 def join(items: list[Any], separator: str = "") -> str:
     for item in items:
         if item.__class__ is not str:
-            raise no_overload()
+            message = f"join: invalid input: {shown(item)}"
+            raise CelRuntimeError(message)
     return separator.join(items)
 
 

@@ -131,7 +131,7 @@ def _zone(name: str) -> tzinfo:
     if not colon:
         if name in ("", "UTC"):
             return UTC
-        if ".." in name or name[0] in "/\\" or "\\" in name:
+        if ".." in name or name[0] in "/\\":
             message = "time: invalid location name"
             raise CelRuntimeError(message)
         try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.runtime.formatting import go_quote
+from reference_allocator.cel.runtime.quoting import go_quote
 
 __all__ = ["OVERLOADS", "URL", "parse_request_uri"]
 

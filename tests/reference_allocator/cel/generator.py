@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache
 
 from reference_allocator.cel.declarations import CelFeatures, Overload, device_environment
 
@@ -34,23 +35,35 @@ _ATTRIBUTES = ["type", "n", "b", "v", "zero", "l", "ls", "nope"]
 _SIMPLE = ["int", "uint", "double", "bool", "string", "bytes"]
 
 
+@cache
+def _by_result() -> dict[str, list[tuple[str, Overload]]]:
+    found: dict[str, list[tuple[str, Overload]]] = {}
+    for name, overloads in device_environment(CelFeatures()).functions.items():
+        if "@" in name.replace("@in", "") or "authorization" in str(overloads):
+            continue
+        for overload in overloads:
+            found.setdefault(overload.result.text, []).append((name, overload))
+    return found
+
+
 class Generator:
     """Expressions of one seed; ``expression()`` gives the next."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self._by_result: dict[str, list[tuple[str, Overload]]] = {}
-        for name, overloads in device_environment(CelFeatures()).functions.items():
-            if "@" in name.replace("@in", "") or "authorization" in str(overloads):
-                continue
-            for overload in overloads:
-                self._by_result.setdefault(overload.result.text, []).append((name, overload))
+        self._by_result = _by_result()
         self._variables: list[str] = []
 
     def expression(self) -> str:
         """An expression of type bool, or one whose type only the evaluation knows."""
         self._variables = []
         return self._value("bool", self._random.randint(1, 4))
+
+    def value(self) -> str:
+        """An expression of any type that a derived attribute may have, or another."""
+        self._variables = []
+        kinds = ["int", "string", "kubernetes.Semver", "dyn", "list(int)", "list(string)", "double"]
+        return self._value(self._random.choice(kinds), self._random.randint(0, 4))
 
     def _value(self, kind: str, depth: int) -> str:
         roll = self._random.random()
@@ -106,6 +119,9 @@ class Generator:
             lambda: self._compare(depth),
             lambda: self._compare(depth),
             lambda: self._quantifier(depth),
+            lambda: self._two_variables(depth),
+            lambda: self._bind(depth),
+            lambda: self._format(depth),
             lambda: f'has(device.attributes["dra.example.com"].{choose(_ATTRIBUTES)})',
             lambda: f'"{choose(_ATTRIBUTES)}" in device.attributes["dra.example.com"]',
         ]
@@ -125,6 +141,56 @@ class Generator:
         predicate = self._value("bool", depth - 1)
         self._variables.pop()
         return f"{source}.{macro}({name}, {predicate})"
+
+    def _two_variables(self, depth: int) -> str:
+        """The macros with index or key and value, over lists, maps and the device's own maps."""
+        source = self._random.choice(
+            [
+                self._value("list(int)", depth - 1),
+                self._value("map(string, int)", depth - 1),
+                "device.attributes",
+                'device.attributes["dra.example.com"]',
+                "device.capacity",
+                self._value("dyn", depth - 1),
+            ]
+        )
+        first, second = f"x{len(self._variables)}", f"x{len(self._variables) + 1}"
+        self._variables += [first, second]
+        keep = self._value("bool", depth - 1)
+        body = self._value(self._random.choice(_SIMPLE), depth - 1)
+        del self._variables[-2:]
+        names = f"{first}, {second}"
+        shapes = [
+            f"{source}.all({names}, {keep})",
+            f"{source}.exists({names}, {keep})",
+            f"{source}.existsOne({names}, {keep})",
+            f"{source}.transformList({names}, {body}).size() == 1",
+            f"size({source}.transformList({names}, {keep}, {body})) > 0",
+            f"{source}.transformMap({names}, {body}) == {{}}",
+            f"size({source}.transformMap({names}, {keep}, {body})) < 2",
+            f"size({source}.transformMapEntry({names}, {{{first}: {body}}})) < 2",
+        ]
+        return self._random.choice(shapes)
+
+    def _bind(self, depth: int) -> str:
+        value = self._value(self._random.choice([*_SIMPLE, "dyn", "list(int)"]), depth - 1)
+        name = f"x{len(self._variables)}"
+        self._variables.append(name)
+        body = self._value("bool", depth - 1)
+        self._variables.pop()
+        return f"cel.bind({name}, {value}, {body})"
+
+    def _format(self, depth: int) -> str:
+        choose = self._random.choice
+        clauses = [choose(["%s", "%d", "%f", "%.2f", "%e", "%b", "%x", "%X", "%o", "%%", "%.0e"])]
+        while self._random.random() < 0.4:
+            clauses.append(choose(["%s", "%s", "%d", "%.3f", "%x"]))
+        kinds = [*_SIMPLE, "dyn", "duration", "timestamp", "list(int)", "map(string, int)", "null"]
+        args = [self._value(choose(kinds), depth - 1) for clause in clauses if clause != "%%"]
+        if self._random.random() < 0.05:
+            args = args[1:]
+        text = "-".join(clauses)
+        return f"'{text}'.format([{', '.join(args)}]) == {self._value('string', 0)}"
 
     def _aggregate(self, kind: str, depth: int) -> str:
         inner = kind[kind.index("(") + 1 : -1]

@@ -1,0 +1,262 @@
+"""Our allocator against the real one on the same problems, in one run.
+
+Run with ``make bench`` (``python -m benchmarks.allocator``); needs the go command. Sets:
+
+- typical: what clusters ask every day; the aim is a geometric mean of at most 1, none beyond 3;
+- hard: problems without a solution, on which upstream tries all combinations until its 10 s are
+  over; the aim is at most 50 ms each;
+- scale: one decision after one event in clusters of 1,000 to 100,000 devices; the time of a
+  decision must not grow, building must be linear, memory below 1 GiB.
+
+Selectors by themselves are measured by ``benchmarks.cel``.
+
+A time is the best of several repetitions of one decision, warm, without reading and writing JSON on
+both sides. What counts are ratios (ours / upstream): times of one machine say nothing about
+another. Results go to ``benchmarks/results/allocator.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.problems import (
+    DRIVER,
+    FEATURES,
+    claim,
+    exactly,
+    gpu,
+    hard,
+    slice_of,
+    typical,
+)
+from reference_allocator.allocator import Allocator
+from reference_allocator.api import Node, ResourceClaim
+from reference_allocator.features import Features
+from reference_allocator.index import Index
+from reference_allocator.wire import answer_allocate
+from tests.oracle.upstream import Upstream, comparable
+
+Json = dict[str, Any]
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results" / "allocator.json"
+UPSTREAM = ROOT / "ci" / "upstream"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures, prints and writes down; 1 where an aim is missed, 0 otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--repeat", type=int, default=1000, help="decisions of which the best counts"
+    )
+    parser.add_argument("--timeout", default="10s", help="for upstream, per node")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[12, 24, 48, 96])
+    parser.add_argument("--binaries", type=Path, default=ROOT / "build" / "oracle")
+    parser.add_argument("--scale", type=int, help="only this size, as JSON (used by itself)")
+    options = parser.parse_args(arguments)
+    if options.scale:
+        sys.stdout.write(json.dumps(scale(options.scale)) + "\n")
+        return 0
+    options.binaries.mkdir(parents=True, exist_ok=True)
+    command = ["go", "build", "-o", f"{options.binaries}/", "./allocate"]
+    subprocess.run(command, cwd=UPSTREAM, check=True)
+    with Upstream([options.binaries / "allocate", "-timeout", options.timeout]) as upstream:
+        daily = [_compare(item, upstream, options.repeat) for item in typical().values()]
+        unsolvable = [
+            _compare(item, upstream, 20, upstream_repeat=2)
+            for item in hard(tuple(options.sizes)).values()
+        ]
+    result: Json = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": _machine(),
+        "versions": _versions(),
+        "typical": _with_mean(daily),
+        "hard": unsolvable,
+        "scale": [_scale_apart(devices) for devices in (1_000, 10_000, 100_000)],
+    }
+    result["missed"] = missed(result)
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    for text in (*_lines(result), *(f"MISSED {aim}" for aim in result["missed"])):
+        sys.stdout.write(text + "\n")
+    return 1 if result["missed"] else 0
+
+
+def _compare(
+    problem: Json, upstream: Upstream, repeat: int, *, upstream_repeat: int | None = None
+) -> Json:
+    """Both answers and times of one problem, over all of its nodes."""
+    nodes = len(problem["nodes"])
+    times_each = max(10, repeat // nodes)
+    theirs = upstream.ask(json.dumps({**problem, "repeat": upstream_repeat or times_each}))
+    gc.collect()
+    ours = json.loads(answer_allocate(json.dumps({**problem, "repeat": times_each})))
+    times = {
+        name: sum(node["ns"] for node in answer["nodes"]) / nodes / 1000
+        for name, answer in (("ours", ours), ("upstream", theirs))
+    }
+    gave_up = any(node["outcome"] == "timeout" for node in theirs["nodes"])
+    return {
+        "problem": problem["id"],
+        "ratio": round(times["ours"] / times["upstream"], 6),
+        "ours_us_per_node": round(times["ours"], 2),
+        "upstream_us_per_node": round(times["upstream"], 2),
+        "answers": "upstream timed out" if gave_up else _same(ours, theirs),
+    }
+
+
+def _same(ours: Json, theirs: Json) -> str:
+    return "same" if comparable(ours) == comparable(theirs) else "DIFFERENT"
+
+
+def _scale_apart(devices: int) -> Json:
+    """`scale` in a process of its own, whose memory says something."""
+    command = [sys.executable, "-m", "benchmarks.allocator", "--scale", str(devices)]
+    finished = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    measured: Json = json.loads(finished.stdout)
+    return measured
+
+
+def scale(devices: int) -> Json:
+    """Building a cluster of eight devices per node, and decisions after a claim's event."""
+    nodes = devices // 8
+    slices = [slice_of(f"node-{n}", [gpu(index) for index in range(8)]) for n in range(nodes)]
+    expression = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+    classes = [{"metadata": {"name": DRIVER}, "spec": {"selectors": [expression]}}]
+    gc.freeze()  # What stands for the input is no work of the garbage collector.
+    before, start = _memory(), time.perf_counter()
+    index = Index(Features.from_dict(FEATURES), slices, classes, [])
+    built = time.perf_counter() - start
+    allocator = Allocator.over(index)
+    wanted = [ResourceClaim.from_dict(claim("wanted", exactly(1)))]
+    spread = [Node(f"node-{number * nodes // 100}") for number in range(100)]
+    for node in spread:  # Warm, as a scheduler that runs is.
+        allocator.allocate(node, wanted)
+    taken: list[float] = []
+    gc.collect()
+    for round_number in range(20):
+        for number, node in enumerate(spread):
+            event = _allocated(f"e{number}", node.name, f"gpu-{round_number % 8}")
+            start = time.perf_counter()
+            index.put_claim(event)
+            outcome = allocator.allocate(node, wanted)
+            taken.append(time.perf_counter() - start)
+            if outcome.kind != "allocated":
+                raise RuntimeError(f"{node.name}: {outcome}")
+    taken.sort()
+    return {
+        "devices": devices,
+        "build_s": round(built, 3),
+        "build_us_per_device": round(built / devices * 1e6, 2),
+        "decision_after_event_us": round(taken[len(taken) // 2] * 1e6, 2),
+        "memory_mib": round((_memory() - before) / 2**20, 1),
+    }
+
+
+def _allocated(name: str, pool: str, device: str) -> ResourceClaim:
+    result = {"request": "r0", "driver": DRIVER, "pool": pool, "device": device}
+    allocation = {"devices": {"results": [result]}}
+    return ResourceClaim.from_dict(claim(name, exactly(1)) | {"status": {"allocation": allocation}})
+
+
+def _memory() -> int:
+    """The memory of this process in bytes, at the moment (or its peak, where that is not told)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return pages * resource.getpagesize()
+
+
+def _with_mean(rows: list[Json]) -> Json:
+    mean = math.exp(sum(math.log(row["ratio"]) for row in rows) / len(rows))
+    return {
+        "geometric_mean_ratio": round(mean, 4),
+        "worst_ratio": max(row["ratio"] for row in rows),
+        "problems": rows,
+    }
+
+
+def missed(result: Json) -> list[str]:
+    """The aims that a result does not reach."""
+    found: list[str] = []
+    mean, worst = (result["typical"][key] for key in ("geometric_mean_ratio", "worst_ratio"))
+    if mean > 1:
+        found.append(f"typical: geometric mean {mean}")
+    if worst > 3:
+        found.append(f"typical: one problem {worst}")
+    found += [
+        f"hard: {row['problem']} {row['ours_us_per_node'] / 1000:.0f} ms"
+        for row in result["hard"]
+        if row["ours_us_per_node"] > 50_000
+    ]
+    rows = [*result["typical"]["problems"], *result["hard"]]
+    found += [
+        f"{row['problem']}: {row['answers']}" for row in rows if row["answers"] == "DIFFERENT"
+    ]
+    small, *_, large = result["scale"]
+    # A cluster a hundred times as large misses the processor's caches more often, and no more.
+    if large["decision_after_event_us"] > 3 * small["decision_after_event_us"]:
+        found.append(f"scale: {large['decision_after_event_us']} us at {large['devices']} devices")
+    if large["memory_mib"] > 1024:
+        found.append(f"scale: {large['memory_mib']} MiB at {large['devices']} devices")
+    return found
+
+
+def _machine() -> Json:
+    return {
+        "cores": os.cpu_count(),
+        "processor": platform.machine(),
+        "system": platform.system(),
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def _versions() -> Json:
+    listed = subprocess.run(
+        ["go", "list", "-m", "-f", "{{.Version}}", "k8s.io/dynamic-resource-allocation"],
+        cwd=UPSTREAM,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    go = subprocess.run(["go", "version"], check=True, capture_output=True, text=True)
+    return {
+        "python": platform.python_version(),
+        "dynamic-resource-allocation": listed.stdout.strip(),
+        "go": go.stdout.split()[2],
+    }
+
+
+def _lines(result: Json) -> list[str]:
+    lines: list[str] = []
+    for name in ("typical", "hard"):
+        part = result[name]
+        rows = part["problems"] if isinstance(part, dict) else part
+        lines.append(f"{name}: ours / upstream")
+        lines += [f"  {row['ratio']:9.4f}  {row['problem']}  {row['answers']}" for row in rows]
+        if isinstance(part, dict):
+            lines.append(f"  {part['geometric_mean_ratio']:9.4f}  geometric mean")
+    lines.append("scale: devices, building, one decision after one event, memory")
+    lines += [
+        f"  {row['devices']:7}  {row['build_us_per_device']} us/device"
+        f"  {row['decision_after_event_us']} us  {row['memory_mib']} MiB"
+        for row in result["scale"]
+    ]
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	dracel "k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+)
+
+// celCacheSize is that of the scheduler plugin (dynamicresources.go).
+const celCacheSize = 10
+
+// shareID stands for every generated one: they are random, and answers must be comparable.
+const shareID types.UID = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
+
+type classLister map[string]*resourceapi.DeviceClass
+
+func (l classLister) List() ([]*resourceapi.DeviceClass, error) {
+	var all []*resourceapi.DeviceClass
+	for _, class := range l {
+		all = append(all, class)
+	}
+	return all, nil
+}
+
+func (l classLister) Get(name string) (*resourceapi.DeviceClass, error) {
+	if class, ok := l[name]; ok {
+		return class, nil
+	}
+	return nil, fmt.Errorf("deviceclass.resource.k8s.io %q not found", name)
+}
+
+// allocatedState counts devices in use as the scheduler plugin does (foreachAllocatedDevice in
+// allocateddevices.go): admin access does not count, shares do only with consumable capacity.
+func allocatedState(claims []*resourceapi.ResourceClaim, consumableCapacity bool) structured.AllocatedState {
+	state := structured.AllocatedState{
+		AllocatedDevices:         sets.New[structured.DeviceID](),
+		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
+		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
+	}
+	for _, claim := range claims {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			if result.AdminAccess != nil && *result.AdminAccess {
+				continue
+			}
+			id := structured.MakeDeviceID(result.Driver, result.Pool, result.Device)
+			if !consumableCapacity || result.ShareID == nil {
+				state.AllocatedDevices.Insert(id)
+				continue
+			}
+			state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, result.ShareID))
+			if result.ConsumedCapacity != nil {
+				state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, result.ConsumedCapacity))
+			}
+		}
+	}
+	return state
+}
+
+// respond answers a line. One allocator serves all nodes, in order.
+func respond(line []byte, timeout time.Duration) answer {
+	q, err := decode(line)
+	out := answer{ID: q.ID}
+	if err != nil {
+		out.Invalid = err.Error()
+		return out
+	}
+	features, err := featuresOf(q.Features)
+	if err != nil {
+		out.Invalid = err.Error()
+		return out
+	}
+	classes := classLister{}
+	for _, class := range q.DeviceClasses {
+		classes[class.Name] = class
+	}
+	if q.Allocator == "" {
+		structured.EnableAllocators()
+	} else {
+		structured.EnableAllocators(q.Allocator)
+	}
+	cache := dracel.NewCache(celCacheSize, dracel.Features{
+		EnableConsumableCapacity: features.ConsumableCapacity,
+		EnableListTypeAttributes: features.ListTypeAttributes,
+	})
+	state := allocatedState(q.Allocated, features.ConsumableCapacity)
+	allocator, err := structured.NewAllocator(context.Background(), features, state, classes, q.Slices, cache)
+	if err != nil {
+		out.Invalid = err.Error()
+		return out
+	}
+	for _, node := range q.Nodes {
+		out.Nodes = append(out.Nodes, decide(allocator, node, q.Claims, max(q.Repeat, 1), timeout))
+	}
+	return out
+}
+
+// decide asks for one node, `repeat` times, and keeps the best time.
+func decide(allocator structured.Allocator, node *v1.Node, claims []*resourceapi.ResourceClaim, repeat int, timeout time.Duration) (out nodeAnswer) {
+	out.Node = node.Name
+	defer func() {
+		if r := recover(); r != nil {
+			out.Outcome, out.Error = "error", fmt.Sprintf("panic: %v", r)
+		}
+	}()
+	for i := range repeat {
+		before := steps(allocator)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		start := time.Now()
+		results, err := allocator.Allocate(ctx, node, claims)
+		elapsed := time.Since(start).Nanoseconds()
+		cancel()
+		if i == 0 || elapsed < out.Nanoseconds {
+			out.Nanoseconds = elapsed
+		}
+		out.Steps = steps(allocator) - before
+		out.Outcome, out.Allocations, out.Error = outcome(results, len(claims), err)
+		if out.Outcome == "timeout" {
+			break
+		}
+	}
+	return out
+}
+
+func outcome(results []resourceapi.AllocationResult, claims int, err error) (string, []resourceapi.AllocationResult, string) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout", nil, err.Error()
+	case errors.Is(err, structured.ErrFailedAllocationOnNode):
+		return "nodeError", nil, err.Error()
+	case err != nil:
+		return "error", nil, err.Error()
+	case len(results) != claims || results == nil:
+		return "none", nil, ""
+	}
+	for i := range results {
+		devices := results[i].Devices.Results
+		for j := range devices {
+			if devices[j].ShareID != nil {
+				id := shareID
+				devices[j].ShareID = &id
+			}
+		}
+	}
+	return "allocated", results, ""
+}
+
+// steps reads how many partial solutions were looked at. The public interface does not offer that,
+// and the type of the statistics is internal.
+func steps(allocator structured.Allocator) int64 {
+	method := reflect.ValueOf(allocator).MethodByName("GetStats")
+	if !method.IsValid() {
+		return 0
+	}
+	return method.Call(nil)[0].FieldByName("NumAllocateOneInvocations").Int()
+}

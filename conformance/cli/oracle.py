@@ -1,0 +1,52 @@
+"""Commands that answer questions line by line, as `ci/upstream` does with Kubernetes' own code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from conformance.errors import UsageError
+from reference_allocator.wire import MAX_LINE, answer_allocate, answer_cel
+
+Input = Annotated[
+    Path | None, typer.Argument(help="Questions, one JSON object per line; default: stdin.")
+]
+
+
+def allocate(
+    questions: Input = None,
+    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds for one node.")] = 10.0,
+) -> None:
+    """Allocate devices for problems given as lines of JSON; answers are lines of JSON."""
+    _answer(questions, lambda line: answer_allocate(line, timeout=timeout))
+
+
+def cel(questions: Input = None) -> None:
+    """Evaluate CEL device selectors given as lines of JSON; answers are lines of JSON."""
+    _answer(questions, answer_cel)
+
+
+def _answer(questions: Path | None, respond: Callable[[bytes], str]) -> None:
+    if questions is None:
+        _each(sys.stdin.buffer, respond)
+        return
+    try:
+        with questions.open("rb") as stream:
+            _each(stream, respond)
+    except OSError as error:
+        raise UsageError(f"{questions}: cannot be read: {error.strerror}") from None
+
+
+def _each(stream: BinaryIO, respond: Callable[[bytes], str]) -> None:
+    # Flushed line by line, because whoever asks may wait for the answer before asking again.
+    while line := stream.readline(MAX_LINE + 1):
+        rest = line
+        while len(line) > MAX_LINE and rest and not rest.endswith(b"\n"):
+            rest = stream.readline(MAX_LINE)  # What is too long is refused, and not kept.
+        if line.strip():
+            sys.stdout.write(respond(line) + "\n")
+            sys.stdout.flush()

@@ -1,0 +1,92 @@
+"""Expressions about any JSON objects, such as those of a scenario's expectations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from reference_allocator.cel import types
+from reference_allocator.cel.ast import Node
+from reference_allocator.cel.codegen import generate
+from reference_allocator.cel.compiling import compile_node, instantiate
+from reference_allocator.cel.declarations import generic_environment
+from reference_allocator.cel.errors import CelCompileError
+from reference_allocator.cel.interpreter import Interpreter, interpret
+from reference_allocator.cel.output import to_python
+from reference_allocator.cel.types import CelType
+
+__all__ = ["DYN", "Program", "compile_expression"]
+
+DYN: Final = types.DYN
+
+
+class Program:
+    """A compiled expression over named JSON values. Thread-safe."""
+
+    __slots__ = ("_cost_limit", "_evaluate", "_node", "expression", "source", "type")
+
+    def __init__(self, expression: str, node: Node, cost_limit: int | None) -> None:
+        self.expression = expression
+        self.type: CelType = node.type
+        self._node = node
+        self._cost_limit = cost_limit
+        self._evaluate, self.source = generate(node, device=False)
+
+    def evaluate(self, variables: Mapping[str, Any], *, deadline: float | None = None) -> Any:
+        """The value as plain Python data: bool, int, float, str, bytes, list, dict or None.
+
+        Optional values become their value or None, quantities and the like their text.
+
+        Args:
+            variables: name -> JSON value.
+            deadline: when to give up, of `time.monotonic`; None for never. With one, or with a
+                cost limit, the slower evaluator is used, which looks at the clock.
+
+        Raises:
+            CelRuntimeError: the expression has no value.
+            CelInterruptedError: (a CelRuntimeError) the deadline has passed.
+        """
+        unlimited = deadline is None and self._cost_limit is None
+        if unlimited and self._evaluate is not None:
+            try:
+                return to_python(self._evaluate(variables))
+            except Exception:  # noqa: BLE001, S110 - any failure means: ask the interpreter
+                pass
+        return self.interpret(variables, deadline=deadline)
+
+    def interpret(self, variables: Mapping[str, Any], *, deadline: float | None = None) -> Any:
+        """`evaluate` without generated code: slower, by the same rules."""
+        scope = {f".{name}": value for name, value in variables.items()}
+        return to_python(interpret(Interpreter(self._cost_limit, deadline), self._node, scope))
+
+
+@lru_cache(maxsize=4096)
+def _cached_program(
+    expression: str, names: tuple[tuple[str, CelType], ...], cost_limit: int | None
+) -> Program | str:
+    try:
+        node = compile_node(expression, generic_environment(dict(names)))
+        instantiate(node)
+        return Program(expression, node, cost_limit)
+    except CelCompileError as error:
+        return str(error)
+
+
+def compile_expression(
+    expression: str, variables: Mapping[str, CelType], *, cost_limit: int | None = None
+) -> Program:
+    """An expression over JSON values, with the same functions as a selector.
+
+    Args:
+        expression: for example ``size(object.status.reservedFor) == 1``.
+        variables: name -> type, usually `DYN`.
+        cost_limit: where an evaluation is stopped with an error; None for nowhere.
+
+    Raises:
+        CelCompileError: as Kubernetes would reject it.
+    """
+    found = _cached_program(expression, tuple(sorted(variables.items())), cost_limit)
+    if isinstance(found, str):
+        raise CelCompileError(found)
+    return found

@@ -1,0 +1,35 @@
+"""Text in quotes as Go writes it, which is how most error messages show a value."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["go_quote"]
+
+_ESCAPES: Final = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    '"': '\\"',
+    "\\": "\\\\",
+}
+
+
+def go_quote(text: str) -> str:
+    """The text as Go's ``%q`` writes it (``strconv.Quote``)."""
+    parts = []
+    for char in text:
+        code = ord(char)
+        if char in _ESCAPES:
+            parts.append(_ESCAPES[char])
+        elif char.isprintable():
+            parts.append(char)
+        elif code < 0x80:
+            parts.append(f"\\x{code:02x}")
+        else:
+            parts.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+    return f'"{"".join(parts)}"'

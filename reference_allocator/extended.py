@@ -1,0 +1,259 @@
+"""Extended resources that devices satisfy: the claim that the scheduler makes for a pod (KEP-5004).
+
+A container asks for a resource (`nvidia.com/gpu: 2`) and a DeviceClass provides it; where the node
+itself has none of it (from a device plugin), the scheduler makes one claim for the pod, with a
+request for each container and resource. Source: extendeddynamicresources.go of the scheduler's
+dynamicresources plugin and deviceclass/extendedresourcecache.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reference_allocator.api.slices import quantity
+from reference_allocator.fields import child, entries, items, mapping, required_string, string
+
+Object = Mapping[str, Any]
+
+ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
+IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+"""`deviceclass.resource.kubernetes.io/NAME` asks for the class NAME without its consent."""
+
+_QUOTA_PREFIX: Final = "requests."
+_PREFIX: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendedClaim:
+    """What a pod gets through DRA on one node.
+
+    Attributes:
+        claim: a v1 ResourceClaim without name and uid.
+        mappings: v1 ContainerExtendedResourceRequest objects for the status of the pod: which
+            container gets the devices of which request.
+    """
+
+    claim: dict[str, Any]
+    mappings: tuple[dict[str, str], ...]
+
+
+def is_extended_resource(name: str) -> bool:
+    """Whether devices can stand for a resource of this name (IsDRAExtendedResourceName)."""
+    if name.startswith(IMPLICIT_PREFIX):
+        return True
+    if "/" not in name or "kubernetes.io/" in name or name.startswith(_QUOTA_PREFIX):
+        return False
+    prefix, _, bare = f"{_QUOTA_PREFIX}{name}".rpartition("/")
+    return (
+        len(prefix) <= 253
+        and _PREFIX.match(prefix) is not None
+        and len(bare) <= 63
+        and _NAME.match(bare) is not None
+    )
+
+
+def classes_by_resource(classes: Iterable[Object]) -> dict[str, str]:
+    """Which class provides which resource: extended resource name -> class name.
+
+    Of several classes with one `extendedResourceName` the newest provides it, of equally old ones
+    the first by name.
+
+    Raises:
+        InputError: a class has no name, or a field has another type than it should.
+    """
+    read = [_class(item) for item in classes]
+    read.sort(key=lambda item: item[1])
+    read.sort(key=lambda item: item[0], reverse=True)  # Stable: the newest first, then by name.
+    found: dict[str, str] = {}
+    for _, name, explicit in read:
+        found[f"{IMPLICIT_PREFIX}{name}"] = name
+        if explicit is not None:
+            found.setdefault(explicit, name)
+    return found
+
+
+def missing_resources(pod: Object, node: Object, classes: Mapping[str, str]) -> list[str]:
+    """Extended resources that the pod asks for and nobody provides on this node, sorted.
+
+    Args:
+        pod: a v1 Pod.
+        node: a v1 Node.
+        classes: see `classes_by_resource`.
+
+    Raises:
+        InputError: pod or node has not its form.
+    """
+    allocatable = _allocatable(node)
+    return sorted(
+        name
+        for name in _wanted(pod)
+        if is_extended_resource(name) and name not in classes and name not in allocatable
+    )
+
+
+def extended_claim(pod: Object, node: Object, classes: Mapping[str, str]) -> ExtendedClaim | None:
+    """The claim for the resources of a pod that devices have to satisfy on this node.
+
+    Args:
+        pod: a v1 Pod.
+        node: a v1 Node.
+        classes: see `classes_by_resource`.
+
+    Returns:
+        None where the pod needs no device for its resources here.
+
+    Raises:
+        InputError: pod or node has not its form.
+    """
+    allocatable = _allocatable(node)
+    names = sorted(
+        name
+        for name in _wanted(pod)
+        if is_extended_resource(name) and name in classes and not allocatable.get(name)
+    )
+    requests: list[dict[str, Any]] = []
+    mappings: list[dict[str, str]] = []
+    for name in names:
+        found, mapped = _of_resource(_containers(pod), name, classes[name])
+        requests += found
+        mappings += mapped
+    if not requests:
+        return None
+    requests.sort(key=lambda request: str(request["name"]))
+    metadata = child(mapping(pod), "metadata", mapping) or {}
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": string(metadata, "name"),
+        "uid": string(metadata, "uid"),
+        "controller": True,
+    }
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {
+            "generateName": f"{owner['name']}-extended-resources-",
+            "namespace": string(metadata, "namespace"),
+            "annotations": {ANNOTATION: "true"},
+            "ownerReferences": [owner],
+        },
+        "spec": {"devices": {"requests": requests}},
+    }
+    return ExtendedClaim(claim, tuple(mappings))
+
+
+@dataclass(frozen=True, slots=True)
+class _Container:
+    index: int
+    name: str
+    short_lived: bool
+    """An init container that ends before those after it start."""
+    amounts: Mapping[str, int | None]
+    """Resource -> amount, None where it is no whole number."""
+
+    def request(
+        self, resource: str, class_name: str, reusable: Sequence[Mapping[str, Any]]
+    ) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
+        """Its own request, if what it can reuse is not enough, and where its devices come from."""
+        missing = self.amounts.get(resource)
+        if not missing:
+            return None, []
+        mapped: list[dict[str, str]] = []
+        for request in reusable:
+            missing -= request["exactly"]["count"]
+            mapped.append(self._mapping(resource, request["name"]))
+            if missing <= 0:
+                return None, mapped
+        name = f"container-{self.index}-request-{sorted(self.amounts).index(resource)}"
+        mapped.append(self._mapping(resource, name))
+        exactly = {
+            "deviceClassName": class_name,
+            "allocationMode": "ExactCount",
+            "count": missing,
+        }
+        return {"name": name, "exactly": exactly}, mapped
+
+    def _mapping(self, resource: str, request: str) -> dict[str, str]:
+        return {"containerName": self.name, "resourceName": resource, "requestName": request}
+
+
+def _of_resource(
+    containers: Sequence[_Container], resource: str, class_name: str
+) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """The requests for one resource; short-lived containers share the largest of theirs."""
+    long_lived: dict[int, dict[str, Any]] = {}
+    mappings: list[dict[str, str]] = []
+    for container in containers:
+        if not container.short_lived:
+            request, mapped = container.request(resource, class_name, ())
+            mappings += mapped
+            if request is not None:
+                long_lived[container.index] = request
+    largest: dict[str, Any] | None = None
+    own: set[str] = set()
+    early: list[dict[str, str]] = []
+    for container in containers:
+        if not container.short_lived:
+            continue
+        later = [request for index, request in long_lived.items() if index >= container.index]
+        request, mapped = container.request(resource, class_name, later)
+        early += mapped
+        if request is not None:
+            own.add(request["name"])
+            if largest is None or request["exactly"]["count"] > largest["exactly"]["count"]:
+                largest = request
+    if largest is None:
+        return [*long_lived.values()], [*mappings, *early]
+    for item in early:
+        if item["requestName"] in own:
+            item["requestName"] = largest["name"]
+    return [largest, *long_lived.values()], [*mappings, *early]
+
+
+def _class(item: Object) -> tuple[str, str, str | None]:
+    source = mapping(item)
+    metadata = child(source, "metadata", mapping) or {}
+    spec = child(source, "spec", mapping) or {}
+    created = string(metadata, "creationTimestamp")
+    return created, required_string(metadata, "name"), string(spec, "extendedResourceName", None)
+
+
+def _containers(pod: Object) -> list[_Container]:
+    spec = child(mapping(pod), "spec", mapping) or {}
+    init = items(spec, "initContainers", mapping)
+    containers = (*init, *items(spec, "containers", mapping))
+    return [
+        _Container(
+            index,
+            string(container, "name"),
+            index < len(init) and string(container, "restartPolicy") != "Always",
+            child(container, "resources", _amounts) or {},
+        )
+        for index, container in enumerate(containers)
+    ]
+
+
+def _amounts(resources: object) -> dict[str, int | None]:
+    amounts = entries(mapping(resources), "requests", quantity)
+    return {name: amount.as_int64() for name, amount in amounts.items()}
+
+
+def _wanted(pod: Object) -> set[str]:
+    """Resources of which the pod asks for more than nothing."""
+    return {
+        name
+        for container in _containers(pod)
+        for name, amount in container.amounts.items()
+        if amount != 0
+    }
+
+
+def _allocatable(node: Object) -> dict[str, int]:
+    """Resource -> whole units that the node itself has."""
+    status = child(mapping(node), "status", mapping) or {}
+    amounts = entries(status, "allocatable", quantity)
+    return {name: -(-amount.nanos // 10**9) for name, amount in amounts.items()}

@@ -1,0 +1,116 @@
+"""The state of a cluster between decisions, kept up to date by events.
+
+A scheduler does not look at its whole cluster for each pod: it hears of changes. An `Index` is
+built once and then told of slices, claims and classes that came, changed or went, so that an event
+costs what it is about, and a decision what its node has. What has been computed about devices
+(their values for CEL, what selectors say about them) stays until the device itself changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reference_allocator.api import AllocatedDevice, DeviceClass, ResourceClaim, ResourceSlice
+from reference_allocator.features import Features
+from reference_allocator.fields import read_all
+from reference_allocator.selectors import Selectors
+from reference_allocator.state import AllocatedState
+from reference_allocator.validate import Validator
+from reference_allocator.views import Views
+
+Object = Mapping[str, Any]
+"""A Kubernetes object as JSON."""
+
+_Results = tuple[AllocatedDevice, ...]
+_ClaimKey = tuple[str, str]
+
+
+class Index:
+    """Slices, classes and allocated claims of a cluster. Not thread-safe.
+
+    Wherever a JSON object is taken, the value that was read from it (`reference_allocator.api`) may
+    be given instead.
+
+    Args:
+        features: what may be used; fixed for the life of the index.
+        slices: v1 ResourceSlices, with DeviceTaintRules already applied.
+        device_classes: v1 DeviceClasses.
+        allocated: v1 ResourceClaims; those with `status.allocation` say what is in use.
+
+    Raises:
+        InputError: an object has not the form of its kind; the path starts with `$.slices[i]`,
+            `$.deviceClasses[i]` or `$.allocated[i]`.
+    """
+
+    def __init__(
+        self,
+        features: Features,
+        slices: Sequence[Object | ResourceSlice] = (),
+        device_classes: Sequence[Object | DeviceClass] = (),
+        allocated: Sequence[Object | ResourceClaim] = (),
+    ) -> None:
+        read_slices = read_all(slices, ResourceSlice, ResourceSlice.from_dict, "slices")
+        classes = read_all(device_classes, DeviceClass, DeviceClass.from_dict, "deviceClasses")
+        claims = read_all(allocated, ResourceClaim, ResourceClaim.from_dict, "allocated")
+        self.features = features
+        self.selectors = Selectors()
+        self._state = AllocatedState(features)
+        self.views = Views(read_slices, features, self._state)
+        self._classes = {item.name: item for item in classes}
+        self.validator = Validator(features, self._classes)
+        self._claims: dict[_ClaimKey, list[_Results]] = {}
+        for claim in claims:
+            self._add_claim(claim)
+
+    def put_slice(self, item: Object | ResourceSlice) -> None:
+        """A slice was added or updated; slices are told apart by name.
+
+        Raises:
+            InputError: the object has not the form of a ResourceSlice.
+        """
+        read = item if isinstance(item, ResourceSlice) else ResourceSlice.from_dict(item)
+        self.views.put(read)
+
+    def remove_slice(self, name: str) -> bool:
+        """A slice was deleted; False where there is none of that name."""
+        return self.views.remove(name)
+
+    def put_claim(self, claim: Object | ResourceClaim) -> None:
+        """A claim was added or updated; claims are told apart by namespace and name.
+
+        A claim without an allocation has no devices; it may be told of or not.
+
+        Raises:
+            InputError: the object has not the form of a ResourceClaim.
+        """
+        read = claim if isinstance(claim, ResourceClaim) else ResourceClaim.from_dict(claim)
+        self.remove_claim(read.namespace, read.name)
+        self._add_claim(read)
+
+    def remove_claim(self, namespace: str, name: str) -> bool:
+        """A claim was deleted or deallocated; False where it had no devices."""
+        found = self._claims.pop((namespace, name), [])
+        for results in found:
+            self._state.remove(results)
+        return bool(found)
+
+    def put_class(self, item: Object | DeviceClass) -> None:
+        """A class was added or updated.
+
+        Raises:
+            InputError: the object has not the form of a DeviceClass.
+        """
+        read = item if isinstance(item, DeviceClass) else DeviceClass.from_dict(item)
+        self._classes[read.name] = read
+        self.validator.forget()
+
+    def remove_class(self, name: str) -> bool:
+        """A class was deleted; False where there is none of that name."""
+        self.validator.forget()
+        return self._classes.pop(name, None) is not None
+
+    def _add_claim(self, claim: ResourceClaim) -> None:
+        if claim.results:
+            self._state.add(claim.results)
+            self._claims.setdefault((claim.namespace, claim.name), []).append(claim.results)

@@ -1,0 +1,101 @@
+"""Runs both allocators on generated problems and stops at the first unexplained difference.
+
+    python -m tests.oracle.fuzz --oracle build/oracle/allocate -n 2000 --seed 1
+
+The seed and the number of a problem name it for good. What fails is made small and written as one
+line of NDJSON, which `dra-conformance allocate` and the oracle both read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.oracle.judge import Verdict, judge
+from tests.oracle.known_differences import KNOWN
+from tests.oracle.problems import problem
+from tests.oracle.shrink import shrink
+from tests.oracle.upstream import Upstream
+
+Json = dict[str, Any]
+_EVERY = 20.0
+"""Seconds between two lines about the progress."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns 0 when every difference is explained, 1 otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--oracle", type=Path, required=True, help="program of ci/upstream/allocate"
+    )
+    parser.add_argument("-n", type=int, default=2000, help="how many problems")
+    parser.add_argument("--seed", default="", help="default: a fresh one")
+    parser.add_argument("--first", type=int, default=0, help="number of the first problem")
+    parser.add_argument("--timeout", default="1s", help="for upstream, per node")
+    parser.add_argument(
+        "--output", type=Path, default=Path("build/fuzz"), help="folder of failures"
+    )
+    parser.add_argument("--keep-going", action="store_true", help="do not stop at a difference")
+    options = parser.parse_args(arguments)
+    seed = options.seed or secrets.token_hex(4)
+    sys.stdout.write(f"seed {seed}, problems {options.first} to {options.first + options.n - 1}\n")
+    with Upstream([options.oracle, "-timeout", options.timeout]) as upstream:
+        counts, failed = _run(options, seed, upstream)
+    _report(counts)
+    return 1 if failed else 0
+
+
+def _run(options: argparse.Namespace, seed: str, upstream: Upstream) -> tuple[Counter[str], bool]:
+    counts: Counter[str] = Counter()
+    failed = False
+    told = time.monotonic()
+    for number in range(options.first, options.first + options.n):
+        identifier = f"{seed}-{number}"
+        question = problem(Random(identifier), identifier)
+        verdict = judge(question, upstream)
+        counts[verdict.kind] += 1
+        if verdict.failed:
+            failed = True
+            _save(options.output, question, verdict, upstream)
+            if not options.keep_going:
+                break
+        if time.monotonic() - told > _EVERY:
+            told = time.monotonic()
+            sys.stdout.write(f"{counts.total()} of {options.n}: {dict(counts)}\n")
+            sys.stdout.flush()
+    return counts, failed
+
+
+def _save(folder: Path, question: Json, verdict: Verdict, upstream: Upstream) -> None:
+    def fails(candidate: Json) -> bool:
+        found = judge(candidate, upstream)
+        return (found.kind, found.outcomes) == (verdict.kind, verdict.outcomes)
+
+    small = shrink(question, fails)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{question['id']}.ndjson"
+    path.write_text(json.dumps(small) + "\n", encoding="utf-8")
+    detail = judge(small, upstream).detail
+    sys.stdout.write(f"{verdict.kind}: {question['id']}, made small in {path}\n{detail}\n")
+    sys.stdout.flush()
+
+
+def _report(counts: Counter[str]) -> None:
+    sys.stdout.write(f"{counts.total()} problems\n")
+    for kind, count in sorted(counts.items()):
+        sys.stdout.write(f"{count:8} {kind}\n")
+    for known in KNOWN:
+        if counts[f"known: {known.name}"]:
+            sys.stdout.write(f"{known.name}: {known.reason}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

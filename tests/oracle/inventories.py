@@ -1,0 +1,212 @@
+"""Devices that look like real ones, in numbers that keep a search small.
+
+Values come from small sets, so that devices agree and disagree with each other often enough for
+constraints, selectors and counters to matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.oracle.dice import Dice
+
+Json = dict[str, Any]
+
+GPU = "gpu.example.com"
+MIG = "mig.example.com"
+NIC = "nic.example.com"
+CPU = "cpu.example.com"
+FABRIC = "fabric.example.com"
+DRIVERS = (GPU, MIG, NIC, CPU, FABRIC)
+PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
+ZONES = ("z1", "z2")
+
+
+def node_selector(dice: Dice) -> Json:
+    """A node selector that fits some of the nodes; it has one term, as the API wants."""
+    expression = dice.pick(
+        [
+            {"key": "zone", "operator": "In", "values": [dice.pick(ZONES)]},
+            {"key": "zone", "operator": "In", "values": [*ZONES]},
+            {"key": "zone", "operator": "NotIn", "values": ["z1"]},
+            {"key": "rank", "operator": "Gt", "values": ["1"]},
+            {"key": "rank", "operator": "Lt", "values": ["3"]},
+            {"key": "gpu", "operator": "Exists"},
+            {"key": "gpu", "operator": "DoesNotExist"},
+        ]
+    )
+    term: Json = {"matchExpressions": [expression]}
+    if dice.one_in(5):
+        names = [dice.pick(["node-0", "node-1"])]
+        operator = dice.pick(["In", "NotIn"])
+        term["matchFields"] = [
+            {"key": "metadata.name", "operator": operator, "values": list(names)}
+        ]
+        if dice.one_in(2):
+            del term["matchExpressions"]
+    elif dice.one_in(4):
+        term["matchExpressions"] = [expression, {"key": "zone", "operator": "Exists"}]
+    return {"nodeSelectorTerms": [term]}
+
+
+def _taints(dice: Dice) -> list[Json]:
+    return [
+        {
+            "key": dice.pick(["example.com/unhealthy", "example.com/maintenance"]),
+            "effect": dice.pick(["NoSchedule", "NoExecute", "None"]),
+            **({"value": dice.pick(["a", "b"])} if dice.one_in(2) else {}),
+        }
+        for _ in range(dice.pick([1, 1, 2]))
+    ]
+
+
+def _extras(dice: Dice, device: Json) -> Json:
+    """What any device may have: taints, binding conditions, attributes with pitfalls."""
+    if dice.one_in(10):
+        device["taints"] = _taints(dice)
+    if dice.one_in(25):
+        device["bindingConditions"] = ["example.com/attached"]
+        if dice.one_in(2):
+            device["bindingFailureConditions"] = ["example.com/failed"]
+    if dice.one_in(40):
+        device["bindsToNode"] = True
+    attributes = device.setdefault("attributes", {})
+    if dice.rare(30):
+        attributes["broken"] = {"version": "not a version"}
+    if dice.one_in(6):
+        attributes["tags"] = dice.pick(
+            [{"strings": ["a", "b"]}, {"strings": ["b"]}, {"strings": ["c", "a"]}, {"ints": [1, 2]}]
+        )
+    if dice.one_in(12):
+        attributes["mixed"] = dice.pick([{"int": 1}, {"string": "1"}, {"bool": True}])
+    return device
+
+
+def gpus(dice: Dice, index: int) -> Json:
+    """A T4-like GPU: whole, with versions, memory and a PCIe root."""
+    device: Json = {
+        "name": f"gpu-{index}",
+        "attributes": {
+            "type": {"string": "gpu"},
+            "index": {"int": index},
+            "productName": {"string": dice.pick(["Tesla T4", "Tesla T4", "A100"])},
+            "cudaComputeCapability": {"version": dice.pick(["7.5.0", "7.5.0", "8.0.0"])},
+            "ecc": {"bool": not dice.one_in(4)},
+        },
+        "capacity": {"memory": {"value": dice.pick(["15Gi", "16Gi", "16384Mi", "40Gi"])}},
+    }
+    if not dice.one_in(5):
+        device["attributes"][PCIE_ROOT] = dice.pick(
+            [{"string": "pci0"}, {"string": "pci0"}, {"string": "pci1"}, {"string": "pci2"}]
+        )
+    if dice.one_in(8):
+        device["attributes"]["gpu.example.com/rack"] = {"string": dice.pick("ab")}
+    return _extras(dice, device)
+
+
+def partitions(dice: Dice, index: int, size: int) -> Json:
+    """An A100-like partition that draws on the counters of its GPU; size 0 is the whole GPU."""
+    gpu = index % 2
+    profile = {0: "whole", 1: "1g.5gb", 2: "2g.10gb", 4: "4g.20gb"}[size]
+    share = size or 7
+    consumption: Json = {
+        "counterSet": f"gpu-{gpu}-counters",
+        "counters": {
+            "memory": {"value": f"{5 * (size or 8)}Gi"},
+            "slices": {"value": str(share)},
+        },
+    }
+    if dice.one_in(8):
+        consumption["compatibilityGroups"] = dice.pick([["a"], ["a", "b"], ["b"]])
+    device: Json = {
+        "name": f"gpu-{gpu}-{profile.replace('.', '-')}-{index}",
+        "attributes": {
+            "type": {"string": "mig" if size else "gpu"},
+            "profile": {"string": profile},
+            "parent": {"int": gpu},
+        },
+        "capacity": {"memory": {"value": f"{5 * (size or 8)}Gi"}},
+        "consumesCounters": [consumption],
+    }
+    if dice.one_in(8):
+        device["attributes"]["parent"] = {"ints": [gpu, 7]}
+    if dice.one_in(12):
+        device["allowMultipleAllocations"] = True
+    return _extras(dice, device)
+
+
+def counter_sets(dice: Dice) -> list[Json]:
+    """The counters of two GPUs; now and then too few."""
+    return [
+        {
+            "name": f"gpu-{gpu}-counters",
+            "counters": {
+                "memory": {"value": dice.pick(["40Gi", "40Gi", "20Gi", "10Gi"])},
+                "slices": {"value": dice.pick(["7", "7", "4", "2"])},
+            },
+        }
+        for gpu in range(2)
+    ]
+
+
+_POLICIES: tuple[Json | None, ...] = (
+    None,
+    {"default": "1Gi", "validRange": {"min": "1Gi", "max": "8Gi", "step": "1Gi"}},
+    {"default": "2", "validValues": ["1", "2", "4", "8"]},
+    {"default": "1G", "validRange": {"min": "500M"}},
+    {"default": "500m", "validRange": {"min": "250m", "max": "4", "step": "250m"}},
+    {"validRange": {"min": "0", "step": "3"}},
+    {"default": "1Ki", "validRange": {"min": "2Ki", "max": "8Gi"}},
+)
+
+
+def nics(dice: Dice, index: int) -> Json:
+    """A network interface whose bandwidth can be shared."""
+    bandwidth: Json = {"value": dice.pick(["10G", "8Gi", "10", "4", "1500m"])}
+    policy = dice.pick(_POLICIES)
+    if policy is not None:
+        bandwidth["requestPolicy"] = policy
+    device: Json = {
+        "name": f"nic-{index}",
+        "attributes": {
+            "model": {"string": dice.pick(["cx6", "cx6", "cx7"])},
+            "numa": {"int": dice.number(2)},
+            PCIE_ROOT: dice.pick(
+                [{"string": "pci0"}, {"string": "pci1"}, {"strings": ["pci0", "pci1"]}]
+            ),
+        },
+        "capacity": {"bandwidth": bandwidth},
+    }
+    if dice.one_in(4):
+        device["capacity"]["queues"] = {"value": dice.pick(["2", "4", "0"])}
+    if not dice.one_in(3):
+        device["allowMultipleAllocations"] = not dice.one_in(8)
+    return _extras(dice, device)
+
+
+def cpus(dice: Dice, index: int) -> Json:
+    """A group of CPUs that maps to the node's allocatable CPU."""
+    device: Json = {
+        "name": f"numa-{index}",
+        "allowMultipleAllocations": True,
+        "attributes": {"numa": {"int": index % 2}, "smt": {"bool": dice.one_in(2)}},
+        "capacity": {
+            "cpu": {
+                "value": dice.pick(["2", "4"]),
+                "requestPolicy": {"default": "1", "validRange": {"min": "1", "step": "1"}},
+            }
+        },
+        "nodeAllocatableResources": {"cpu": {"mapping": {"capacityKey": "cpu"}}},
+    }
+    return _extras(dice, device)
+
+
+def endpoints(dice: Dice, index: int) -> Json:
+    """A device on a fabric that several nodes can reach."""
+    device: Json = {
+        "name": f"ep-{index}",
+        "attributes": {
+            "rack": {"string": dice.pick("ab")},
+            "lanes": dice.pick([{"int": 4}, {"int": 8}, {"version": "8.0.0"}]),
+        },
+    }
+    return _extras(dice, device)

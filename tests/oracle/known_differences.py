@@ -1,0 +1,90 @@
+"""Where our answer may differ from the real allocator's, each with the reason.
+
+A difference is not waved through: where it applies, upstream is asked another question to which the
+answer has to be ours. Whatever is not listed here fails the comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+_EXPERIMENTAL = {
+    "listTypeAttributes",
+    "optionalNodeOperations",
+    "derivedAttributes",
+    "compatibilityGroups",
+}
+
+
+@dataclass(frozen=True)
+class KnownDifference:
+    """One reason for which answers may differ.
+
+    Attributes:
+        name: short, for counting.
+        reason: why upstream's answer is not followed.
+        applies: whether a problem can show the difference.
+        instead: the questions to ask upstream; the answers for their nodes, one after the other,
+            have to be ours.
+    """
+
+    name: str
+    reason: str
+    applies: Callable[[Json], bool]
+    instead: Callable[[Json], list[Json]]
+
+
+def _incubating_answers(problem: Json) -> bool:
+    on = {name for name, is_on in problem.get("features", {}).items() if is_on}
+    return problem.get("allocator") != "experimental" and not on & _EXPERIMENTAL
+
+
+def _skips_node_operations(problem: Json) -> bool:
+    return any(item["spec"].get("skipNodeOperations") for item in problem.get("slices", ()))
+
+
+def _experimental_if_needed(problem: Json) -> Json:
+    """Both differences can meet in one problem."""
+    if _incubating_answers(problem) and _skips_node_operations(problem):
+        return {"allocator": "experimental"}
+    return {}
+
+
+def _counts(problem: Json) -> bool:
+    return any(item["spec"].get("sharedCounters") for item in problem.get("slices", ()))
+
+
+KNOWN: tuple[KnownDifference, ...] = (
+    KnownDifference(
+        "skip-node-operations",
+        "With OptionalNodeOperations off, experimental refuses devices of a slice with "
+        "skipNodeOperations (allocateDevice), and incubating does not know the field and gives "
+        "them out. The two cannot both be followed; ours refuses, as an API server with the gate "
+        "off would not have stored the field, and the node could not honour it.",
+        lambda problem: _incubating_answers(problem) and _skips_node_operations(problem),
+        lambda problem: [{**problem, "allocator": "experimental"}],
+    ),
+    KnownDifference(
+        "counters-remembered-per-pool",
+        "Upstream remembers what is left of a pool's counters, and the groups in use, per pool "
+        "(availableCounters, compatibilityGroupsBaseline), though nodes can see different "
+        "generations or parts of it. Then the node that is asked first decides for all, and the "
+        "scheduler asks nodes at once: the answer is random. Ours is that of each node alone.",
+        lambda problem: len(problem.get("nodes", ())) > 1 and _counts(problem),
+        lambda problem: [
+            {**problem, **_experimental_if_needed(problem), "nodes": [node]}
+            for node in problem["nodes"]
+        ],
+    ),
+)
+
+
+def explanations(problem: Json) -> Iterator[KnownDifference]:
+    """The known differences that a problem can show."""
+    for known in KNOWN:
+        if known.applies(problem):
+            yield known

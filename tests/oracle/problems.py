@@ -1,0 +1,90 @@
+"""Whole problems: a cluster, its claims, and which features may be used."""
+
+from __future__ import annotations
+
+from random import Random
+
+from reference_allocator.defaults import default_slice
+from reference_allocator.features import Features
+from tests.oracle.claims import claim, classes
+from tests.oracle.cluster import nodes, slices
+from tests.oracle.dice import Dice
+from tests.oracle.inventories import GPU, Json
+
+_TIME = "2026-01-01T00:00:00Z"
+_STABLE = {"adminAccess", "prioritizedList", "partitionableDevices", "deviceTaints"}
+_INCUBATING = {*_STABLE, "deviceBindingAndStatus", "consumableCapacity", "fractionalCapacityRange"}
+SHARE = "11111111-1111-1111-1111-11111111111{}"
+
+
+def problem(random: Random, identifier: str) -> Json:
+    """A line for `dra-conformance allocate` and for `ci/upstream/allocate`."""
+    on = _features(Dice(random))
+    dice = Dice(random, calm=random.randrange(4) > 0, features=frozenset(on))
+    named = nodes(dice)
+    published = [default_slice(item, now=_TIME) for item in slices(dice, named)]
+    drivers = sorted({item["spec"]["driver"] for item in published}) or [GPU]
+    wanted = [
+        claim(dice, index, GPU if dice.rare(6) else dice.pick(drivers))
+        for index in range(dice.pick([1, 1, 1, 1, 1, 2, 2, 3, 4]))
+    ]
+    line: Json = {
+        "id": identifier,
+        "features": dict.fromkeys(sorted(on), True),
+        "slices": published,
+        "deviceClasses": classes(dice),
+        "nodes": named,
+        "claims": wanted,
+        "allocated": _allocated(dice, published),
+    }
+    # Ours answers as incubating and experimental do, so stable must not be chosen.
+    if on <= _STABLE:
+        line["allocator"] = dice.pick(["incubating", "experimental"])
+    elif on <= _INCUBATING and dice.one_in(2):
+        line["allocator"] = "experimental"
+    return line
+
+
+def _features(dice: Dice) -> set[str]:
+    match dice.number(8):
+        case 0 | 1:
+            chosen = Features.all()
+        case 2 | 3 | 4:
+            chosen = Features.for_version("1.37")
+        case 5:
+            chosen = Features.for_version(dice.pick(["1.34", "1.35", "1.36"]))
+        case 6:
+            chosen = Features.for_version("1.37", {"DRAFractionalCapacityRange": True})
+        case _:
+            on = Features.all().to_dict()
+            return {name for name in on if not dice.one_in(4)}
+    return {name for name, set_ in chosen.to_dict().items() if set_}
+
+
+def _allocated(dice: Dice, published: list[Json]) -> list[Json]:
+    """Claims that have devices already, some of them no longer published."""
+    devices = [
+        (item["spec"]["driver"], item["spec"]["pool"]["name"], device)
+        for item in published
+        for device in item["spec"].get("devices", ())
+    ]
+    found: list[Json] = []
+    for index in range(dice.pick([0, 0, 0, 0, 1, 2])):
+        results: list[Json] = []
+        for driver, pool, device in dice.some(devices, min(len(devices), dice.pick([1, 2]))):
+            result = {"request": "r", "driver": driver, "pool": pool, "device": device["name"]}
+            if device.get("allowMultipleAllocations") and not dice.one_in(6):
+                result["shareID"] = SHARE.format(index)
+                if not dice.one_in(6):
+                    names = [name for name in device.get("capacity", ()) if not dice.one_in(8)]
+                    amounts = ["1", "2", "500m", "1Gi", "0"]
+                    result["consumedCapacity"] = {name: dice.pick(amounts) for name in names}
+            if dice.one_in(8):
+                result["adminAccess"] = True
+            if dice.one_in(30):
+                result["device"] = "gone"
+            results.append(result)
+        metadata = {"name": f"taken-{index}", "namespace": "default", "uid": f"taken-{index}"}
+        status = {"allocation": {"devices": {"results": results}}} if results else {}
+        found.append({"metadata": metadata, "spec": {}, "status": status})
+    return found

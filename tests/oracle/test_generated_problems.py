@@ -1,0 +1,113 @@
+"""Properties of our own answers to generated problems, and both sides where Go is at hand."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from reference_allocator.checker import check
+from reference_allocator.explain import explain
+from reference_allocator.snapshot import API_VERSION, KIND, Snapshot
+from reference_allocator.wire import answer_allocate
+from tests.oracle import fuzz
+from tests.oracle.known_differences import KNOWN
+from tests.oracle.problems import problem
+from tests.oracle.strategies import problems
+from tests.oracle.upstream import comparable
+
+Json = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+_KINDS = ("slices", "deviceClasses", "nodes", "claims", "allocated")
+
+GENERATED = [problem(Random(f"property-{number}"), str(number)) for number in range(150)]
+
+
+def ours(question: Json) -> Json:
+    return comparable(json.loads(answer_allocate(json.dumps(question))))
+
+
+def snapshot(question: Json) -> Snapshot:
+    return Snapshot.from_dict(
+        {"apiVersion": API_VERSION, "kind": KIND, "kubernetes": "1.37.1"}
+        | {kind: question[kind] for kind in _KINDS}
+        | {"features": question["features"]}
+    )
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(problems())
+def test_generated_problems_are_valid_and_answers_keep_every_rule(question: Json) -> None:
+    answer = ours(question)
+    assert "invalid" not in answer
+    for node, result in zip(question["nodes"], answer["nodes"], strict=True):
+        if result["outcome"] == "allocated":
+            allocations = result.get("allocations", [])
+            assert not check(snapshot(question), node, question["claims"], allocations)
+
+
+def test_what_is_not_allocated_is_explained_for_every_node() -> None:
+    explained = 0
+    for question in GENERATED:
+        if {node["outcome"] for node in ours(question)["nodes"]} == {"none"}:
+            text = explain(snapshot(question)).text
+            assert text.startswith(f"0/{len(question['nodes'])} nodes:")
+            assert all(node["metadata"]["name"] in text for node in question["nodes"])
+            explained += 1
+    assert explained > 20
+
+
+def test_the_order_in_which_slices_are_listed_does_not_matter() -> None:
+    compared = 0
+    for question in GENERATED:
+        if not in_update(question):
+            turned = {**question, "slices": question["slices"][::-1]}
+            assert ours(turned) == ours(question)
+            compared += 1
+    assert compared > 50
+
+
+def in_update(question: Json) -> bool:
+    """Whether slices disagree about their pool; then the one that is seen first says how it is."""
+    pools: dict[tuple[str, str], set[tuple[int, int]]] = {}
+    for item in question["slices"]:
+        pool = item["spec"]["pool"]
+        numbers = (pool["generation"], pool["resourceSliceCount"])
+        pools.setdefault((item["spec"]["driver"], pool["name"]), set()).add(numbers)
+    return any(len(numbers) > 1 for numbers in pools.values())
+
+
+def test_problems_depend_on_their_seed_only() -> None:
+    assert problem(Random("a"), "a") == problem(Random("a"), "a")
+    assert problem(Random("a"), "a") != problem(Random("b"), "a")
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
+def test_every_known_difference_is_met_by_some_problem(known: Any) -> None:
+    assert known.reason
+    assert any(known.applies(problem(Random(f"k-{n}"), "k")) for n in range(1000))
+
+
+@pytest.mark.slow
+@pytest.mark.needs_go
+@pytest.mark.skipif(shutil.which("go") is None, reason="needs the go command")
+def test_both_allocators_agree_on_fresh_problems(tmp_path: Path) -> None:
+    subprocess.run(
+        ["go", "build", "-o", str(tmp_path), "./allocate"],
+        cwd=ROOT / "ci" / "upstream",
+        check=True,
+        timeout=1800,
+    )
+    oracle = str(tmp_path / "allocate")
+    assert fuzz.main(["--oracle", oracle, "-n", "200", "--output", str(tmp_path)]) == 0

@@ -1,0 +1,51 @@
+"""Our allocator against what the real one said, kept as files; no Go is needed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from reference_allocator.checker import check
+from reference_allocator.snapshot import API_VERSION, KIND, Snapshot
+from reference_allocator.wire import answer_allocate
+from tests.oracle.golden import read
+from tests.oracle.upstream import comparable
+
+Json = dict[str, Any]
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(question, answer, id=question["id"])
+        for name in ("found", "problems")
+        for question, answer in zip(read(f"{name}.in"), read(f"{name}.out"), strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("question", "expected"), cases())
+def test_answers_like_the_real_allocator(question: Json, expected: Json) -> None:
+    assert comparable(json.loads(answer_allocate(json.dumps(question)))) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [case for case in cases() if "allocations" in json.dumps(case.values[1])],
+)
+def test_checker_accepts_what_the_real_allocator_gives_out(question: Json, expected: Json) -> None:
+    kinds = ("slices", "deviceClasses", "nodes", "claims", "allocated")
+    snapshot = Snapshot.from_dict(
+        {"apiVersion": API_VERSION, "kind": KIND, "kubernetes": "1.37.1"}
+        | {kind: question.get(kind, []) for kind in kinds}
+        | {"features": question["features"]}
+    )
+    for node, answer in zip(question["nodes"], expected["nodes"], strict=True):
+        if answer["outcome"] == "allocated":
+            found = check(snapshot, node, question["claims"], answer.get("allocations", []))
+            assert not found
+
+
+def test_golden_answers_show_every_outcome() -> None:
+    outcomes = {node["outcome"] for answer in read("problems.out") for node in answer["nodes"]}
+    assert outcomes == {"allocated", "none", "nodeError", "error"}

@@ -1,0 +1,84 @@
+"""Our answer to a question of the oracle, in the oracle's format, and what may differ in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from reference_allocator.cel import (
+    COST_LIMIT,
+    CelCompileError,
+    CelDevice,
+    CelFeatures,
+    CelRuntimeError,
+    compile_derived,
+    compile_selector,
+)
+from reference_allocator.cel.tables import LATEST
+
+Json = dict[str, Any]
+
+GOLDEN: Final = Path(__file__).parent / "golden"
+KNOWN: Final[dict[str, dict[str, str]]] = json.loads(
+    (GOLDEN / "known-differences.json").read_text(encoding="utf-8")
+)
+"""Reasons: "answer" and "cost" per expression, "kinds" for differences that the fuzzer explains."""
+
+
+def lines(path: Path) -> list[Json]:
+    """The objects of an NDJSON file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+def features(question: Json, kubernetes: str = LATEST) -> CelFeatures:
+    """The features of a question; absent ones are off, as in Go."""
+    gates = question.get("features", {})
+    stored = question.get("env", "StoredExpressions") == "StoredExpressions"
+    if stored and kubernetes == LATEST:
+        return CelFeatures()
+    return CelFeatures(
+        consumable_capacity=gates.get("consumableCapacity", False),
+        list_type_attributes=gates.get("listTypeAttributes", False),
+        stored=stored,
+        kubernetes=kubernetes,
+    )
+
+
+def ours(question: Json, kubernetes: str = LATEST) -> Json:
+    """The answer in the oracle's format; generated code and interpreter must agree in it."""
+    expression, options = question["expression"], features(question, kubernetes)
+    limit = question.get("costLimit", COST_LIMIT)
+    lists = kubernetes == LATEST or (kubernetes == "1.36" and options.list_type_attributes)
+    answer: Json = {}
+    try:
+        if question.get("derived"):
+            derived = compile_derived(expression, features=options, cost_limit=limit)
+            answer = {"type": derived.type.declared, "maxCost": derived.max_cost}
+            device = CelDevice.from_api(question["device"]["driver"], question["device"])
+            attribute = derived.attribute(device)
+            # Go leaves an empty list out of the JSON text.
+            answer["attribute"] = {name: value for name, value in attribute.items() if value != []}
+            return answer
+        selector = compile_selector(expression, features=options, cost_limit=limit)
+        answer = {"type": selector.type.declared, "maxCost": selector.max_cost}
+        device = CelDevice.from_api(question["device"]["driver"], question["device"], lists=lists)
+        matches = selector.matches(device)
+        _, answer["cost"] = selector.evaluate_with_cost(device)
+        answer["match"] = selector.interpret(device)
+        if matches is not answer["match"]:
+            answer["match"] = f"{matches} by generated code, {answer['match']} by the interpreter"
+    except CelCompileError as error:
+        return {"compileError": str(error)}
+    except CelRuntimeError as error:
+        answer.pop("cost", None)
+        answer["error"] = str(error)
+    return answer
+
+
+def comparable(answer: Json) -> Json:
+    """What has to be the same; costs are compared where there is a value."""
+    keys = ["match", "attribute", "error", "compileError", "type", "maxCost", "invalid"]
+    if "match" in answer:
+        keys.append("cost")
+    return {key: answer[key] for key in keys if key in answer}

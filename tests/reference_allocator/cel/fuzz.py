@@ -1,0 +1,141 @@
+"""Asks the real CEL environment and ours the same random questions; stops at a new difference.
+
+    python -m tests.reference_allocator.cel.fuzz --oracle build/oracle/celoracle -n 5000 --seed 1
+
+A difference of one of the kinds in golden/known-differences.json is counted; any other is printed
+with its question, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from reference_allocator.cel.tables import LATEST, MINORS
+from tests.reference_allocator.cel.answers import KNOWN, Json, comparable, ours
+from tests.reference_allocator.cel.questions import question
+
+_OUTCOMES: Final = ("match", "attribute", "error", "compileError")
+_CHUNK: Final = 500
+_MEMORY: Final = 3 * 2**30
+"""Bytes of address space for Go: some expressions would take all that the machine has."""
+_SECONDS: Final = 60
+_ATTEMPTS: Final = 40
+"""How often Go is asked again where it visits a map in random order."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns 0 when every difference is explained, 1 otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--oracle", type=Path, required=True, help="program of ci/upstream")
+    parser.add_argument("-n", type=int, default=5000, help="how many expressions")
+    parser.add_argument("--seed", default="", help="default: a fresh one")
+    parser.add_argument("--first", type=int, default=0, help="number of the first question")
+    parser.add_argument("--kubernetes", choices=MINORS, default=LATEST, help="the oracle's minor")
+    parser.add_argument("--keep-going", action="store_true", help="do not stop at a difference")
+    options = parser.parse_args(arguments)
+    seed = options.seed or secrets.token_hex(4)
+    last = options.first + options.n
+    sys.stdout.write(f"seed {seed}, expressions {options.first} to {last - 1}\n")
+    counts: Counter[str] = Counter()
+    for start in range(options.first, last, _CHUNK):
+        found = [question(seed, number) for number in range(start, min(start + _CHUNK, last))]
+        if options.kubernetes != LATEST:
+            found = [older(item, options.kubernetes) for item in found if not item.get("derived")]
+        _compare(found, options.oracle, options.kubernetes, counts)
+        if counts["different"] and not options.keep_going:
+            break
+        sys.stdout.flush()
+    for kind, count in sorted(counts.items()):
+        sys.stdout.write(f"{count:8} {kind}\n")
+    return 1 if counts["different"] else 0
+
+
+def ask(oracle: Path, questions: Sequence[Json]) -> list[Json]:
+    """Go's answers; what takes its memory or its time beyond measure is "exhausted"."""
+    if not questions:
+        return []
+    text = "".join(json.dumps(item) + "\n" for item in questions)
+    command = ["prlimit", f"--as={_MEMORY}", str(oracle)]
+    try:
+        result = subprocess.run(
+            command,
+            input=text,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=True,
+            encoding="utf-8",
+        )
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        if len(questions) == 1:
+            return [{"exhausted": True}]
+        middle = len(questions) // 2
+        return ask(oracle, questions[:middle]) + ask(oracle, questions[middle:])
+    return [json.loads(line) for line in result.stdout.split("\n") if line]
+
+
+def _compare(
+    questions: Sequence[Json], oracle: Path, kubernetes: str, counts: Counter[str]
+) -> None:
+    for item, answer in zip(questions, ask(oracle, questions), strict=True):
+        theirs, mine = comparable(answer), comparable(ours(item, kubernetes))
+        if kubernetes != LATEST:
+            for side in (theirs, mine):
+                side.pop("cost", None)
+                side.pop("maxCost", None)
+        kind = "same"
+        if theirs != mine:
+            kind = explanation(item, theirs, mine, oracle)
+        if kind == "different":
+            sys.stdout.write(f"{json.dumps(item)}\n  Go   {theirs}\n  ours {mine}\n")
+        counts[kind] += 1
+        outcomes = [name for name in _OUTCOMES if name in theirs]
+        counts[f"  of all: {outcomes[0] if outcomes else 'no answer'}"] += 1
+
+
+def explanation(item: Json, theirs: Json, mine: Json, oracle: Path) -> str:
+    """Which known kind a difference is of, or "different"."""
+    if theirs.get("exhausted"):
+        return _known("exhausted")
+    if theirs.get("error", "").startswith("panic: "):
+        return _known("panic")
+    if "compileError" in theirs and "compileError" in mine:
+        if any("Syntax error" in answer["compileError"] for answer in (theirs, mine)):
+            return _known("syntax")
+        return "different"
+    if "compileError" in theirs or "compileError" in mine:
+        return "different"
+    # Only a visit of a map with several entries has an order, and Go's is random.
+    again = [
+        {key: value for key, value in comparable(answer).items() if key in mine}
+        for answer in ask(oracle, [item] * _ATTEMPTS)
+    ]
+    if any(answer != theirs for answer in again):
+        return _known("map order") if mine in again else "different"
+    return "different"
+
+
+def older(item: Json, kubernetes: str) -> Json:
+    """The question without the attributes that a minor's API does not have."""
+    if kubernetes == "1.36":
+        return item
+    lists = ("ints", "bools", "strings", "versions")
+    attributes = item["device"]["attributes"]
+    kept = {name: value for name, value in attributes.items() if not set(value) & set(lists)}
+    return {**item, "device": {**item["device"], "attributes": kept}}
+
+
+def _known(kind: str) -> str:
+    assert kind in KNOWN["kinds"], kind
+    return f"known: {kind}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
