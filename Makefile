@@ -31,6 +31,13 @@ real: $(VENV)/.ready ## Scenarios on a real local cluster, compared (Linux, root
 bench: $(VENV)/.ready ## Measure the suite, the driver, the allocator and CEL
 	$(BIN)/python -m benchmarks.suite
 	$(BIN)/python -m benchmarks.driver
+	$(BIN)/python -m benchmarks.allocator
+	$(BIN)/python -m benchmarks.cel
+
+N ?= 2000
+fuzz: $(VENV)/.ready ## N random problems and expressions, ours against upstream's (N=2000)
+	ci/fuzz -n $(N)
+	ci/fuzz-cel $(N)
 
 gpu-check: $(VENV)/.ready ## Compare the driver with nvidia-smi (a machine with an NVIDIA GPU)
 	ci/gpu-check

@@ -14,10 +14,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from reference_allocator.allocator import Allocator
-from reference_allocator.defaults import default_claim
-from reference_allocator.features import Features
-
 from nvml_driver import cdi
 from nvml_driver.core import DriverCore
 from nvml_driver.discovery import version
@@ -25,6 +21,9 @@ from nvml_driver.errors import DriverError
 from nvml_driver.inventory import Device
 from nvml_driver.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
+from reference_allocator.allocator import Allocator
+from reference_allocator.defaults import default_claim
+from reference_allocator.features import Features
 
 FIELDS = ("uuid", "name", "pci.bus_id", "driver_version", "memory.total", "compute_cap")
 KUBERNETES = "1.37.1"
