@@ -19,6 +19,7 @@ from typing import Annotated
 import typer
 import yaml
 
+from nvml_driver import dump
 from nvml_driver.errors import DriverError, ProfileError
 from nvml_driver.features import Features
 from nvml_driver.logs import Format as LogFormat
@@ -30,9 +31,11 @@ app = typer.Typer(
     help="A DRA driver for NVIDIA GPUs, or for simulated ones.",
     add_completion=False,
     no_args_is_help=True,
+    rich_markup_mode=None,  # the plain help does not cut the names of options
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
+app.command("dump")(dump.command)
 
 NodeName = Annotated[
     str, typer.Option(envvar="NODE_NAME", help="The node's name; by default the host's.")
@@ -164,11 +167,18 @@ def run(
     from nvml_driver.library import NvmlLibrary
     from nvml_driver.running import RunningDriver
 
-    library = NvmlLibrary.simulated(simulate) if simulate else NvmlLibrary.system()
+    state = (state_dir or kubelet_plugins_directory_path / driver_name).absolute()
+    if simulate:
+        # MIG devices survive a restart of the driver, as on hardware; tests put events in.
+        library = NvmlLibrary.simulated(
+            simulate, state_file=state / "nvml-state", control_file=state / "nvml-control"
+        )
+    else:
+        library = NvmlLibrary.system()
     options = DriverOptions(
         node_name=node_name or os.uname().nodename,
         cdi_root=cdi_root,
-        state_dir=(state_dir or kubelet_plugins_directory_path / driver_name).absolute(),
+        state_dir=state,
         driver_name=driver_name,
         device_root=device_root,
         device_metadata=device_metadata,
