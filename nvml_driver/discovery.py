@@ -221,6 +221,8 @@ class _Discovery:
                 self._leave_out(name, "its GPU instance is split into several compute instances")
                 continue
             instance = partitions.make(place, gi_id, ci_id, told)
+            if place.gi_profile_id not in capacities:
+                _LOG.warning("%s is published without its profile's capacity: not told", name)
             slices = {f"memorySlice{at}": 1 for at in range(place.start, place.start + place.size)}
             yield Device(
                 kind="mig",
@@ -230,7 +232,7 @@ class _Discovery:
                 uuid=instance.uuid,
                 pci_bus_id=gpu.pci_bus_id,
                 attributes=mig_attributes(gpu, place.profile, instance.uuid),
-                capacity={**capacities[place.gi_profile_id], **slices},
+                capacity={**capacities.get(place.gi_profile_id, {}), **slices},
                 place=place,
                 instance=instance,
             )
