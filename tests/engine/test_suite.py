@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import _thread
+import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -79,6 +81,15 @@ def test_a_variable_that_does_not_resolve_is_told_before_anything_runs() -> None
     assert target.log == []
 
 
+@pytest.fixture
+def _ctrl_c() -> Iterator[None]:
+    """SIGINT as in a terminal; a CI system may have started the tests with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_ctrl_c")
 def test_ctrl_c_cleans_up_and_reports_what_had_run() -> None:
     target = Miniature()
     recorder = Recorder()
