@@ -184,6 +184,9 @@ class FooterRecord(Record):
     seconds: Seconds
     interrupted: bool
     left: tuple[str, ...]
+    terminating: tuple[str, ...] = Field(
+        default=(), description="empty namespaces that the cluster itself was still removing"
+    )
     planned: int = Field(ge=0)
     counts: dict[Outcome, int] = Field(description="outcome -> scenarios; lost ones included")
     digest: str = Field(description="sha256: of every byte before this line")
@@ -197,6 +200,7 @@ class FooterRecord(Record):
             seconds=self.seconds,
             interrupted=self.interrupted,
             left=self.left,
+            terminating=self.terminating,
         )
 
 

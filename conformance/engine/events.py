@@ -141,7 +141,12 @@ class ScenarioFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The footer: a result file without it was cut off."""
+    """The footer: a result file without it was cut off.
+
+    Attributes:
+        left: what the run made and could not remove.
+        terminating: namespaces that are empty, and that the cluster itself was still removing.
+    """
 
     run: str
     counts: Mapping[str, int]
@@ -149,6 +154,7 @@ class RunFinished:
     seconds: float
     interrupted: bool
     left: tuple[str, ...]
+    terminating: tuple[str, ...] = ()
 
 
 Event = (

@@ -60,8 +60,9 @@ class Ledger:
         """Delete all that was made, newest first, and see it gone.
 
         Namespaced objects go first, with the generated claims and pods that belong to them; then
-        what they stood on. Namespaces are deleted but not waited for: the namespace controller
-        takes seconds for an empty one (the suite looks once more at its end).
+        what they stood on. Namespaces are deleted but not waited for, because the namespace
+        controller takes seconds for an empty one: once one is marked nothing new can be made
+        in it, so a second look then is enough (docs/decisions/0010-empty-namespaces.md).
 
         Returns:
             What was still there after ``timeout`` seconds, in words.
@@ -71,8 +72,11 @@ class Ledger:
         cluster = [ref for ref in self._made if ref.namespace is None and ref.kind != "Namespace"]
         left += self._remove(namespaced, timeout, self._in_namespace)
         left += self._remove(cluster, timeout, list)
-        for ref in reversed([ref for ref in self._made if ref.kind == "Namespace"]):
+        namespaces = [ref for ref in self._made if ref.kind == "Namespace"]
+        for ref in reversed(namespaces):
             left += self._delete(ref)
+        if namespaces and not left:
+            left += self._gone(self._in_namespace, timeout)
         self._made.clear()
         return tuple(left)
 
@@ -87,14 +91,15 @@ class Ledger:
             own = [_describe(obj) for ref in refs if (obj := self._scope.get(ref)) is not None]
             return list(dict.fromkeys([*own, *others()]))
 
-        if not refs:
-            return problems
+        return problems + self._gone(remaining, timeout) if refs else problems
+
+    def _gone(self, remaining: Callable[[], list[str]], timeout: float) -> list[str]:
         try:
-            if self._scope.wait(lambda: True if not remaining() else None, timeout) is None:
-                problems += [f"{what} is still there after {timeout:g} s" for what in remaining()]
+            if self._scope.wait(lambda: True if not remaining() else None, timeout) is not None:
+                return []
+            return [f"{what} is still there after {timeout:g} s" for what in remaining()]
         except (ApiError, TargetError) as error:
-            problems.append(f"could not be checked: {error}")
-        return problems
+            return [f"could not be checked: {error}"]
 
     def _in_namespace(self) -> list[str]:
         """Pods and claims that others made for us: by templates, Jobs, the scheduler."""

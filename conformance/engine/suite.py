@@ -27,8 +27,11 @@ from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario, set_digest
 from conformance.targets.base import RUN_LABEL, Ref, Scope
 
-NAMESPACES_GONE = 90.0
-"""Seconds until the namespaces of a run must be gone, once they are empty."""
+CLASSES_GONE = 90.0
+"""Seconds until the DeviceClasses that the run made for the driver must be gone."""
+
+NAMESPACES_MARKED = 30.0
+"""Seconds until every namespace of a run must be on its way out; all of them are empty by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,9 @@ class _Suite:
             if self.setup.profile is not None and self._uses_driver():
                 ensure_classes(self.setup.profile, scope, ledger)
             self._all()
-            left = ledger.cleanup(NAMESPACES_GONE) + self._namespaces_left(scope)
+            left = ledger.cleanup(CLASSES_GONE)
+            owned, terminating = self._last_look(scope)
+            left += owned
         finally:
             scope.close()
         for loaded in self.scenarios:
@@ -104,6 +109,7 @@ class _Suite:
                 seconds=time.perf_counter() - start,
                 interrupted=interrupted,
                 left=left,
+                terminating=terminating,
             )
         )
         return RunResult(ordered, interrupted, left)
@@ -157,19 +163,32 @@ class _Suite:
         self.finished[loaded.id] = lost
         self.emit(lost)
 
-    def _namespaces_left(self, scope: Scope) -> tuple[str, ...]:
-        """Wait for the namespaces, which go in the background; then look for anything at all."""
-        refs = [
-            Ref("v1", "Namespace", self.setup.namespace(loaded))
+    def _last_look(self, scope: Scope) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Look for anything at all that carries the run's label.
+
+        A namespace was seen to be empty before it was marked for deletion and after; the cluster
+        then takes its time (kube-controller-manager: 5 s, ``namespaceDeletionGracePeriod``).
+
+        Returns:
+            What is left, and the namespaces that are on their way out.
+        """
+        names = {
+            self.setup.namespace(loaded)
             for loaded in self.scenarios
             if loaded.id in self.finished
             and self.finished[loaded.id].outcome is not Outcome.SKIPPED
-        ]
-        scope.wait(
-            lambda: None if any(scope.get(ref) is not None for ref in refs) else True,
-            NAMESPACES_GONE,
-        )
-        return tuple(str(ref) for ref in self.setup.target.owned(self.setup.run))
+        }
+
+        def terminating() -> list[Ref] | None:
+            refs = [Ref("v1", "Namespace", name) for name in sorted(names)]
+            there = [(ref, obj) for ref in refs if (obj := scope.get(ref)) is not None]
+            marked = [ref for ref, obj in there if obj["metadata"].get("deletionTimestamp")]
+            return marked if len(marked) == len(there) else None
+
+        going = scope.wait(terminating, NAMESPACES_MARKED) or []
+        owned = self.setup.target.owned(self.setup.run)
+        left = tuple(str(ref) for ref in owned if ref not in going)
+        return left, tuple(ref.name for ref in going if ref in owned)
 
     def _header(self, options: Mapping[str, Any]) -> RunStarted:
         capabilities = self.setup.capabilities

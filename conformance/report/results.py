@@ -151,6 +151,7 @@ class ResultFile:
                 seconds=max(0.0, round(event.seconds, 6)),
                 interrupted=event.interrupted,
                 left=event.left,
+                terminating=event.terminating,
                 planned=len(planned),
                 counts=counts,
                 digest=f"sha256:{self._digest.hexdigest()}",

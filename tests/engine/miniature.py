@@ -41,6 +41,7 @@ class Miniature:
         self.time = 0.0
         self.devices = devices
         self.on_create: Callable[[Obj], None] = lambda obj: None
+        self.on_delete: Callable[[Ref, Obj], None] = lambda ref, obj: None
         self.closed = 0
 
     def capabilities(self) -> Capabilities:
@@ -104,6 +105,8 @@ class MiniScope:
     def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
         self.target.log.append(f"delete {ref}")
         obj = self.target.objects.get(ref)
+        if obj is not None:
+            self.target.on_delete(ref, obj)
         if obj is not None and not obj["metadata"].get("finalizers"):
             del self.target.objects[ref]
 

@@ -12,7 +12,7 @@ from conformance.engine.events import Outcome, RunFinished, RunStarted, Scenario
 from conformance.engine.suite import fits_beside, run_suite
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.base import Obj
+from conformance.targets.base import Obj, Ref
 from tests.engine.miniature import Miniature, Recorder, pod, scenario, setup
 
 STEPS = ({"apply": [pod("p")]}, {"expect": [{"pod": "p", "scheduled": True}]})
@@ -39,6 +39,58 @@ def test_every_planned_scenario_is_reported_once(workers: int) -> None:
     assert target.objects == {}
     reported = [item for item in recorder.events if isinstance(item, ScenarioFinished)]
     assert len(reported) == 6
+
+
+def leaving(target: Miniature, *, emptied: bool) -> None:
+    """Let namespaces go as a namespace controller does: marked at once, removed seconds later."""
+
+    def on_create(obj: Obj) -> None:
+        if obj["kind"] == "Namespace":
+            obj["metadata"]["finalizers"] = ["kubernetes"]
+
+    target.on_create = on_create
+
+    def on_delete(ref: Ref, obj: Obj) -> None:
+        if ref.kind != "Namespace":
+            return
+        obj["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+        if not emptied:
+            late = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": ref.name}}
+            late["metadata"]["name"] = "late"
+            target.objects[Ref.of(late)] = late
+
+    target.on_delete = on_delete
+
+
+def test_an_empty_namespace_that_the_cluster_still_removes_is_not_left_behind() -> None:
+    target, recorder = Miniature(), Recorder()
+    leaving(target, emptied=True)
+    result = run_suite([scenario(*STEPS)], setup(target), [recorder])
+    assert [item.outcome for item in result.finished] == [Outcome.PASSED]
+    assert result.left == ()
+    footer = recorder.events[-1]
+    assert isinstance(footer, RunFinished)
+    assert [Ref("v1", "Namespace", name) for name in footer.terminating] == list(target.objects)
+
+
+def test_what_appears_in_a_namespace_on_its_way_out_fails_the_cleanup() -> None:
+    target = Miniature()
+    leaving(target, emptied=False)
+    result = run_suite([scenario(*STEPS)], setup(target), [])
+    assert [item.outcome for item in result.finished] == [Outcome.FAILED]
+    assert "Pod late is still there" in result.finished[0].message
+
+
+def test_a_namespace_that_nobody_marked_is_left_behind() -> None:
+    target = Miniature()
+
+    def on_create(obj: Obj) -> None:
+        if obj["kind"] == "Namespace":
+            obj["metadata"]["finalizers"] = ["example.com/never"]
+
+    target.on_create = on_create
+    result = run_suite([scenario(*STEPS)], setup(target), [])
+    assert [text.split()[0] for text in result.left] == ["Namespace"]
 
 
 def test_what_was_not_begun_when_the_user_stopped_is_lost() -> None:
