@@ -55,8 +55,8 @@ def leaving(target: Miniature, *, emptied: bool) -> None:
             return
         obj["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
         if not emptied:
-            late = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": ref.name}}
-            late["metadata"]["name"] = "late"
+            meta = {"name": "late", "namespace": ref.name}
+            late: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
             target.objects[Ref.of(late)] = late
 
     target.on_delete = on_delete
