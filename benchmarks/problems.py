@@ -32,6 +32,8 @@ CLAUSES = (
     f'device.capacity["{DRIVER}"].memory.compareTo(quantity("40Gi")) >= 0'
 )
 _MAX_PER_CLAIM = 32
+_MAX_PER_SLICE = 64
+"""Of devices that consume counters."""
 
 
 def gpu(index: int, **attributes: Json) -> Json:
@@ -182,10 +184,15 @@ def _counters_one_short(n: int) -> tuple[list[Json], list[Json]]:
     use = {"counterSet": "stock", "counters": {"units": {"value": "1"}}}
     devices = [{**gpu(index), "consumesCounters": [use]} for index in range(n)]
     stock = [{"name": "stock", "counters": {"units": {"value": str(n // 2 - 1)}}}]
-    built = [slice_of("node-0", devices), slice_of("node-0", [], sharedCounters=stock)]
-    for item in built:
-        item["spec"]["pool"]["resourceSliceCount"] = 2
-    del built[1]["spec"]["devices"]
+    parts = [
+        devices[first : first + _MAX_PER_SLICE] for first in range(0, len(devices), _MAX_PER_SLICE)
+    ]
+    built = [slice_of("node-0", part) for part in parts]
+    built.append(slice_of("node-0", [], sharedCounters=stock))
+    del built[-1]["spec"]["devices"]
+    for number, item in enumerate(built):
+        item["metadata"]["name"] += f"-{number}"
+        item["spec"]["pool"]["resourceSliceCount"] = len(built)
     return built, _claims_for(n // 2)
 
 

@@ -16,6 +16,7 @@ from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSl
 from reference_allocator.errors import AllocationError, NodeAllocationError, SearchTimeoutError
 from reference_allocator.features import Features
 from reference_allocator.fields import InputError, read_all
+from reference_allocator.gates import MINORS
 from reference_allocator.index import Index
 from reference_allocator.judge import Judge
 from reference_allocator.result import ShareIds, allocation_result, derived_share_id
@@ -59,6 +60,8 @@ class Allocator:
         device_classes: v1 DeviceClasses.
         allocated: v1 ResourceClaims; those with `status.allocation` say what is in use.
         share_ids: where share ids come from; by default they depend on claim and device only.
+        kubernetes: the version whose CEL environment selectors are compiled in; for one that is not
+            known, the nearest that is.
 
     Attributes:
         index: what the allocator knows of the cluster.
@@ -77,8 +80,9 @@ class Allocator:
         allocated: Sequence[Object | ResourceClaim],
         *,
         share_ids: ShareIds = derived_share_id,
+        kubernetes: str = MINORS[-1],
     ) -> None:
-        self.index = Index(features, slices, device_classes, allocated)
+        self.index = Index(features, slices, device_classes, allocated, kubernetes=kubernetes)
         self.share_ids = share_ids
 
     @classmethod

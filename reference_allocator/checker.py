@@ -39,6 +39,7 @@ from reference_allocator.checks.results import (
     fields_are_copied,
     node_selector_is_right,
 )
+from reference_allocator.environment import selector_environment
 from reference_allocator.fields import read_all
 from reference_allocator.snapshot import Snapshot
 
@@ -87,6 +88,7 @@ def check(
     classes = read_all(snapshot.device_classes, DeviceClass, DeviceClass.from_dict, "deviceClasses")
     case = Case(
         features=snapshot.features,
+        environment=selector_environment(snapshot.features, snapshot.kubernetes),
         node=Node.from_dict(node),
         slices=read_all(snapshot.slices, ResourceSlice, ResourceSlice.from_dict, "slices"),
         classes={item.name: item for item in classes},

@@ -12,6 +12,7 @@ from typing import Final
 from reference_allocator.api import Attribute
 from reference_allocator.cel import CelCompileError, CelRuntimeError, compile_derived
 from reference_allocator.constraints import AttributeConstraint, Key, lookup
+from reference_allocator.environment import derived_environment
 from reference_allocator.errors import AllocationError
 from reference_allocator.pools import PoolDevice
 from reference_allocator.requests import Request
@@ -25,6 +26,7 @@ class AttributeSource:
 
     def __init__(self, selectors: Selectors) -> None:
         self._selectors = selectors
+        self._environment = derived_environment(selectors.environment)
 
     def attribute(self, request: Request, entry: PoolDevice, name: str) -> Attribute | None:
         """The attribute, or None where the device has none of that name.
@@ -66,7 +68,7 @@ class AttributeSource:
 
     def _compute(self, entry: PoolDevice, name: str, expression: str) -> Attribute:
         try:
-            program = compile_derived(expression)
+            program = compile_derived(expression, features=self._environment)
         except CelCompileError as error:
             raise AllocationError(f"compile derived attribute {name} failed: {error}") from None
         try:

@@ -41,7 +41,11 @@ def explain(snapshot: Snapshot, *, seconds: float = 10.0) -> Explanation:
     """
     deadline = time.monotonic() + seconds
     allocator = Allocator(
-        snapshot.features, snapshot.slices, snapshot.device_classes, snapshot.allocated
+        snapshot.features,
+        snapshot.slices,
+        snapshot.device_classes,
+        snapshot.allocated,
+        kubernetes=snapshot.kubernetes,
     )
     return Explanation(
         tuple(
@@ -116,7 +120,7 @@ class _NodeExplainer:
         for entry in view.candidates:
             failure = selectors.first_failure(request.class_selectors, entry)
             if failure is not None:
-                detail = failure.error or _reason(failure.expression, entry)
+                detail = failure.error or self._why_false(failure.expression, entry)
                 key = (f"fail class selector #{failure.index}", detail)
                 foreign.setdefault(key, []).append(str(entry.id))
                 continue
@@ -168,7 +172,7 @@ class _NodeExplainer:
         if failure is not None:
             if failure.error is not None:
                 return f"cannot be judged by selector #{failure.index}", failure.error
-            return f"fail selector #{failure.index}", _reason(failure.expression, entry)
+            return f"fail selector #{failure.index}", self._why_false(failure.expression, entry)
         if not view.includes(entry):
             return "for other nodes", ""
         try:
@@ -187,6 +191,10 @@ class _NodeExplainer:
         except AllocationError as error:
             return "cannot be judged", str(error)
         return None
+
+    def _why_false(self, expression: str, entry: PoolDevice) -> str:
+        environment = self._allocator.index.selectors.environment
+        return why_false(expression, entry.id.driver, entry.device.raw, environment)
 
     def _conflict(self) -> tuple[str, ...]:
         """The smallest set of claims, or of requests of one, that cannot be had together."""
@@ -266,10 +274,6 @@ def _removals(removed: Mapping[tuple[str, str], Sequence[str]]) -> Iterator[Remo
         rest = [device for _, devices in details[_MAX_DETAILS:] for device in devices]
         if rest:
             yield Removal(rule, "for other values", tuple(rest))
-
-
-def _reason(expression: str, entry: PoolDevice) -> str:
-    return why_false(expression, entry.id.driver, entry.device.raw)
 
 
 def _capacities(request: Request, entry: PoolDevice) -> str:

@@ -78,6 +78,24 @@ def minor_of(version: str) -> str:
     return minor
 
 
+def nearest_minor(version: str) -> str:
+    """The minor of `MINORS` that is nearest to a Kubernetes version.
+
+    For what must have an answer about any cluster: the oldest for older ones, the latest for newer
+    ones and for what is no version.
+    """
+    try:
+        wanted = _numbers(version)
+    except ValueError:
+        return MINORS[-1]
+    return next((minor for minor in MINORS if _numbers(minor) >= wanted), MINORS[-1])
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    major, minor = version.strip().removeprefix("v").split(".")[:2]
+    return int(major), int(minor)
+
+
 def gates_for_version(version: str) -> Mapping[str, Gate]:
     """The DRA gates of a Kubernetes version: gate name -> `Gate`.
 

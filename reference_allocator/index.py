@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reference_allocator.api import AllocatedDevice, DeviceClass, ResourceClaim, ResourceSlice
+from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
 from reference_allocator.fields import read_all
+from reference_allocator.gates import MINORS
 from reference_allocator.selectors import Selectors
 from reference_allocator.state import AllocatedState
 from reference_allocator.validate import Validator
@@ -37,6 +39,8 @@ class Index:
         slices: v1 ResourceSlices, with DeviceTaintRules already applied.
         device_classes: v1 DeviceClasses.
         allocated: v1 ResourceClaims; those with `status.allocation` say what is in use.
+        kubernetes: the version whose CEL environment selectors are compiled in; for one that is not
+            known, the nearest that is.
 
     Raises:
         InputError: an object has not the form of its kind; the path starts with `$.slices[i]`,
@@ -49,12 +53,14 @@ class Index:
         slices: Sequence[Object | ResourceSlice] = (),
         device_classes: Sequence[Object | DeviceClass] = (),
         allocated: Sequence[Object | ResourceClaim] = (),
+        *,
+        kubernetes: str = MINORS[-1],
     ) -> None:
         read_slices = read_all(slices, ResourceSlice, ResourceSlice.from_dict, "slices")
         classes = read_all(device_classes, DeviceClass, DeviceClass.from_dict, "deviceClasses")
         claims = read_all(allocated, ResourceClaim, ResourceClaim.from_dict, "allocated")
         self.features = features
-        self.selectors = Selectors()
+        self.selectors = Selectors(selector_environment(features, kubernetes))
         self._state = AllocatedState(features)
         self.views = Views(read_slices, features, self._state)
         self._classes = {item.name: item for item in classes}

@@ -108,7 +108,7 @@ def excesses(kind: str, value: object) -> Iterator[InputError]:
     """What of an object is larger than the API allows.
 
     Args:
-        kind: one of `KINDS`.
+        kind: one of `KINDS`, or a type that is part of one ("Device").
         value: a v1 object; parts that have not the form of the kind are passed over.
 
     Returns:

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 
 from reference_allocator.api import Node, NodeSelector, NodeSelectorTerm, Requirement
 from reference_allocator.errors import AllocationError
+from reference_allocator.labels import key_problems, value_problems
 
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS = ("In", "NotIn")
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
-_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]\Z")
-_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 
 
 def node_matches(
@@ -99,48 +98,42 @@ def _label_problems(requirement: Requirement, path: str) -> Iterator[str]:
     if operator not in _LABEL_OPERATORS:
         yield _not_supported(path, operator, _LABEL_OPERATORS)
         return
-    problems = [*_key_problems(requirement.key, f"{path}.key")]
+    problems: list[str] = []
+    wrong_key = "; ".join(key_problems(requirement.key))
+    if wrong_key:
+        problems.append(_invalid(f"{path}.key", _quoted(requirement.key), wrong_key))
     if operator in ("In", "NotIn"):
         if not values:
             problem = "for 'in', 'notin' operators, values set can't be empty"
-            problems.append(_invalid(f"{path}.values", "[]", problem))
+            problems.append(_invalid(f"{path}.values", _values(requirement), problem))
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             problem = "values set must be empty for exists and does not exist"
-            problems.append(_invalid(f"{path}.values", _strings(values), problem))
+            problems.append(_invalid(f"{path}.values", _values(requirement), problem))
     else:
         if len(values) != 1:
             problem = "for 'Gt', 'Lt' operators, exactly one value is required"
-            problems.append(_invalid(f"{path}.values", _strings(values), problem))
+            problems.append(_invalid(f"{path}.values", _values(requirement), problem))
         for index, value in enumerate(values):
             if _int64(value) is None:
                 problem = "for 'Gt', 'Lt' operators, the value must be an integer"
                 problems.append(_invalid(f"{path}.values[{index}]", _quoted(value), problem))
     for index, value in enumerate(values):
-        if value and (len(value) > 63 or not _NAME.match(value)):
-            problem = "a valid label must be an empty string or consist of alphanumeric characters"
-            problems.append(_invalid(f"{path}.values[{index}]", _quoted(value), problem))
+        found = "; ".join(value_problems(value))
+        if found:
+            where = f"{path}.values[{index}][{requirement.key}]"
+            problems.append(_invalid(where, _quoted(value), found))
     if len(problems) == 1:
         yield problems[0]
     elif problems:
         yield f"[{', '.join(problems)}]"
 
 
-def _key_problems(key: str, path: str) -> Iterator[str]:
-    prefix, slash, name = key.rpartition("/")
-    if len(name) > 63 or not _NAME.match(name):
-        problem = "name part must consist of alphanumeric characters, '-', '_' or '.'"
-        yield _invalid(path, _quoted(key), problem)
-    elif slash and (len(prefix) > 253 or not _PREFIX.match(prefix)):
-        yield _invalid(path, _quoted(key), "prefix part must be a DNS subdomain")
-
-
 def _field_problems(requirement: Requirement, path: str) -> Iterator[str]:
     if requirement.operator not in _FIELD_OPERATORS:
         yield _not_supported(path, requirement.operator, _FIELD_OPERATORS)
     elif len(requirement.values) != 1:
-        values = _strings(requirement.values)
-        yield _invalid(f"{path}.values", values, "must have one element")
+        yield _invalid(f"{path}.values", _values(requirement), "must have one element")
 
 
 def _invalid(path: str, value: str, detail: str) -> str:
@@ -156,8 +149,10 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _strings(values: Sequence[str]) -> str:
-    return "[" + ",".join(_quoted(value) for value in values) + "]"
+def _values(requirement: Requirement) -> str:
+    if requirement.raw.get("values") is None:
+        return "null"
+    return "[" + ",".join(_quoted(value) for value in requirement.values) + "]"
 
 
 def _go_string(selector: NodeSelector) -> str:

@@ -5,96 +5,29 @@ combinations are tried, each further device coming after the one before. This is
 allocateOne, step for step, because the *first* solution is the answer. Subtrees that hold neither a
 solution nor an error are cut (`reference_allocator.pruning`).
 
-The recursion is written as a loop with a stack of our own: its depth is the number of devices asked
-for, which Python's stack need not be able to hold. The stack has what can still be decided in
-another way, or has to be undone: alternatives, devices, ends of claims.
+The recursion is written as a loop with a stack of our own (`reference_allocator.frames`): its depth
+is the number of devices asked for, which Python's stack need not be able to hold.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
-from enum import Enum
+from collections.abc import Sequence
 
 from reference_allocator.errors import SearchTimeoutError
+from reference_allocator.frames import (
+    END_OF_CLAIM,
+    AlternativesFrame,
+    DeviceFrame,
+    EndOfClaim,
+    Verdict,
+)
 from reference_allocator.judge import PLAIN, UNSUITABLE
 from reference_allocator.pruning import Pruner
 from reference_allocator.requests import RESULTS_MAX, ClaimRequests, Request, Taken
 from reference_allocator.usage import Usage
 from reference_allocator.views import NodeView
 
-
-class Verdict(Enum):
-    """How a part of the search ended."""
-
-    FOUND = "found"
-    FAILED = "failed"
-    EXCEEDED = "exceeded"
-    """Every way would give a claim more than RESULTS_MAX devices; other devices do not help."""
-
-
-class _EndOfClaim:
-    """On the stack where a claim has all its devices."""
-
-    __slots__ = ()
-
-
-class _Alternatives:
-    """A request with firstAvailable."""
-
-    __slots__ = ("all_exceeded", "claim_index", "index", "request_index")
-
-    def __init__(self, claim_index: int, request_index: int) -> None:
-        self.claim_index = claim_index
-        self.request_index = request_index
-        self.index = 0
-        self.all_exceeded = True
-
-
-class _Device:
-    """One device of a request: the one that is taken and those that are to be tried.
-
-    Attributes:
-        position: the candidate that is taken or to be tried next.
-        taken: the device that is taken.
-        only: no other may be tried (allocationMode All).
-        state: the moment of the search as the pruner tells moments apart, once it was asked.
-        failed: kinds of candidates that were tried in vain.
-    """
-
-    __slots__ = (
-        "claim_index",
-        "failed",
-        "index",
-        "only",
-        "position",
-        "request",
-        "request_index",
-        "state",
-        "taken",
-    )
-
-    def __init__(
-        self,
-        claim_index: int,
-        request_index: int,
-        request: Request,
-        index: int,
-        position: int,
-        taken: Taken | None,
-    ) -> None:
-        self.claim_index = claim_index
-        self.request_index = request_index
-        self.request = request
-        self.index = index
-        self.position = position
-        self.taken = taken
-        self.only = taken is not None
-        self.state: Hashable = None
-        self.failed: set[Hashable] | None = None
-
-
-_END_OF_CLAIM = _EndOfClaim()
 _CHECK_EVERY = 1024
 """After how many candidates the deadline is looked at, if none of them is taken."""
 
@@ -119,7 +52,7 @@ class Search:
         self._usage = usage
         self._deadline = deadline
         self._pruner = Pruner(claims, view, usage)
-        self._stack: list[_EndOfClaim | _Alternatives | _Device] = []
+        self._stack: list[EndOfClaim | AlternativesFrame | DeviceFrame] = []
         self._failures = 0
         self.steps = 0
         self.chosen: dict[tuple[int, int], int] = {}
@@ -137,9 +70,9 @@ class Search:
             if not stack:
                 return False
             frame = stack[-1]
-            if frame.__class__ is _Device:
+            if frame.__class__ is DeviceFrame:
                 verdict = self._device_failed(frame, verdict)
-            elif frame.__class__ is _Alternatives:
+            elif frame.__class__ is AlternativesFrame:
                 verdict = self._alternative_failed(frame, verdict)
             else:
                 stack.pop()
@@ -147,7 +80,7 @@ class Search:
                 # devices.
                 verdict = Verdict.FAILED
         for frame in stack:
-            if isinstance(frame, _Alternatives):
+            if isinstance(frame, AlternativesFrame):
                 self.chosen[frame.claim_index, frame.request_index] = frame.index
         return True
 
@@ -165,12 +98,12 @@ class Search:
             claim = self._claims[claim_index]
             if request_index >= len(claim.requests):
                 self._step()
-                self._stack.append(_END_OF_CLAIM)
+                self._stack.append(END_OF_CLAIM)
                 claim_index, request_index = claim_index + 1, 0
                 continue
             if claim.prioritized[request_index]:
                 self._step()
-                self._stack.append(_Alternatives(claim_index, request_index))
+                self._stack.append(AlternativesFrame(claim_index, request_index))
             request = claim.requests[request_index][0]
             verdict = self._devices(claim_index, request_index, request, 0, 0)
             if verdict is not None:
@@ -200,7 +133,7 @@ class Search:
             if request.count - index > RESULTS_MAX - len(results):
                 return Verdict.EXCEEDED
             if wanted is None:
-                frame = _Device(claim_index, request_index, request, index, start, None)
+                frame = DeviceFrame(claim_index, request_index, request, index, start, None)
                 if not self._take_next(frame):
                     return Verdict.FAILED
                 start = frame.position + 1
@@ -208,7 +141,7 @@ class Search:
                 taken = self._take_wanted(request, index, claim_index)
                 if taken is None:
                     return Verdict.FAILED
-                frame = _Device(claim_index, request_index, request, index, 0, taken)
+                frame = DeviceFrame(claim_index, request_index, request, index, 0, taken)
             self._stack.append(frame)
             index += 1
 
@@ -229,7 +162,7 @@ class Search:
         pool = self._view.pool_of(entry)
         return usage.take(request, entry, pool, claim_index, must=True)
 
-    def _device_failed(self, frame: _Device, verdict: Verdict) -> Verdict:
+    def _device_failed(self, frame: DeviceFrame, verdict: Verdict) -> Verdict:
         """Gives a device back that led nowhere, and goes on with another."""
         taken = frame.taken
         assert taken is not None
@@ -257,7 +190,7 @@ class Search:
             frame.position + 1,
         )
 
-    def _alternative_failed(self, frame: _Alternatives, verdict: Verdict) -> Verdict:
+    def _alternative_failed(self, frame: AlternativesFrame, verdict: Verdict) -> Verdict:
         """Goes on with the next alternative."""
         if verdict is not Verdict.EXCEEDED:
             frame.all_exceeded = False
@@ -269,7 +202,7 @@ class Search:
         request = alternatives[frame.index]
         return self._go_on(frame.claim_index, frame.request_index, request, 0, 0)
 
-    def _take_next(self, frame: _Device) -> bool:
+    def _take_next(self, frame: DeviceFrame) -> bool:
         """Takes the next candidate that can be taken; False where there is none."""
         usage, pruner, claim_index, request = (
             self._usage,

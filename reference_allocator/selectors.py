@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from reference_allocator.cel import CelCompileError, CelDevice, CelRuntimeError, compile_selector
+from reference_allocator.cel import (
+    CelCompileError,
+    CelDevice,
+    CelFeatures,
+    CelRuntimeError,
+    compile_selector,
+)
+from reference_allocator.environment import converted
 from reference_allocator.pools import PoolDevice
 
 _HINT = (
@@ -46,9 +53,14 @@ class SelectorFailure:
 
 
 class Selectors:
-    """Compiled selectors. Not thread-safe."""
+    """Compiled selectors. Not thread-safe.
 
-    def __init__(self) -> None:
+    Attributes:
+        environment: what the selectors may use.
+    """
+
+    def __init__(self, environment: CelFeatures) -> None:
+        self.environment = environment
         self._programs: dict[str, _Program | CelCompileError] = {}
 
     def first_failure(self, selectors: Sequence[str], entry: PoolDevice) -> SelectorFailure | None:
@@ -77,7 +89,7 @@ class Selectors:
         program = self._programs.get(expression)
         if program is None:
             try:
-                program = compile_selector(expression)
+                program = compile_selector(expression, features=self.environment)
             except CelCompileError as error:
                 program = error.with_traceback(None)
             if len(self._programs) >= _MAX_PROGRAMS:
@@ -104,8 +116,8 @@ class Selectors:
         Raises:
             CelRuntimeError: an attribute cannot be converted; every expression fails then.
         """
-        converted = entry.facts.cel
-        if converted is None:
-            converted = CelDevice.from_api(entry.id.driver, entry.device.raw)
-            entry.facts.cel = converted
-        return converted
+        device = entry.facts.cel
+        if device is None:
+            device = converted(self.environment, entry.id.driver, entry.device.raw)
+            entry.facts.cel = device
+        return device

@@ -115,8 +115,8 @@ class AllocatedState:
                 left = use.capacity.get(name, 0) + sign * amount.nanos
                 if left or sign > 0:
                     use.capacity[name] = left
-                else:
-                    del use.capacity[name]
+                else:  # It may be gone already: others may have consumed nothing of it.
+                    use.capacity.pop(name, None)
         if use.used:
             pool.used[result.id.device] = use
         else:

@@ -13,8 +13,9 @@ from typing import Final
 from reference_allocator.api import Node, PoolId, ResourceSlice
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
+from reference_allocator.gathering import PoolBuilder, keep_newest, targets
 from reference_allocator.nodeselector import node_matches
-from reference_allocator.pools import Pool, PoolBuilder, PoolDevice, keep_newest, targets
+from reference_allocator.pools import Pool, PoolDevice
 from reference_allocator.state import AllocatedState
 
 _OPTIONAL_NODE_OPERATIONS: Final = "DRAOptionalNodeOperations"

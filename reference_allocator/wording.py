@@ -12,7 +12,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reference_allocator.cel import CelCompileError, CelDevice, CelRuntimeError, compile_selector
+from reference_allocator.cel import (
+    CelCompileError,
+    CelFeatures,
+    CelRuntimeError,
+    compile_selector,
+)
+from reference_allocator.environment import converted
 
 _REFERENCE = (
     r"device\.(?P<map>attributes|capacity)"
@@ -39,15 +45,18 @@ _COMPARED = re.compile(
 _OPERATION = re.compile(rf"{_REFERENCE}\s*(?P<operator>==|!=|>=|<=|>|<)\s*{_LITERAL}\Z")
 
 
-def why_false(expression: str, driver: str, device: Mapping[str, Any]) -> str:
+def why_false(
+    expression: str, driver: str, device: Mapping[str, Any], environment: CelFeatures
+) -> str:
     """What decided that an expression is false for a v1 Device.
 
     Args:
         expression: a CEL selector that is false for the device.
         driver: the driver of the device.
         device: the v1 Device.
+        environment: what the selector may use.
     """
-    clause = _deciding_clause(expression, driver, device)
+    clause = _deciding_clause(expression, driver, device, environment)
     for pattern in (_METHOD, _COMPARED, _OPERATION):
         match = pattern.match(clause)
         if match is None:
@@ -64,14 +73,17 @@ def why_false(expression: str, driver: str, device: Mapping[str, Any]) -> str:
     return f"{clause}; {values}" if values else clause
 
 
-def _deciding_clause(expression: str, driver: str, device: Mapping[str, Any]) -> str:
+def _deciding_clause(
+    expression: str, driver: str, device: Mapping[str, Any], environment: CelFeatures
+) -> str:
     """The first of the clauses joined by `&&` that is false by itself."""
     clauses = list(_clauses(expression))
     if len(clauses) < 2:
         return expression.strip()
     for clause in clauses:
         try:
-            if not compile_selector(clause).matches(CelDevice.from_api(driver, dict(device))):
+            selector = compile_selector(clause, features=environment)
+            if not selector.matches(converted(environment, driver, device)):
                 return clause
         except (CelCompileError, CelRuntimeError):
             return expression.strip()

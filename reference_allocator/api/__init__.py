@@ -10,17 +10,19 @@ Source of the shapes: k8s.io/api/resource/v1 (types.go), k8s.io/api/core/v1 for 
 from reference_allocator.api.attributes import Attribute
 from reference_allocator.api.claims import (
     AllocatedDevice,
-    CapacityRequests,
     ClaimConfig,
     Constraint,
-    DerivedAttribute,
     DeviceClass,
-    DeviceRequest,
-    RequestSpec,
     ResourceClaim,
-    Toleration,
 )
 from reference_allocator.api.nodes import Node, NodeSelector, NodeSelectorTerm, Requirement
+from reference_allocator.api.requests import (
+    CapacityRequests,
+    DerivedAttribute,
+    DeviceRequest,
+    RequestSpec,
+    Toleration,
+)
 from reference_allocator.api.slices import (
     CounterConsumption,
     Device,

@@ -19,6 +19,7 @@ from reference_allocator.api import (
     ResourceClaim,
     ResourceSlice,
 )
+from reference_allocator.cel import CelFeatures
 from reference_allocator.features import Features
 from reference_allocator.nodeselector import node_matches
 
@@ -118,6 +119,8 @@ class Case:
     """All that the rules look at."""
 
     features: Features
+    environment: CelFeatures
+    """What selectors may use."""
     node: Node
     slices: Sequence[ResourceSlice]
     classes: Mapping[str, DeviceClass]

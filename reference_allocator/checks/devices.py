@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reference_allocator.api import PoolId, RequestSpec
-from reference_allocator.cel import CelCompileError, CelDevice, CelRuntimeError, compile_selector
+from reference_allocator.cel import CelCompileError, CelRuntimeError, compile_selector
 from reference_allocator.checks.case import Case, Given, Published, Violation
+from reference_allocator.environment import converted
 from reference_allocator.taints import tolerates
 
 
@@ -56,7 +57,7 @@ def selectors_hold(case: Case) -> Iterator[Violation]:
         if item.spec is None or item.published is None:
             continue
         for owner, number, expression in selectors_of(case, item.spec):
-            problem = evaluate(expression, item.published)
+            problem = evaluate(case, expression, item.published)
             if problem:
                 yield item.violation(
                     "selector", f"{owner} selector #{number} {problem}: {expression}"
@@ -73,11 +74,12 @@ def selectors_of(case: Case, spec: RequestSpec) -> Iterator[tuple[str, int, str]
         yield "request", number, expression or ""
 
 
-def evaluate(expression: str, published: Published) -> str:
+def evaluate(case: Case, expression: str, published: Published) -> str:
     """An empty text where the expression is true, else what is wrong."""
     try:
-        device = CelDevice.from_api(published.slice.driver, published.device.raw)
-        matches = compile_selector(expression).matches(device)
+        selector = compile_selector(expression, features=case.environment)
+        device = converted(case.environment, published.slice.driver, published.device.raw)
+        matches = selector.matches(device)
     except CelCompileError as error:
         return f"does not compile ({error})"
     except CelRuntimeError as error:
@@ -90,7 +92,7 @@ def selected(case: Case, spec: RequestSpec, published: Published) -> bool:
     if published.device.binding_conditions and not case.features.device_binding_and_status:
         return False
     return all(
-        not evaluate(expression, published) for _, _, expression in selectors_of(case, spec)
+        not evaluate(case, expression, published) for _, _, expression in selectors_of(case, spec)
     ) and case.usable(published.slice, published.device)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from reference_allocator.api import DeviceId
 from reference_allocator.checks.case import Case, Given, Published, View, Violation
@@ -34,7 +34,11 @@ def counters_suffice(case: Case) -> Iterator[Violation]:
 
 
 def groups_are_compatible(case: Case) -> Iterator[Violation]:
-    """The partitions in use on a counter set have a compatibility group in common, or none any."""
+    """The partitions in use on a counter set have a compatibility group in common, or none any.
+
+    Those of other claims may have nothing in common any more, as drivers can change devices in use;
+    then only the new ones are compared.
+    """
     if not case.features.compatibility_groups:
         return
     for view, new in _pools_with_partitions(case):
@@ -47,14 +51,21 @@ def groups_are_compatible(case: Case) -> Iterator[Violation]:
                 members.setdefault(consumption.counter_set, []).append(entry)
         for counter_set, entries in members.items():
             added = [holder for _, holder in entries if holder is not None]
-            if not added or len(entries) == 1:
+            if not added:
                 continue
             groups = [item for item, _ in entries]
-            if any(groups) and not frozenset.intersection(*groups):
+            held = [item for item, holder in entries if holder is None]
+            if not _go_together(held):
+                groups = [item for item, holder in entries if holder is not None]
+            if not _go_together(groups):
                 yield added[-1].violation(
                     "compatibility-group",
                     f"the partitions in use on {counter_set} have no group in common",
                 )
+
+
+def _go_together(groups: Sequence[frozenset[str]]) -> bool:
+    return not any(groups) or bool(frozenset.intersection(*groups))
 
 
 def _pools_with_partitions(case: Case) -> Iterator[tuple[View, list[Given]]]:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from reference_allocator.api import Attribute, Constraint, DeviceRequest, RequestSpec
 from reference_allocator.cel import (
     CelCompileError,
-    CelDevice,
     CelRuntimeError,
     compile_derived,
 )
 from reference_allocator.checks.capacity import could_fit
 from reference_allocator.checks.case import RESULTS_MAX, Case, Given, Violation
 from reference_allocator.checks.devices import selected
+from reference_allocator.environment import converted, derived_environment
 
 
 def every_claim_has_a_result(case: Case) -> Iterator[Violation]:
@@ -169,7 +169,7 @@ def _broken(
     for item in concerned:
         if item.published is None or item.spec is None:
             continue
-        attribute = attribute_of(item, name)
+        attribute = attribute_of(case, item, name)
         if attribute is None:
             yield item, f"the device has no attribute {name}"
             continue
@@ -195,7 +195,7 @@ def _values(attribute: Attribute, *, lists: bool) -> set[tuple[str, object]]:
     return {(attribute.kind, value) for value in attribute.values}
 
 
-def attribute_of(item: Given, name: str) -> Attribute | None:
+def attribute_of(case: Case, item: Given, name: str) -> Attribute | None:
     """The attribute that a constraint means, of a device that is published for a request.
 
     One that the request derives hides a published one; it is missing where it has no value.
@@ -205,8 +205,12 @@ def attribute_of(item: Given, name: str) -> Attribute | None:
     for derived in reversed(item.spec.derived_attributes):
         if derived.name == name:
             try:
-                device = CelDevice.from_api(item.result.id.driver, item.published.device.raw)
-                value = compile_derived(derived.expression).attribute(device)
+                device = converted(
+                    case.environment, item.result.id.driver, item.published.device.raw
+                )
+                environment = derived_environment(case.environment)
+                program = compile_derived(derived.expression, features=environment)
+                value = program.attribute(device)
             except (CelCompileError, CelRuntimeError):
                 return None
             return Attribute.from_dict(value)

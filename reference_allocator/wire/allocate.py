@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from reference_allocator.admission import derived_cost_problem
 from reference_allocator.allocator import Allocator, Outcome
 from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
+from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
 from reference_allocator.fields import (
     InputError,
@@ -24,6 +27,8 @@ from reference_allocator.fields import (
     only_known,
     string,
 )
+from reference_allocator.gates import MINORS
+from reference_allocator.limits import KINDS, check_limits
 from reference_allocator.wire.lines import Json, answer_line
 from reference_allocator.wire.objects import check_form
 
@@ -50,17 +55,20 @@ _MAX_REPEAT: Final = 1_000_000
 _Object = TypeVar("_Object", ResourceSlice, DeviceClass, Node, ResourceClaim)
 
 
-def answer_allocate(line: str | bytes, *, timeout: float = DEFAULT_TIMEOUT) -> str:
+def answer_allocate(
+    line: str | bytes, *, timeout: float = DEFAULT_TIMEOUT, kubernetes: str = MINORS[-1]
+) -> str:
     """The answer to one line; never raises for what the line says.
 
     Args:
         line: a problem.
         timeout: seconds after which the search on a node gives up.
+        kubernetes: the version whose CEL environment selectors are compiled in.
     """
-    return answer_line(line, lambda question: _respond(question, timeout))
+    return answer_line(line, lambda question: _respond(question, timeout, kubernetes))
 
 
-def _respond(question: Mapping[str, Any], timeout: float) -> Json:
+def _respond(question: Mapping[str, Any], timeout: float, kubernetes: str) -> Json:
     only_known(question, _FIELDS)
     slices = _objects(question, "slices", ResourceSlice)
     classes = _objects(question, "deviceClasses", DeviceClass)
@@ -73,7 +81,16 @@ def _respond(question: Mapping[str, Any], timeout: float) -> Json:
     repeat = integer(question, "repeat") or 1
     if not 0 < repeat <= _MAX_REPEAT:
         raise InputError(f"expected 1 to {_MAX_REPEAT}, got {describe(repeat)}", "repeat")
-    allocator = Allocator(features, slices, classes, allocated, share_ids=lambda _: SHARE_ID)
+    if features.derived_attributes:
+        _check_derived(claims, question.get("claims") or (), features, kubernetes)
+    allocator = Allocator(
+        features,
+        slices,
+        classes,
+        allocated,
+        share_ids=lambda _: SHARE_ID,
+        kubernetes=kubernetes,
+    )
     answers = [_decide(allocator, node, claims, repeat, timeout) for node in nodes]
     return {"nodes": answers} if answers else {}
 
@@ -81,12 +98,29 @@ def _respond(question: Mapping[str, Any], timeout: float) -> Json:
 def _objects(question: Mapping[str, Any], key: str, kind: type[_Object]) -> tuple[_Object, ...]:
     def read(value: object) -> _Object:
         check_form(value, kind.__name__)
+        if kind.__name__ in KINDS:
+            check_limits(kind.__name__, value)
         found = kind.from_dict(value)
         if isinstance(found, Node) and not found.name:
             raise InputError("required value", "metadata", "name")
         return found
 
     return items(question, key, read)
+
+
+def _check_derived(
+    claims: Sequence[ResourceClaim], given: Sequence[Json], features: Features, kubernetes: str
+) -> None:
+    """Refuses a claim whose derived attributes could cost more than the API lets in."""
+    environment = replace(
+        selector_environment(features, kubernetes),
+        consumable_capacity=features.consumable_capacity,
+    )
+    for index, (claim, source) in enumerate(zip(claims, given, strict=True)):
+        if claim.requests:
+            problem = derived_cost_problem(source["spec"]["devices"], environment)
+            if problem is not None:
+                raise InputError(problem.message, "claims", index, "spec", "devices")
 
 
 def _decide(
@@ -96,15 +130,19 @@ def _decide(
     repeat: int,
     timeout: float,
 ) -> Json:
-    """The answer for a node: the outcome, and the best time of `repeat` decisions."""
+    """The answer for a node: the outcome, and the best time of `repeat` decisions.
+
+    No decision is begun after `timeout`, however often it is to be repeated.
+    """
     best: int | None = None
+    end = time.monotonic() + timeout
     for _ in range(repeat):
         deadline = time.monotonic() + timeout
         start = time.perf_counter_ns()
         outcome = allocator.allocate(node, claims, deadline=deadline)
         elapsed = time.perf_counter_ns() - start
         best = elapsed if best is None else min(best, elapsed)
-        if outcome.kind == "timeout":
+        if outcome.kind == "timeout" or time.monotonic() >= end:
             break
     return _answer(node.name, outcome, best or 0)
 

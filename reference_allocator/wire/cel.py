@@ -15,12 +15,12 @@ from typing import Any, Final
 from reference_allocator.cel import (
     COST_LIMIT,
     CelCompileError,
-    CelDevice,
     CelFeatures,
     CelRuntimeError,
     compile_derived,
     compile_selector,
 )
+from reference_allocator.environment import converted, derived_environment, selector_environment
 from reference_allocator.features import Features
 from reference_allocator.fields import (
     InputError,
@@ -32,6 +32,8 @@ from reference_allocator.fields import (
     only_known,
     string,
 )
+from reference_allocator.gates import MINORS, minor_of
+from reference_allocator.limits import check_limits
 from reference_allocator.wire.lines import Json, answer_line
 from reference_allocator.wire.objects import check_form
 
@@ -46,35 +48,46 @@ _STORED: Final = "StoredExpressions"
 _NEW: Final = "NewExpressions"
 
 
-def answer_cel(line: str | bytes) -> str:
-    """The answer to one line; never raises for what the line says."""
-    return answer_line(line, _respond)
+def answer_cel(line: str | bytes, *, kubernetes: str = MINORS[-1]) -> str:
+    """The answer to one line; never raises for what the line says.
+
+    Args:
+        line: a question.
+        kubernetes: the version whose environment it is about.
+
+    Raises:
+        ValueError: the version is not known.
+    """
+    minor = minor_of(kubernetes)
+    return answer_line(line, lambda question: _respond(question, minor))
 
 
-def _respond(question: Mapping[str, Any]) -> Json:
+def _respond(question: Mapping[str, Any], kubernetes: str) -> Json:
     only_known(question, _FIELDS)
     expression = string(question, "expression")
     device = child(question, "device", _device) or {}
-    features = _features(question)
+    features = _features(question, kubernetes)
     limit = integer(question, "costLimit", COST_LIMIT)
     if limit < 0:
         raise InputError(f"expected no negative number, got {describe(limit)}", "costLimit")
     integer(question, "repeat")
     derived = boolean(question, "derived")
+    if derived and derived_environment(features) != features:
+        raise InputError(f"Kubernetes {kubernetes} has no derived attributes", "derived")
     answer: Json = {}
     try:
         if derived:
             attribute = compile_derived(expression, features=features, cost_limit=limit)
             answer = {"maxCost": attribute.max_cost, "type": attribute.type.declared}
-            value = attribute.attribute(CelDevice.from_api(string(device, "driver"), device))
+            value = attribute.attribute(converted(features, string(device, "driver"), device))
             # An empty list is left out by Go's encoder.
             answer["attribute"] = {name: item for name, item in value.items() if item != []}
         else:
             selector = compile_selector(expression, features=features, cost_limit=limit)
             answer = {"maxCost": selector.max_cost, "type": selector.type.declared}
-            converted = CelDevice.from_api(string(device, "driver"), device)
-            answer["match"] = selector.matches(converted)
-            answer["cost"] = selector.evaluate_with_cost(converted)[1]
+            subject = converted(features, string(device, "driver"), device)
+            answer["match"] = selector.matches(subject)
+            answer["cost"] = selector.evaluate_with_cost(subject)[1]
     except CelCompileError as error:
         return {"compileError": str(error)}
     except CelRuntimeError as error:
@@ -91,17 +104,19 @@ def _device(value: object) -> Mapping[str, Any]:
                 check_form(source[name], kind)
             except InputError as error:
                 raise error.under(name) from None
+    check_limits("Device", source)
     return source
 
 
-def _features(question: Mapping[str, Any]) -> CelFeatures:
+def _features(question: Mapping[str, Any], kubernetes: str) -> CelFeatures:
     features = child(question, "features", Features.from_dict) or Features()
     env = string(question, "env") or _STORED
     if env not in (_STORED, _NEW):
         raise InputError(f"expected {_STORED} or {_NEW}, got {describe(env)}", "env")
     if env == _STORED:
-        return CelFeatures()
+        return selector_environment(features, kubernetes)
     return CelFeatures(
+        kubernetes=kubernetes,
         consumable_capacity=features.consumable_capacity,
         list_type_attributes=features.list_type_attributes,
         stored=False,

@@ -1,8 +1,9 @@
-"""Whether a Kubernetes object has only fields that exist, each of the right type and size.
+"""Whether a Kubernetes object has only fields that exist, each of the right type.
 
 A field that is dropped silently (a typing error, a version that is too new) would give an answer to
 another question than the one that was asked. The fields are a table generated from the Go types of
-one Kubernetes minor (`ci/upstream/fielddump`); the limits are those of resource.k8s.io/v1.
+one Kubernetes minor (`ci/upstream/fielddump`). Whether something is too large is a question of its
+own (`reference_allocator.limits`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 from reference_allocator.fields import InputError, describe, mapping, only_known
 from reference_allocator.quantity import QuantityError, parse_quantity
@@ -21,35 +22,8 @@ _TABLE: Final = "fields-1.37.json"
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)\Z")
 _INTEGERS: Final = {"int32": 2**31, "int64": 2**63}
 
-_MAX_ITEMS: Final = {
-    ("ResourceSliceSpec", "devices"): 128,
-    ("ResourceSliceSpec", "sharedCounters"): 8,
-    ("CounterSet", "counters"): 32,
-    ("Device", "attributes"): 32,
-    ("Device", "capacity"): 32,
-    ("Device", "consumesCounters"): 2,
-    ("Device", "taints"): 16,
-    ("Device", "bindingConditions"): 4,
-    ("Device", "bindingFailureConditions"): 4,
-    ("DeviceAttribute", "ints"): 48,
-    ("DeviceAttribute", "bools"): 48,
-    ("DeviceAttribute", "strings"): 48,
-    ("DeviceAttribute", "versions"): 48,
-    ("DeviceCounterConsumption", "counters"): 32,
-    ("CapacityRequestPolicy", "validValues"): 10,
-    ("DeviceClassSpec", "selectors"): 32,
-    ("DeviceClassSpec", "config"): 32,
-    ("DeviceClaim", "requests"): 32,
-    ("DeviceClaim", "constraints"): 32,
-    ("DeviceClaim", "config"): 32,
-    ("DeviceRequest", "firstAvailable"): 8,
-    ("ExactDeviceRequest", "selectors"): 32,
-    ("ExactDeviceRequest", "tolerations"): 16,
-    ("DeviceSubRequest", "selectors"): 32,
-    ("DeviceSubRequest", "tolerations"): 16,
-    ("DeviceConstraint", "requests"): 32,
-    ("DeviceAllocationResult", "results"): 32,
-}
+_MAX_DEPTH: Final = 128
+"""How deep the parameters of a driver may be nested; to the allocator they are only data."""
 
 
 @cache
@@ -68,7 +42,8 @@ def check_form(value: object, kind: str) -> None:
             "quantity", "time", "any", or a type after "[]" (list) or "{}" (object).
 
     Raises:
-        InputError: an unknown field, a wrong type or too many items; names the path.
+        InputError: an unknown field, a wrong type, or something that is nested too deeply;
+            names the path.
     """
     if kind.startswith("[]"):
         _list(value, kind[2:])
@@ -107,24 +82,14 @@ def _struct(value: object, kind: str) -> None:
             continue  # Null is the same as absent, as in Go.
         try:
             check_form(item, fields[name])
-            _check_size(item, _MAX_ITEMS.get((kind, name)))
         except InputError as error:
             raise error.under(name) from None
-    if kind == "Device":
-        total = len(source.get("attributes") or ()) + len(source.get("capacity") or ())
-        if total > _MAX_ITEMS[kind, "attributes"]:
-            raise InputError(f"{total} attributes and capacities; at most 32 are allowed")
-
-
-def _check_size(value: Any, limit: int | None) -> None:
-    if limit is not None and len(value) > limit:
-        raise InputError(f"{len(value)} items; at most {limit} are allowed")
 
 
 def _scalar(value: object, kind: str) -> None:
     match kind:
         case "any":
-            pass
+            _check_depth(value)
         case "bool":
             if not isinstance(value, bool):
                 raise InputError(f"expected true or false, got {describe(value)}")
@@ -150,3 +115,17 @@ def _quantity(value: object) -> None:
         parse_quantity(str(value).strip())
     except QuantityError as error:
         raise InputError(f"{describe(value)} is not a quantity: {error}") from None
+
+
+def _check_depth(value: object) -> None:
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(_MAX_DEPTH):
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if isinstance(item, dict) else item)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return
+    raise InputError(f"nested more than {_MAX_DEPTH} levels deep")

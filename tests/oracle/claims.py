@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from reference_allocator.defaults import default_claim
 from tests.oracle.dice import Dice
 from tests.oracle.inventories import CPU, DRIVERS, FABRIC, GPU, MIG, NIC, PCIE_ROOT, Json
@@ -51,10 +53,11 @@ _CONSTRAINED = {
     CPU: ("cpu.example.com/numa",),
     FABRIC: ("fabric.example.com/rack", "fabric.example.com/lanes"),
 }
+DERIVED = "example.com/derived"
 _ODD = (
     "gpu.example.com/rack",
     "nic.example.com/mixed",
-    "example.com/derived",
+    DERIVED,
     "none.example.com/x",
 )
 _DERIVED = (
@@ -63,6 +66,19 @@ _DERIVED = (
     'device.attributes["gpu.example.com"].?productName.orValue("none")',
     'device.attributes["resource.kubernetes.io"].pcieRoot',
     'device.attributes["gpu.example.com"].index / 2',
+    '["a", device.driver]',
+    'device.attributes["gpu.example.com"].?tags.orValue(["none"])',
+    'device.attributes["gpu.example.com"].cudaComputeCapability',
+    "device.allowMultipleAllocations",
+    'device.attributes["mig.example.com"].parent',
+)
+_ODD_DERIVED = (
+    "1.5",
+    "device.nonsense",
+    "device.capacity",
+    "[]",
+    'dyn(device.attributes["nic.example.com"].numa)',
+    'device.attributes["fabric.example.com"].lanes',
 )
 
 
@@ -89,7 +105,7 @@ def claim(dice: Dice, index: int, driver: str) -> Json:
     """A claim that mostly asks for devices of one driver."""
     requests: list[Json] = []
     names: list[str] = []
-    for number in range(dice.pick([1, 1, 1, 1, 2, 2, 3])):
+    for number in range(dice.pick([1, 1, 1, 2, 2, 3])):
         name = f"r{number}"
         names.append(name)
         if dice.allowed("prioritizedList", 4):
@@ -101,9 +117,12 @@ def claim(dice: Dice, index: int, driver: str) -> Json:
         else:
             requests.append({"name": name, "exactly": _body(dice, driver, sub=False)})
     devices: Json = {"requests": requests}
-    constraints = [
-        _constraint(dice, driver, names) for _ in range(dice.pick([0, 0, 0, 0, 1, 1, 2]))
-    ]
+    constraints = [_constraint(dice, driver, names) for _ in range(dice.pick([0, 0, 0, 1, 1, 2]))]
+    deriving = [name for name, body in _bodies(requests) if "derivedAttributes" in body]
+    if deriving and not dice.one_in(4):
+        kind = dice.pick(["matchAttribute", "matchAttribute", "distinctAttribute"])
+        about = {"requests": deriving} if len(deriving) < len(names) else _subset(dice, names)
+        constraints.append({kind: dice.pick([DERIVED, DERIVED, PCIE_ROOT]), **about})
     if constraints:
         devices["constraints"] = constraints
     if dice.one_in(5):
@@ -112,6 +131,14 @@ def claim(dice: Dice, index: int, driver: str) -> Json:
         ]
     metadata = {"name": f"claim-{index}", "namespace": "default", "uid": f"uid-{index}"}
     return default_claim({"metadata": metadata, "spec": {"devices": devices}})
+
+
+def _bodies(requests: list[Json]) -> Iterator[tuple[str, Json]]:
+    for request in requests:
+        if "exactly" in request:
+            yield request["name"], request["exactly"]
+        for option in request.get("firstAvailable", ()):
+            yield f"{request['name']}/{option['name']}", option
 
 
 def _subset(dice: Dice, names: list[str]) -> Json:
@@ -125,6 +152,8 @@ def _constraint(dice: Dice, driver: str, names: list[str]) -> Json:
     if dice.rare(100):
         return _subset(dice, names)
     attributes = _CONSTRAINED[driver]
+    if "listTypeAttributes" in dice.features and dice.one_in(3):
+        attributes = (f"{driver}/tags",)
     if dice.one_in(12) or dice.rare(3):
         attributes = (*_ODD, *_CONSTRAINED[dice.pick(DRIVERS)])
     return {kind: dice.pick(attributes), **_subset(dice, names)}
@@ -153,9 +182,21 @@ def _body(dice: Dice, driver: str, *, sub: bool) -> Json:
     if dice.allowed("consumableCapacity", 2 if driver in (NIC, CPU) else 30):
         body["capacity"] = {"requests": _capacity(dice, driver)}
     if dice.allowed("derivedAttributes", 12):
-        name = dice.pick(["example.com/derived", PCIE_ROOT])
-        body["derivedAttributes"] = [{"name": name, "expression": dice.pick(_DERIVED)}]
+        name = dice.pick([DERIVED, DERIVED, PCIE_ROOT])
+        expressions = _ODD_DERIVED if dice.rare(4) or dice.one_in(10) else _DERIVED
+        body["derivedAttributes"] = [{"name": name, "expression": dice.pick(expressions)}]
+    if dice.rare(80):
+        body.update(dice.pick(_UNSUPPORTED))
     return body
+
+
+_UNSUPPORTED: tuple[Json, ...] = (
+    {"selectors": [{}]},
+    {"selectors": [{"cel": {"expression": "true"}}, {}]},
+    {"allocationMode": "Some"},
+    {"deviceClassName": ""},
+)
+"""What the API server would not have let in, or what a later version may have."""
 
 
 def _selector(dice: Dice, driver: str) -> str:
@@ -181,8 +222,15 @@ def _toleration(dice: Dice) -> Json:
 
 def _capacity(dice: Dice, driver: str) -> Json:
     name = {CPU: "cpu", NIC: "bandwidth"}.get(driver, "memory")
-    amounts = ("0", "1", "2", "3", "250m", "300m", "1Gi", "1500Mi", "1024", "1G", "9E", "-1")
-    asked: Json = {name: dice.pick(amounts[:-2] if not dice.one_in(20) else amounts)}
+    small = ("0", "1", "1", "2", "2", "3", "4", "250m", "300m", "2500m")
+    large = ("1Ki", "1024", "1Gi", "1500Mi", "1G", "2G")
+    impossible = ("9E", "-1")
+    if dice.one_in(30):
+        asked: Json = {name: dice.pick(impossible)}
+    elif dice.small and not dice.one_in(20):
+        asked = {name: dice.pick(small)}
+    else:
+        asked = {name: dice.pick((*small, *large))}
     if dice.one_in(10):
         asked["queues"] = "1"
     return asked

@@ -33,7 +33,7 @@ def nodes(dice: Dice) -> list[Json]:
         if dice.one_in(2):
             labels["gpu"] = "true"
         node: Json = {"metadata": {"name": f"node-{index}", "labels": labels}}
-        if dice.one_in(3):
+        if dice.one_in(2):
             node["status"] = {"declaredFeatures": [OPTIONAL_OPERATIONS]}
         built.append(node)
     return built
@@ -45,13 +45,19 @@ def slices(dice: Dice, named: list[Json]) -> list[Json]:
     everywhere = dice.some([GPU, MIG, NIC, CPU], dice.pick([0, 1, 1, 2, 2, 3]))
     for node in named:
         name = node["metadata"]["name"]
-        for driver in everywhere if dice.number(8) else everywhere[1:]:
+        for driver in everywhere if dice.number(12) else everywhere[1:]:
             found += _node_pool(dice, driver, name)
     if dice.one_in(3) or not found:
         found += _fabric_pool(dice, named)
     for item in found:
-        if dice.one_in(40):
-            item["spec"]["skipNodeOperations"] = ["Prepare"]
+        if dice.one_in(40) or ("optionalNodeOperations" in dice.features and dice.one_in(12)):
+            item["spec"]["skipNodeOperations"] = dice.pick(
+                [
+                    ["*"],
+                    ["NodeUnprepareResources"],
+                    ["NodePrepareResources", "NodeUnprepareResources"],
+                ]
+            )
     dice.shuffle(found)
     return found
 
@@ -104,14 +110,15 @@ def _node_pool(dice: Dice, driver: str, node: str) -> list[Json]:
     at = {"nodeName": node}
     pool = "shared" if dice.one_in(12) else node
     if driver == GPU:
-        devices = [gpus(dice, index) for index in range(dice.pick([1, 2, 3, 4, 4, 6, 8]))]
+        sizes = [33, 36] if dice.one_in(80) else [1, 2, 3, 4, 4, 6, 8]
+        devices = [gpus(dice, index) for index in range(dice.pick(sizes))]
     elif driver == NIC:
         devices = [nics(dice, index) for index in range(dice.pick([1, 2, 3, 4]))]
     elif driver == CPU:
         devices = [cpus(dice, index) for index in range(dice.pick([1, 2, 2, 4]))]
     else:
-        sizes = dice.pick([(0, 0), (0, 1, 1), (0, 2, 2, 1), (4, 2, 1, 1), (1, 1, 1, 1, 1)])
-        devices = [partitions(dice, index, size) for index, size in enumerate(sizes)]
+        profiles = dice.pick([(0, 0), (0, 1, 1), (0, 2, 2, 1), (4, 2, 1, 1), (1, 1, 1, 1, 1)])
+        devices = [partitions(dice, index, size) for index, size in enumerate(profiles)]
         if dice.rare(15):
             devices[0]["consumesCounters"][0]["counterSet"] = "unknown"
         groups: list[Json] = [{**at, "devices": part} for part in _split(dice, devices)]

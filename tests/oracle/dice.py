@@ -17,10 +17,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Dice:
-    """Random choices; `calm` turns off what is drawn with `rare` or needs a feature that is off."""
+    """Random choices.
+
+    Attributes:
+        random: where they come from.
+        calm: what is drawn with `rare` or needs a feature that is off is left out.
+        small: amounts of capacity are small numbers, so that requests and policies often meet.
+        features: those that are on.
+    """
 
     random: Random
     calm: bool = False
+    small: bool = False
     features: frozenset[str] = frozenset()
 
     def one_in(self, times: int) -> bool:

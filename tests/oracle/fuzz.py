@@ -48,13 +48,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seed = options.seed or secrets.token_hex(4)
     sys.stdout.write(f"seed {seed}, problems {options.first} to {options.first + options.n - 1}\n")
     with Upstream([options.oracle, "-timeout", options.timeout]) as upstream:
-        counts, failed = _run(options, seed, upstream)
-    _report(counts)
+        counts, accepted, failed = _run(options, seed, upstream)
+    _report(counts, accepted)
     return 1 if failed else 0
 
 
-def _run(options: argparse.Namespace, seed: str, upstream: Upstream) -> tuple[Counter[str], bool]:
+def _run(
+    options: argparse.Namespace, seed: str, upstream: Upstream
+) -> tuple[Counter[str], int, bool]:
+    """How many problems of each kind, the answers that the checker accepted, whether one failed."""
     counts: Counter[str] = Counter()
+    accepted = 0
     failed = False
     told = time.monotonic()
     for number in range(options.first, options.first + options.n):
@@ -62,6 +66,7 @@ def _run(options: argparse.Namespace, seed: str, upstream: Upstream) -> tuple[Co
         question = problem(Random(identifier), identifier)
         verdict = judge(question, upstream)
         counts[verdict.kind] += 1
+        accepted += verdict.accepted
         if verdict.failed:
             failed = True
             _save(options.output, question, verdict, upstream)
@@ -69,9 +74,10 @@ def _run(options: argparse.Namespace, seed: str, upstream: Upstream) -> tuple[Co
                 break
         if time.monotonic() - told > _EVERY:
             told = time.monotonic()
-            sys.stdout.write(f"{counts.total()} of {options.n}: {dict(counts)}\n")
+            done = f"{counts.total()} of {options.n}: {dict(counts)}"
+            sys.stdout.write(f"{done}; {accepted} allocations accepted by the checker\n")
             sys.stdout.flush()
-    return counts, failed
+    return counts, accepted, failed
 
 
 def _save(folder: Path, question: Json, verdict: Verdict, upstream: Upstream) -> None:
@@ -88,8 +94,8 @@ def _save(folder: Path, question: Json, verdict: Verdict, upstream: Upstream) ->
     sys.stdout.flush()
 
 
-def _report(counts: Counter[str]) -> None:
-    sys.stdout.write(f"{counts.total()} problems\n")
+def _report(counts: Counter[str], accepted: int) -> None:
+    sys.stdout.write(f"{counts.total()} problems; the checker accepted {accepted} allocations\n")
     for kind, count in sorted(counts.items()):
         sys.stdout.write(f"{count:8} {kind}\n")
     for known in KNOWN:

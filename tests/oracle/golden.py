@@ -2,9 +2,11 @@
 
     python -m tests.oracle.golden --oracle build/oracle/allocate
 
-A problem is taken if its answers show something that no other shows, so that some hundred of them
-cover what many thousand would; those with a known difference are left out. `found.in.ndjson` holds
-small ones that once failed; they are kept as they are, and only their answers are written.
+`problems`: one is taken if its answers show something that no other shows, so that some hundred of
+them cover what many thousand would. `rules`: some for each rule that decides them
+(`tests.oracle.knobs`) and for each error; their ids name these. Problems with a known difference
+are left out. `found` holds small ones that once failed; they stay as they are, only their answers
+are written.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ import argparse
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.oracle.errors import ERRORS, shown
 from tests.oracle.judge import judge
+from tests.oracle.knobs import KNOBS, decides, ours
 from tests.oracle.problems import problem
 from tests.oracle.upstream import Upstream, comparable
 
@@ -34,12 +39,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--oracle", type=Path, required=True, help="program of ci/upstream/allocate"
     )
-    parser.add_argument("--tried", type=int, default=4000, help="how many problems are looked at")
+    parser.add_argument("--tried", type=int, default=8000, help="how many problems are looked at")
     parser.add_argument("--taken", type=int, default=300, help="how many of them are kept at most")
+    parser.add_argument("--each", type=int, default=1, help="how many problems for each rule")
+    parser.add_argument("only", nargs="*", help="problems, rules, found; all if none is named")
     options = parser.parse_args(arguments)
     with Upstream([options.oracle]) as upstream:
-        _write("problems", _choose(upstream, options.tried, options.taken), upstream)
-        _write("found", read("found.in"), upstream)
+        if not options.only or "problems" in options.only:
+            _write("problems", _choose(upstream, options.tried, options.taken), upstream)
+        if not options.only or "rules" in options.only:
+            _write("rules", _for_each_rule(upstream, options.tried, options.each), upstream)
+        if not options.only or "found" in options.only:
+            _write("found", read("found.in"), upstream)
     return 0
 
 
@@ -59,30 +70,55 @@ def _choose(upstream: Upstream, tried: int, taken: int) -> list[Json]:
     seen: set[Hashable] = set()
     chosen: list[Json] = []
     # First those that show much at once.
-    for question, shown in sorted(candidates, key=lambda item: -len(item[1])):
-        if len(chosen) < taken and not shown <= seen:
-            seen |= shown
+    for question, shows in sorted(candidates, key=lambda item: -len(item[1])):
+        if len(chosen) < taken and not shows <= seen:
+            seen |= shows
             chosen.append(question)
     return sorted(chosen, key=lambda item: int(item["id"].partition("-")[2]))
 
 
+def _for_each_rule(upstream: Upstream, tried: int, each: int) -> list[Json]:
+    """Problems that rules decide or that end in errors, until there are so many for each."""
+    missing = Counter(dict.fromkeys((*KNOBS, *ERRORS), each))
+    chosen: list[Json] = []
+    for number in range(tried):
+        question = problem(Random(f"rule-{number}"), "")
+        if len(json.dumps(question)) > _LONGEST or judge(question, upstream).kind != "same":
+            continue
+        answer = ours(question)
+        errors = set(shown(answer))
+        names = [
+            name
+            for name in +missing
+            if (decides(name, question, answer) if name in KNOBS else name in errors)
+        ]
+        if names:
+            missing.subtract(names)
+            chosen.append({**question, "id": f"rule-{number}: {', '.join(names)}"})
+        if not +missing:
+            break
+    for name in +missing:
+        sys.stdout.write(f"no problem for: {name}\n")
+    return chosen
+
+
 def _shows(question: Json, answer: Json) -> set[Hashable]:
     """What is worth having once: kinds of errors, fields of results together, rules together."""
-    shown: set[Hashable] = set()
+    found: set[Hashable] = set()
     asked = _words(question["claims"])
     for node in answer["nodes"]:
         error = re.sub(
             r"[a-z0-9.-]+\.example\.com\S*|claim-\d|\br\d\b|\bs\d\b|\d+", "_", node.get("error", "")
         )
-        shown.add((node["outcome"], error[-60:]))
+        found.add((node["outcome"], error[-60:]))
         if node["outcome"] == "allocated":
             fields = sorted({key for item in _results(node) for key in item})
             drivers = sorted({item["driver"] for item in _results(node)})
-            shown.add((tuple(fields), *drivers))
-            shown.add((len(question["claims"]), len(_results(node)), tuple(sorted(asked & _RULES))))
+            found.add((tuple(fields), *drivers))
+            found.add((len(question["claims"]), len(_results(node)), tuple(sorted(asked & _RULES))))
         else:
-            shown.add((node["outcome"], tuple(sorted(asked & _RULES))))
-    return shown
+            found.add((node["outcome"], tuple(sorted(asked & _RULES))))
+    return found
 
 
 _RULES = {

@@ -21,8 +21,23 @@ PCIE_ROOT = "resource.kubernetes.io/pcieRoot"
 ZONES = ("z1", "z2")
 
 
+_MALFORMED: tuple[Json, ...] = (
+    {"key": "zone", "operator": "Like", "values": ["z1"]},
+    {"key": "zone", "operator": "In"},
+    {"key": "rank", "operator": "Gt", "values": ["one"]},
+    {"key": "zone", "operator": "NotIn", "values": []},
+    {"key": "zone", "operator": "Exists", "values": ["z1"]},
+    {"key": "zone", "operator": "In", "values": ["z1", "-"]},
+    {"key": "not a label", "operator": "Exists"},
+    {"key": "-/", "operator": "Lt", "values": ["1", "2", "x"]},
+    {"key": "/a", "operator": "Exists"},
+    {"key": "a/b/c", "operator": "Exists"},
+    {"key": "a" * 64, "operator": "DoesNotExist"},
+)
+
+
 def node_selector(dice: Dice) -> Json:
-    """A node selector that fits some of the nodes; it has one term, as the API wants."""
+    """A node selector that fits some of the nodes; mostly it has one term, as the API wants."""
     expression = dice.pick(
         [
             {"key": "zone", "operator": "In", "values": [dice.pick(ZONES)]},
@@ -35,6 +50,8 @@ def node_selector(dice: Dice) -> Json:
         ]
     )
     term: Json = {"matchExpressions": [expression]}
+    if dice.rare(30):
+        return {"nodeSelectorTerms": [{"matchExpressions": [dice.pick(_MALFORMED)]}]}
     if dice.one_in(5):
         names = [dice.pick(["node-0", "node-1"])]
         operator = dice.pick(["In", "NotIn"])
@@ -45,7 +62,8 @@ def node_selector(dice: Dice) -> Json:
             del term["matchExpressions"]
     elif dice.one_in(4):
         term["matchExpressions"] = [expression, {"key": "zone", "operator": "Exists"}]
-    return {"nodeSelectorTerms": [term]}
+    terms = [term, {"matchExpressions": [expression]}] if dice.rare(20) else [term]
+    return {"nodeSelectorTerms": terms}
 
 
 def _taints(dice: Dice) -> list[Json]:
@@ -59,6 +77,19 @@ def _taints(dice: Dice) -> list[Json]:
     ]
 
 
+_TAGS: tuple[Json, ...] = (
+    {"strings": ["a", "b"]},
+    {"strings": ["a", "b"]},
+    {"strings": ["b"]},
+    {"strings": ["c", "a"]},
+    {"string": "a"},
+    {"ints": [1, 2]},
+    {"bools": [True, False]},
+    {"versions": ["1.0.0", "2.0.0"]},
+    {"strings": []},
+)
+
+
 def _extras(dice: Dice, device: Json) -> Json:
     """What any device may have: taints, binding conditions, attributes with pitfalls."""
     if dice.one_in(10):
@@ -67,15 +98,16 @@ def _extras(dice: Dice, device: Json) -> Json:
         device["bindingConditions"] = ["example.com/attached"]
         if dice.one_in(2):
             device["bindingFailureConditions"] = ["example.com/failed"]
-    if dice.one_in(40):
+    elif dice.one_in(60):
+        device["bindingConditions"] = []  # Not the same as none: the pool is tried last.
+    if dice.one_in(30):
         device["bindsToNode"] = True
     attributes = device.setdefault("attributes", {})
     if dice.rare(30):
         attributes["broken"] = {"version": "not a version"}
-    if dice.one_in(6):
-        attributes["tags"] = dice.pick(
-            [{"strings": ["a", "b"]}, {"strings": ["b"]}, {"strings": ["c", "a"]}, {"ints": [1, 2]}]
-        )
+    lists = "listTypeAttributes" in dice.features
+    if dice.one_in(6) or (lists and not dice.one_in(4)):
+        attributes["tags"] = dice.pick(_TAGS)
     if dice.one_in(12):
         attributes["mixed"] = dice.pick([{"int": 1}, {"string": "1"}, {"bool": True}])
     return device
@@ -115,8 +147,14 @@ def partitions(dice: Dice, index: int, size: int) -> Json:
             "slices": {"value": str(share)},
         },
     }
+    consumptions = [consumption]
     if dice.one_in(8):
         consumption["compatibilityGroups"] = dice.pick([["a"], ["a", "b"], ["b"]])
+    if dice.one_in(12):
+        linked = {"counterSet": f"gpu-{1 - gpu}-counters", "counters": {"slices": {"value": "1"}}}
+        if dice.one_in(2):
+            linked["compatibilityGroups"] = dice.pick([["a"], ["b"]])
+        consumptions.append(linked)
     device: Json = {
         "name": f"gpu-{gpu}-{profile.replace('.', '-')}-{index}",
         "attributes": {
@@ -125,7 +163,7 @@ def partitions(dice: Dice, index: int, size: int) -> Json:
             "parent": {"int": gpu},
         },
         "capacity": {"memory": {"value": f"{5 * (size or 8)}Gi"}},
-        "consumesCounters": [consumption],
+        "consumesCounters": consumptions,
     }
     if dice.one_in(8):
         device["attributes"]["parent"] = {"ints": [gpu, 7]}
@@ -135,8 +173,8 @@ def partitions(dice: Dice, index: int, size: int) -> Json:
 
 
 def counter_sets(dice: Dice) -> list[Json]:
-    """The counters of two GPUs; now and then too few."""
-    return [
+    """The counters of two GPUs; now and then too few, or wrong."""
+    found: list[Json] = [
         {
             "name": f"gpu-{gpu}-counters",
             "counters": {
@@ -146,7 +184,24 @@ def counter_sets(dice: Dice) -> list[Json]:
         }
         for gpu in range(2)
     ]
+    if dice.rare(20):
+        found.append({**found[0]})
+    elif dice.rare(20):
+        del found[0]["counters"]["slices"]
+    return found
 
+
+_SMALL_POLICIES: tuple[Json | None, ...] = (
+    None,
+    {"default": "1", "validValues": ["1", "2", "4", "8"]},
+    {"default": "2", "validValues": ["2", "3"]},
+    {"default": "1", "validRange": {"min": "1", "max": "4", "step": "1"}},
+    {"default": "3", "validRange": {"min": "3", "step": "3"}},
+    {"default": "2", "validRange": {"min": "2", "max": "2500m"}},
+    {"default": "500m", "validRange": {"min": "250m", "max": "3", "step": "250m"}},
+    {"default": "1", "validRange": {"min": "2", "max": "3"}},
+)
+"""Policies for amounts that most requests have."""
 
 _POLICIES: tuple[Json | None, ...] = (
     None,
@@ -161,8 +216,9 @@ _POLICIES: tuple[Json | None, ...] = (
 
 def nics(dice: Dice, index: int) -> Json:
     """A network interface whose bandwidth can be shared."""
-    bandwidth: Json = {"value": dice.pick(["10G", "8Gi", "10", "4", "1500m"])}
-    policy = dice.pick(_POLICIES)
+    amounts = ["10", "8", "4", "4500m"] if dice.small else ["10G", "8Gi", "10", "4", "1500m"]
+    bandwidth: Json = {"value": dice.pick(amounts)}
+    policy = dice.pick(_SMALL_POLICIES if dice.small else _POLICIES)
     if policy is not None:
         bandwidth["requestPolicy"] = policy
     device: Json = {
@@ -192,7 +248,13 @@ def cpus(dice: Dice, index: int) -> Json:
         "capacity": {
             "cpu": {
                 "value": dice.pick(["2", "4"]),
-                "requestPolicy": {"default": "1", "validRange": {"min": "1", "step": "1"}},
+                "requestPolicy": dice.pick(
+                    [
+                        {"default": "1", "validRange": {"min": "1", "step": "1"}},
+                        {"default": "1", "validRange": {"min": "1", "max": "2", "step": "1"}},
+                        {"default": "1", "validValues": ["1", "2"]},
+                    ]
+                ),
             }
         },
         "nodeAllocatableResources": {"cpu": {"mapping": {"capacityKey": "cpu"}}},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reference_allocator.checker import check
@@ -28,11 +28,13 @@ class Verdict:
             made): these two fail.
         detail: what differs, for people.
         outcomes: our and upstream's outcome on the first node that differs.
+        accepted: how many answers of nodes the checker has accepted.
     """
 
     kind: str
     detail: str = ""
     outcomes: tuple[str, str] = ("", "")
+    accepted: int = 0
 
     @property
     def failed(self) -> bool:
@@ -46,7 +48,8 @@ def judge(problem: Json, upstream: Upstream, *, checked: bool = True) -> Verdict
     Args:
         problem: a line for `allocate`.
         upstream: the running oracle.
-        checked: also ask the checker about every allocation of upstream.
+        checked: also ask the checker about every allocation. Ours is asked about; where nothing
+            differs, it is upstream's, too.
     """
     line = json.dumps(problem)
     ours = comparable(json.loads(answer_allocate(line, timeout=OUR_TIMEOUT)))
@@ -59,13 +62,16 @@ def judge(problem: Json, upstream: Upstream, *, checked: bool = True) -> Verdict
             answers = [upstream.ask(json.dumps(item)) for item in known.instead(problem)]
             nodes = [node for answer in answers for node in answer.get("nodes", ())]
             if not _compare(ours, comparable({"id": ours["id"], "nodes": nodes})).failed:
-                return Verdict(f"known: {known.name}")
+                verdict = Verdict(f"known: {known.name}")
+                break
+        else:
+            return verdict
+    if not checked or "invalid" in ours:
         return verdict
-    if checked:
-        broken = complaint(problem, theirs)
-        if broken:
-            return Verdict("unchecked", broken)
-    return verdict
+    broken = complaint(problem, ours)
+    if broken:
+        return Verdict("unchecked", broken)
+    return replace(verdict, accepted=sum("allocations" in node for node in ours["nodes"]))
 
 
 def _compare(ours: Json, theirs: Json) -> Verdict:
@@ -88,7 +94,7 @@ def _different(ours: Json, theirs: Json, our_outcome: str, their_outcome: str) -
 
 
 def complaint(problem: Json, answer: Json) -> str:
-    """What the checker has against upstream's allocations; empty if nothing."""
+    """What the checker has against the allocations of an answer; empty if nothing."""
     if "invalid" in answer:
         return ""
     snapshot: Snapshot | None = None

@@ -6,6 +6,7 @@ answer has to be ours. Whatever is not listed here fails the comparison.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -81,6 +82,18 @@ KNOWN: tuple[KnownDifference, ...] = (
         ],
     ),
 )
+
+
+_DEVICE_TEXT = re.compile(r"for device &Device\{Name:([^,]*),.*\} in slice ")
+
+
+def same_text(error: str) -> str:
+    """An error of upstream with what ours words otherwise.
+
+    Where a device's node selector does not parse, upstream writes the whole device as Go formats
+    it; ours writes its name.
+    """
+    return _DEVICE_TEXT.sub(r"for device \1 in slice ", error)
 
 
 def explanations(problem: Json) -> Iterator[KnownDifference]:

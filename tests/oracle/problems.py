@@ -20,12 +20,17 @@ SHARE = "11111111-1111-1111-1111-11111111111{}"
 def problem(random: Random, identifier: str) -> Json:
     """A line for `dra-conformance allocate` and for `ci/upstream/allocate`."""
     on = _features(Dice(random))
-    dice = Dice(random, calm=random.randrange(4) > 0, features=frozenset(on))
+    dice = Dice(
+        random,
+        calm=random.randrange(4) > 0,
+        small=random.randrange(3) > 0,
+        features=frozenset(on),
+    )
     named = nodes(dice)
     published = [default_slice(item, now=_TIME) for item in slices(dice, named)]
     drivers = sorted({item["spec"]["driver"] for item in published}) or [GPU]
     wanted = [
-        claim(dice, index, GPU if dice.rare(6) else dice.pick(drivers))
+        claim(dice, index, GPU if dice.rare(10) else dice.pick(drivers))
         for index in range(dice.pick([1, 1, 1, 1, 1, 2, 2, 3, 4]))
     ]
     line: Json = {
@@ -47,9 +52,9 @@ def problem(random: Random, identifier: str) -> Json:
 
 def _features(dice: Dice) -> set[str]:
     match dice.number(8):
-        case 0 | 1:
+        case 0 | 1 | 2:
             chosen = Features.all()
-        case 2 | 3 | 4:
+        case 3 | 4:
             chosen = Features.for_version("1.37")
         case 5:
             chosen = Features.for_version(dice.pick(["1.34", "1.35", "1.36"]))
@@ -69,15 +74,17 @@ def _allocated(dice: Dice, published: list[Json]) -> list[Json]:
         for device in item["spec"].get("devices", ())
     ]
     found: list[Json] = []
-    for index in range(dice.pick([0, 0, 0, 0, 1, 2])):
+    shareable = [item for item in devices if item[2].get("allowMultipleAllocations")]
+    for index in range(dice.pick([0, 0, 0, 0, 1, 1, 2])):
         results: list[Json] = []
-        for driver, pool, device in dice.some(devices, min(len(devices), dice.pick([1, 2]))):
+        among = shareable if shareable and dice.one_in(2) else devices
+        for driver, pool, device in dice.some(among, min(len(among), dice.pick([1, 2]))):
             result = {"request": "r", "driver": driver, "pool": pool, "device": device["name"]}
             if device.get("allowMultipleAllocations") and not dice.one_in(6):
                 result["shareID"] = SHARE.format(index)
                 if not dice.one_in(6):
                     names = [name for name in device.get("capacity", ()) if not dice.one_in(8)]
-                    amounts = ["1", "2", "500m", "1Gi", "0"]
+                    amounts = ["1", "2", "3", "500m", "1Gi", "7Gi", "9G", "0"]
                     result["consumedCapacity"] = {name: dice.pick(amounts) for name in names}
             if dice.one_in(8):
                 result["adminAccess"] = True

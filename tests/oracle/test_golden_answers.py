@@ -10,7 +10,9 @@ import pytest
 from reference_allocator.checker import check
 from reference_allocator.snapshot import API_VERSION, KIND, Snapshot
 from reference_allocator.wire import answer_allocate
+from tests.oracle.errors import ERRORS, shown
 from tests.oracle.golden import read
+from tests.oracle.knobs import KNOBS, decides, ours
 from tests.oracle.upstream import comparable
 
 Json = dict[str, Any]
@@ -19,7 +21,7 @@ Json = dict[str, Any]
 def cases() -> list[Any]:
     return [
         pytest.param(question, answer, id=question["id"])
-        for name in ("found", "problems")
+        for name in ("found", "problems", "rules")
         for question, answer in zip(read(f"{name}.in"), read(f"{name}.out"), strict=True)
     ]
 
@@ -44,6 +46,30 @@ def test_checker_accepts_what_the_real_allocator_gives_out(question: Json, expec
         if answer["outcome"] == "allocated":
             found = check(snapshot, node, question["claims"], answer.get("allocations", []))
             assert not found
+
+
+def rules() -> list[Any]:
+    """(name of a rule or an error, a problem and its answer that show it)."""
+    pairs = zip(read("rules.in"), read("rules.out"), strict=True)
+    return [
+        pytest.param(name, question, answer, id=f"{name}: {number}")
+        for number, (question, answer) in enumerate(pairs)
+        for name in question["id"].partition(": ")[2].split(", ")
+    ]
+
+
+@pytest.mark.parametrize(("name", "question", "answer"), rules())
+def test_golden_problem_is_about_the_rules_that_it_names(
+    name: str, question: Json, answer: Json
+) -> None:
+    if name in KNOBS:
+        assert decides(name, question, ours(question))
+    else:
+        assert name in shown(answer)
+
+
+def test_golden_answers_show_every_rule_and_every_error() -> None:
+    assert {case.values[0] for case in rules()} == {*KNOBS, *ERRORS}
 
 
 def test_golden_answers_show_every_outcome() -> None:

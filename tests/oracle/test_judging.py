@@ -70,6 +70,13 @@ def test_an_allocation_that_breaks_a_rule_is_found_though_both_agree() -> None:
     assert not complaint(QUESTION, ours(QUESTION))
 
 
+def test_allocations_that_the_checker_accepted_are_counted() -> None:
+    allocated = sum("allocations" in node for node in ours(QUESTION)["nodes"])
+    assert allocated
+    assert judge(QUESTION, upstream(ours)).accepted == allocated
+    assert judge(QUESTION, upstream(ours), checked=False).accepted == 0
+
+
 def test_an_upstream_that_gives_up_is_counted_apart() -> None:
     def slow(question: Json) -> Json:
         answer = none(question)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,23 @@ NODE: Json = {"metadata": {"name": "node-a"}}
 POOL: Json = {"name": "p", "generation": 1, "resourceSliceCount": 1}
 
 
+TAINT: Json = {"key": "k", "effect": "NoSchedule"}
+RESULT: Json = {"request": "r", "driver": "d", "pool": "p", "device": "x"}
+COSTLY = (
+    f"{[1] * 60}.all(i, device.attributes.all(k, device.attributes[k].all(j, j == device.driver)))"
+)
+"""More than half of what the derived attributes of a claim may cost."""
+
+
+def slice_with(*devices: Json) -> Json:
+    """A slice of node-a."""
+    spec = {"driver": "d", "pool": POOL, "nodeName": "node-a", "devices": list(devices)}
+    return {"metadata": {"name": "s"}, "spec": spec}
+
+
 def published(**device: Any) -> Json:
     """A problem with one slice of one device."""
-    spec = {"driver": "d", "pool": POOL, "nodeName": "node-a", "devices": [{"name": "x", **device}]}
-    return {"slices": [{"metadata": {"name": "s"}, "spec": spec}], "nodes": [NODE]}
+    return {"slices": [slice_with({"name": "x", **device})], "nodes": [NODE]}
 
 
 def asking(**exactly: Any) -> Json:
@@ -58,18 +72,75 @@ BAD: dict[str, tuple[Json, str]] = {
     ),
     "too many attributes": (
         published(attributes={f"a{index}": {"int": 1} for index in range(33)}),
-        "at most 32 are allowed",
+        "$.slices[0].spec.devices[0]: 33: the total number of attributes and capacities",
     ),
     "too many attributes and capacities together": (
         published(
             attributes={f"a{index}": {"int": 1} for index in range(20)},
             capacity={f"c{index}": {"value": "1"} for index in range(20)},
         ),
-        "40 attributes and capacities",
+        "$.slices[0].spec.devices[0]: 40: the total number of attributes and capacities",
+    ),
+    "too many devices of a slice": (
+        {"slices": [slice_with(*({"name": f"d{index}"} for index in range(129)))]},
+        "$.slices[0].spec.devices: too many: 129: must have at most 128 items",
+    ),
+    "too many devices that have taints": (
+        {
+            "slices": [
+                slice_with(*({"name": f"d{index}", "taints": [TAINT]} for index in range(65)))
+            ]
+        },
+        "$.slices[0].spec.devices: too many: 65: must have at most 64 items",
+    ),
+    "name that is too long": (
+        published(attributes={"a": {"string": "x" * 65}}),
+        "$.slices[0].spec.devices[0].attributes.a.string: too long",
+    ),
+    "too many selectors": (
+        asking(selectors=[{"cel": {"expression": "true"}}] * 33),
+        "$.claims[0].spec.devices.requests[0].exactly.selectors: too many: 33",
+    ),
+    "selector that is too long": (
+        asking(selectors=[{"cel": {"expression": "true" + " " * 10_237}}]),
+        "$.claims[0].spec.devices.requests[0].exactly.selectors[0].cel.expression: too long",
+    ),
+    "derived attributes that cost too much together": (
+        {
+            **asking(
+                derivedAttributes=[
+                    {"name": f"a/{index}", "expression": COSTLY} for index in range(2)
+                ]
+            ),
+            "features": {"derivedAttributes": True},
+        },
+        "$.claims[0].spec.devices: Forbidden: too complex, total cost of derived attribute",
+    ),
+    "too many selectors of a class": (
+        {
+            "deviceClasses": [
+                {
+                    "metadata": {"name": "c"},
+                    "spec": {"selectors": [{"cel": {"expression": "true"}}] * 33},
+                }
+            ]
+        },
+        "$.deviceClasses[0].spec.selectors: too many: 33",
+    ),
+    "too many results of an allocated claim": (
+        {
+            "allocated": [
+                {
+                    "metadata": {"name": "a"},
+                    "status": {"allocation": {"devices": {"results": [RESULT] * 33}}},
+                }
+            ]
+        },
+        "$.allocated[0].status.allocation.devices.results: too many: 33",
     ),
     "too many tolerations": (
         asking(tolerations=[{"operator": "Exists"}] * 17),
-        "$.claims[0].spec.devices.requests[0].exactly.tolerations: 17 items",
+        "$.claims[0].spec.devices.requests[0].exactly.tolerations: too many: 17",
     ),
     "count that is no integer": (
         asking(count=1.5),
@@ -107,14 +178,53 @@ def test_what_is_no_json_object_is_told(line: str | bytes, expected: str) -> Non
     assert expected in json.loads(answer_allocate(line))["invalid"]
 
 
-def test_deeply_nested_parameters_of_a_driver_are_only_data() -> None:
-    parameters: Json = {}
-    for _ in range(50):
-        parameters = {"more": parameters}
+def with_parameters(levels: int) -> Json:
+    """A claim whose parameters for the driver are that many lists in each other."""
+    parameters: list[Any] = []
+    for _ in range(levels - 1):
+        parameters = [parameters]
     problem = asking()
     config = {"opaque": {"driver": "d", "parameters": parameters}}
     problem["claims"][0]["spec"]["devices"]["config"] = [config]
-    assert "invalid" not in json.loads(answer_allocate(json.dumps({"id": "a", **problem})))
+    return {"id": "a", **problem}
+
+
+def test_nested_parameters_of_a_driver_are_only_data() -> None:
+    assert "invalid" not in json.loads(answer_allocate(json.dumps(with_parameters(128))))
+
+
+@pytest.mark.parametrize("levels", [129, 500, 800])
+def test_parameters_that_are_nested_too_deeply_are_told_with_their_path(levels: int) -> None:
+    answer = json.loads(answer_allocate(json.dumps(with_parameters(levels))))
+    assert answer["invalid"] == (
+        "$.claims[0].spec.devices.config[0].opaque.parameters: nested more than 128 levels deep"
+    )
+
+
+def test_nesting_up_to_what_the_reader_of_json_can_bear_gives_an_answer() -> None:
+    line = json.dumps(with_parameters(1))
+    for levels in range(900, 1100, 3):
+        deep = line.replace('"parameters": []', '"parameters": ' + "[" * levels + "]" * levels)
+        assert "nested" in json.loads(answer_allocate(deep))["invalid"]
+
+
+def test_line_of_too_many_values_is_refused_before_it_takes_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reference_allocator.wire.lines.MAX_VALUES", 100)
+    line = json.dumps({"id": "a", "slices": [{}] * 100})
+    for text in (line, line.encode()):
+        assert json.loads(answer_allocate(text)) == {
+            "id": "",
+            "invalid": "$: the line has more than 100 values",
+        }
+
+
+def test_repeating_a_decision_ends_at_the_time_limit() -> None:
+    question = {**read("found.in")[0], "repeat": 1_000_000}
+    start = time.monotonic()
+    answer_allocate(json.dumps(question), timeout=0.05)
+    assert time.monotonic() - start < 0.5 * (1 + len(question["nodes"]))
 
 
 def test_repeat_changes_nothing_but_time() -> None:
@@ -135,6 +245,10 @@ CEL_BAD: dict[str, tuple[Json, str]] = {
         "$.device.attributes.a.bool",
     ),
     "unknown environment": ({"env": "Future"}, "$.env"),
+    "too many values of an attribute": (
+        {"device": {"attributes": {"a": {"ints": [1] * 49}}}},
+        "$.device: 49: the total number of attribute values must not exceed 48",
+    ),
     "negative limit": ({"costLimit": -1}, "$.costLimit"),
     "expression that is no string": ({"expression": 1}, "$.expression"),
 }

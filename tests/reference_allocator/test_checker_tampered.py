@@ -336,3 +336,26 @@ def test_a_snapshot_taken_after_the_allocation_will_do() -> None:
     for wanted, allocation in zip(built.claims, built.allocations, strict=True):
         built.taken.append({**wanted, "status": {"allocation": allocation}})
     assert built.broken() == set()
+
+
+def mixed_groups(count: int) -> World:
+    """Partitions of others that go together no more; p2 and p3 have no groups, p4 has one."""
+    groups: list[list[str]] = [[], ["a"], [], [], ["a"]]
+    content = [
+        device(f"p{index}", counters={"gpu": {"mem": "1"}}, groups=names)
+        for index, names in enumerate(groups)
+    ]
+    slices = [
+        resource_slice(content, slices=2),
+        resource_slice(name="c", slices=2, counters={"gpu": {"mem": "9"}}),
+    ]
+    wanted = claim(request("r", count))
+    return World(slices, [wanted], taken=[allocated("p0", name="x"), allocated("p1", name="y")])
+
+
+def test_what_others_hold_may_go_together_no_more() -> None:
+    built = mixed_groups(2).solve()
+    assert [item["device"] for item in built.results()] == ["p2", "p3"]
+    assert built.broken() == set()
+    built.result(1)["device"] = "p4"
+    assert built.broken() == {"compatibility-group"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from reference_allocator.cel import CelFeatures
 from reference_allocator.explain import explain
 from reference_allocator.wording import why_false
 from tests.reference_allocator.builders import (
@@ -190,4 +191,5 @@ def test_the_smallest_conflict_is_named() -> None:
     ],
 )
 def test_a_false_selector_is_put_into_words(expression: str, expected: str) -> None:
-    assert why_false(expression, DRIVER, device("d", T4, capacity={"memory": "40Gi"})) == expected
+    tesla = device("d", T4, capacity={"memory": "40Gi"})
+    assert why_false(expression, DRIVER, tesla, CelFeatures()) == expected

@@ -271,3 +271,12 @@ def test_the_deadline_ends_the_judging_of_all_devices_too() -> None:
     outcome = Allocator.over(index).allocate(node(), wanted, deadline=0.0)
     assert outcome.kind == "timeout"
     assert Allocator.over(index).allocate(node(), wanted).kind == "allocated"
+
+
+def test_shares_that_consume_nothing_can_go_one_after_the_other() -> None:
+    index = Index(ALL, [resource_slice([device("d", capacity={"bw": "1"}, shared=True)])])
+    for name in "ab":
+        share = {"device": "d", "shareID": f"share-{name}", "consumedCapacity": {"bw": "0"}}
+        index.put_claim(allocated(share, name=name))
+    assert index.remove_claim("default", "a")
+    assert index.remove_claim("default", "b")
