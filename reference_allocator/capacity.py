@@ -37,7 +37,7 @@ class Consumption:
 
     Attributes:
         amounts: capacity name -> amount in units of 1e-9.
-        quantities: the same as quantities, for the result.
+        quantities: the same as quantities, for the result; to be told, not to be compared.
     """
 
     amounts: Mapping[str, int]
@@ -70,7 +70,8 @@ def resolve(
     for name, capacity in device.capacity.items():
         if _violates(quantities[name], capacity.request_policy, features):
             return None
-    return Consumption({name: amount.nanos for name, amount in quantities.items()}, quantities)
+    amounts = {name: amount.nanos for name, amount in quantities.items()}
+    return Consumption(amounts, {name: _told(amount) for name, amount in quantities.items()})
 
 
 def fits(
@@ -93,6 +94,14 @@ def fits(
         if used + amount > capacity[name].value.nanos:
             return False
     return True
+
+
+def _told(amount: Quantity) -> Quantity:
+    """The same quantity with its text, which every result of this request repeats."""
+    if amount.text:
+        return amount
+    form = amount.format
+    return Quantity(amount.value, amount.scale, form, decimal=amount.decimal, text=str(amount))
 
 
 def _consumed(requested: Quantity | None, capacity: DeviceCapacity, features: Features) -> Quantity:

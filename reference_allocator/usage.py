@@ -112,16 +112,21 @@ class Usage:
             return None
         use = entry.use
         taken = Taken(request, entry, claim_index)
-        if entry.draws or entry.device.consumes_counters:
+        device = entry.device
+        if entry.draws or device.consumes_counters:
             further = entry.shareable and (use.shares > 0 or self.shares.get(use, 0) > 0)
             if not further and not self._charge(taken, pool):
                 return None
-        try:
-            admitted = self._admit(taken, must=must)
-        except AllocationError:
-            self._uncharge(taken)
-            raise
-        if not admitted or (must and not self.has_capacity(request, entry)):
+        if device.taints or request.constraints:
+            try:
+                admitted = self._admit(taken, must=must)
+            except AllocationError:
+                self._uncharge(taken)
+                raise
+            if not admitted:
+                self._uncharge(taken)
+                return None
+        if must and not self.has_capacity(request, entry):
             self._uncharge(taken)
             return None
         if entry.shareable:
@@ -227,6 +232,10 @@ class Usage:
             self.groups[key] = groups
 
     def _consume(self, use: DeviceUse, consumption: Consumption, sign: int) -> None:
-        used = self.capacity.setdefault(use, {})
+        """Adds what is consumed, or takes it back (-1), which comes later."""
+        used = self.capacity.get(use)
+        if used is None:
+            self.capacity[use] = dict(consumption.amounts)
+            return
         for name, amount in consumption.amounts.items():
             used[name] = used.get(name, 0) + sign * amount
