@@ -3,12 +3,12 @@
 To say that an allocation was missed, nothing but devices may keep the pod from a node. So a node
 counts only if it suits the pod by all that a snapshot tells: scheduling off, taints, readiness, the
 pod's node selector and affinity, and the nodes of claims that the pod has been given already. CPU
-and memory are not told; the pod's condition says that it waits for devices.
+and memory are not told: where devices stand for them, the pod's condition is believed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from conformance.errors import UsageError
@@ -89,6 +89,42 @@ def eligible_nodes(snapshot: Obj, pod: Object | None = None) -> tuple[str, ...]:
             if suits:
                 found.append(name_of(node))
         return tuple(found)
+
+    return reading(ask)
+
+
+def lacks_node_resources(snapshot: Obj, pod: Object | None, allocations: Sequence[Object]) -> bool:
+    """Whether a pod waits for what its node lacks because devices count against it (KEP-5517).
+
+    Args:
+        snapshot: a Snapshot document.
+        pod: a v1 Pod; its condition names the resource.
+        allocations: what the reference would give it; devices with nodeAllocatableResources count.
+
+    Raises:
+        UsageError: the snapshot, the pod or an allocation is malformed.
+    """
+
+    def ask() -> bool:
+        status = (child(pod, "status", mapping) if pod is not None else None) or {}
+        messages = [
+            string(condition, "message")
+            for condition in items(status, "conditions", mapping)
+            if condition.get("type") == "PodScheduled"
+        ]
+        wanted = {
+            (result["driver"], result["pool"], result["device"])
+            for allocation in allocations
+            for result in (allocation.get("devices") or {}).get("results") or ()
+        }
+        resources = {
+            name
+            for item in Snapshot.from_dict(snapshot).slices
+            for device in item["spec"].get("devices") or ()
+            if (item["spec"]["driver"], item["spec"]["pool"]["name"], device["name"]) in wanted
+            for name in device.get("nodeAllocatableResources") or ()
+        }
+        return any(f"Insufficient {name}" in text for name in resources for text in messages)
 
     return reading(ask)
 

@@ -20,7 +20,13 @@ from conformance.compare.allocations import (
     names_of,
     preferences,
 )
-from conformance.compare.evidence import Obj, eligible_nodes, name_of, undecided_claims
+from conformance.compare.evidence import (
+    Obj,
+    eligible_nodes,
+    lacks_node_resources,
+    name_of,
+    undecided_claims,
+)
 from conformance.errors import UsageError
 
 
@@ -197,6 +203,8 @@ def judge_undecided(
     for node in eligible_nodes(document, pod):
         answer = witness.allocate(document, claims, node)
         if answer.allocations is not None:
+            if lacks_node_resources(document, pod, answer.allocations):
+                continue
             names = ", ".join(claim_name(claim) for claim in claims)
             taken = names_of([devices_of(item) for item in answer.allocations])
             reason = f"{names} stayed pending; the reference allocates {taken} on node {node}"

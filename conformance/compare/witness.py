@@ -39,7 +39,13 @@ class ReferenceWitness:
             # A snapshot taken just after the decision has these claims as allocated already.
             own = {key_of(claim) for claim in claims}
             held = [claim for claim in read.allocated if key_of(claim) not in own]
-            allocator = Allocator(read.features, read.slices, read.device_classes, held)
+            allocator = Allocator(
+                read.features,
+                read.slices,
+                read.device_classes,
+                held,
+                kubernetes=read.kubernetes,
+            )
             outcome = allocator.allocate(
                 node_named(read, node),
                 _defaulted(claims),

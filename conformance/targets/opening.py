@@ -18,6 +18,7 @@ from conformance.targets.base import Capabilities, Target
 from conformance.targets.options import REFERENCE_DRIVER, TargetOptions
 from conformance.targets.sources import cluster_of, local_cluster, running_cluster
 from nvml_driver.errors import NvmlUnavailableError, ProfileError
+from nvml_driver.features import Features
 
 if TYPE_CHECKING:
     from conformance.clusters.local import LocalCluster
@@ -70,7 +71,11 @@ def open_reference(options: TargetOptions) -> Iterator[Opened]:
     try:
         target = ReferenceTarget(
             ReferenceOptions(
-                kubernetes_version=version, driver=profile.driver, profile=options.simulate
+                kubernetes_version=version,
+                feature_gates=options.feature_gates,
+                driver=profile.driver,
+                driver_features=Features(dynamic_mig=options.dynamic_mig),
+                profile=options.simulate,
             )
         )
     except ValueError as error:

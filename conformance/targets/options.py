@@ -13,6 +13,7 @@ from conformance.scenario.profile import DriverProfile, load_profile
 TargetName = Literal["reference", "cluster"]
 ClusterName = Literal["kubeconfig", "kind", "local"]
 
+DEFAULT_PROFILE = "t4x4"
 REFERENCE_DRIVER = "gpu.nvidia.com"
 """The profile of our own driver, which is the one that the reference runs."""
 
@@ -25,6 +26,7 @@ class TargetOptions:
         driver: name of a shipped driver profile, or the path of one.
         driver_command: a driver to run on each node of a local cluster; () is our own.
         simulate: which simulated GPUs our own driver and the reference show.
+        dynamic_mig: whether they offer all MIG devices that could be made.
         name: of a local or kind cluster.
         kubernetes_version: that the reference behaves like; "" is the newest.
         record: keep decisions and snapshots, for comparison.
@@ -38,7 +40,8 @@ class TargetOptions:
     context: str = ""
     driver: str = REFERENCE_DRIVER
     driver_command: tuple[str, ...] = ()
-    simulate: str = "t4x4"
+    simulate: str = DEFAULT_PROFILE
+    dynamic_mig: bool = False
     binaries: Path | None = None
     name: str = "default"
     nodes: int = 1

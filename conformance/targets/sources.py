@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from conformance.clusters.base import Cluster, ClusterAccess, ClusterUsageError
@@ -61,6 +62,34 @@ def running_cluster(options: TargetOptions) -> ClusterAccess | None:
     return cluster.up()
 
 
+def as_shown(options: TargetOptions, asked: str | None) -> TargetOptions:
+    """The options with the simulated GPUs that a local cluster which runs already shows.
+
+    Args:
+        options: for the target.
+        asked: the profile that the user named; None: none.
+
+    Raises:
+        UsageError: the user named others than it shows.
+    """
+    if options.cluster != "local" or running_cluster(options) is None:
+        return options
+    from conformance.clusters.local.owndriver import name_or_file
+
+    shown = local_cluster(options).shown()
+    if shown is None:
+        return options
+    wanted = shown._replace(
+        simulate=name_or_file(asked) if asked else shown.simulate, dynamic_mig=options.dynamic_mig
+    )
+    if wanted.simulate != shown.simulate or (wanted.dynamic_mig and not shown.dynamic_mig):
+        raise UsageError(
+            f"the local cluster {options.name!r} runs already with {shown}; to change that: "
+            f"dra-conformance cluster driver --name {options.name} {wanted}"
+        )
+    return replace(options, simulate=shown.simulate, dynamic_mig=shown.dynamic_mig)
+
+
 def kind_cluster(options: TargetOptions) -> KindCluster:
     """The kind cluster of that name."""
     from conformance.clusters.kind import KindCluster
@@ -85,6 +114,7 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
             driver_command=options.driver_command or None,
             driver_name=options.profile().driver,
             simulate=options.simulate,
+            dynamic_mig=options.dynamic_mig,
             persistent=options.keep,
         )
     )

@@ -22,6 +22,7 @@ from conformance.scenario.loader import LoadedScenario, default_paths, load_scen
 from conformance.scenario.registry import load_registry
 from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+from tests.scenario.kill_matrix import GATES
 
 
 @cache
@@ -34,7 +35,7 @@ def scenarios() -> tuple[LoadedScenario, ...]:
 
 @contextmanager
 def opened(*faults: Fault) -> Iterator[ReferenceTarget]:
-    target = ReferenceTarget(ReferenceOptions(faults=frozenset(faults)))
+    target = ReferenceTarget(ReferenceOptions(faults=frozenset(faults), feature_gates=GATES))
     try:
         yield target
     finally:
@@ -77,7 +78,12 @@ def test_the_reference_itself_is_identical_everywhere() -> None:
         (Fault.DOUBLE_ALLOCATION, "in-use"),
         (Fault.IGNORE_SELECTORS, "selector"),
         (Fault.IGNORE_MATCH_ATTRIBUTE, "constraint"),
+        (Fault.IGNORES_CONSUMED_CAPACITY, "capacity"),
         (Fault.IGNORES_COUNT, "count"),
+        (Fault.IGNORES_COUNTERS, "counter"),
+        (Fault.IGNORES_DEVICE_TAINTS, "taint"),
+        (Fault.IGNORES_REQUEST_POLICY, "capacity"),
+        (Fault.IGNORES_TAINT_RULES, "taint"),
         (Fault.ALL_TAKES_ONE, "all"),
         (Fault.ALL_MAY_BE_NONE, "all"),
         (Fault.ANY_NODE, "device"),

@@ -277,6 +277,33 @@ def test_a_node_that_is_not_ready_does_not_count() -> None:
     assert (judgement.pod, judgement.node) == ("pod0", "node-b")
 
 
+@pytest.mark.parametrize(
+    ("message", "missed"),
+    [
+        ("0/1 nodes are available: 1 Insufficient cpu.", False),
+        ("0/1 nodes are available: 1 Insufficient memory.", True),
+        ("0/1 nodes are available: 1 cannot allocate all claims.", True),
+    ],
+)
+def test_a_pod_that_waits_for_what_devices_take_of_their_node_was_not_missed(
+    message: str, missed: bool
+) -> None:
+    state = snapshot(claims=(claim(),))
+    for device in state["slices"][0]["spec"]["devices"]:
+        device["nodeAllocatableResources"] = {"cpu": {"mapping": {"deviceMultiplier": "20"}}}
+    condition = {"type": "PodScheduled", "status": "False", "message": message}
+    waiting = {**pod(), "status": {"conditions": [condition]}}
+    judgement = judge_undecided({"snapshot": state, "pod": waiting})
+    assert (judgement is not None) is missed
+
+
+def test_a_pod_whose_devices_take_nothing_of_their_node_was_missed() -> None:
+    condition = {"type": "PodScheduled", "status": "False", "message": "Insufficient cpu"}
+    waiting = {**pod(), "status": {"conditions": [condition]}}
+    state = {"snapshot": snapshot(claims=(claim(),)), "pod": waiting}
+    assert judge_undecided(state) is not None
+
+
 def test_verdicts_are_ordered_from_best_to_worst() -> None:
     assert sorted(Verdict, key=lambda item: item.rank) == [
         Verdict.IDENTICAL,

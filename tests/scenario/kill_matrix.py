@@ -12,18 +12,35 @@ from conformance.targets.reference.faults import Fault
 
 EXTENDED_RESOURCE: Final = "extended/extended-resource"
 OPAQUE: Final = "extended/opaque-configuration"
+ADMIN: Final = "extended/admin-access"
+BINDING: Final = "extended/device-binding-conditions"
+CAPACITY: Final = "extended/consumable-capacity"
+NODE_RESOURCES: Final = "extended/node-allocatable-resources"
+PARTITIONS: Final = "extended/partitionable-devices"
+STATUS: Final = "extended/device-status"
+TAINTS: Final = "extended/device-taints"
+TAINT_RULES: Final = "extended/device-taint-rules"
+
+GATES: Final = {"DRANodeAllocatableResources": True}
+"""Gates of the reference beside its defaults: what scenarios about alpha features need."""
 
 ABOUT: Final[dict[Fault, set[str]]] = {
     Fault.ACCEPT_INVALID_POD_CLAIM: {
         "core/pod-claim-with-both-sources-rejected",
         "core/pod-claim-without-source-rejected",
     },
+    Fault.ADMIN_ACCESS_ANYWHERE: {f"{ADMIN}/refused-without-namespace-label"},
+    Fault.ADMIN_ACCESS_NEEDS_FREE_DEVICE: {f"{ADMIN}/shares-device-in-use"},
     Fault.ALL_MAY_BE_NONE: {
         "core/all-mode-waits-for-device-in-use",
         "core/all-mode-without-match-stays-pending",
     },
     Fault.ALL_TAKES_ONE: {"core/all-mode-takes-every-matching-device"},
     Fault.ANY_NODE: {"core/allocation-bound-to-device-node"},
+    Fault.BINDS_AT_ONCE: {
+        f"{BINDING}/failed-device-is-given-up",
+        f"{BINDING}/pod-bound-once-device-ready",
+    },
     Fault.CLAIMS_OUTLIVE_PODS: {
         "core/cleanup-generated-claim-deleted",
         f"{EXTENDED_RESOURCE}/claim-deleted-with-pod",
@@ -36,6 +53,7 @@ ABOUT: Final[dict[Fault, set[str]]] = {
         "core/match-attribute-separate-roots-stays-pending",
         "core/template-gives-each-pod-a-device",
     },
+    Fault.EVICTS_AT_ONCE: {f"{TAINT_RULES}/toleration-seconds-delay-eviction"},
     Fault.FIRST_CONTAINER_ONLY: {
         "core/generated-claim-containers-share-device",
         "core/job-separate-and-shared-claims",
@@ -44,11 +62,27 @@ ABOUT: Final[dict[Fault, set[str]]] = {
         "core/generated-claim-reserved-for-pod",
         "core/shared-claim-pods-see-same-device",
     },
+    Fault.IGNORES_BINDING_FAILURE: {f"{BINDING}/failed-device-is-given-up"},
+    Fault.IGNORES_CONSUMED_CAPACITY: {f"{CAPACITY}/claims-share-a-device"},
     Fault.IGNORES_COUNT: {
         "core/exact-count-above-inventory-stays-pending",
         "core/exact-count-four-devices",
     },
+    Fault.IGNORES_COUNTERS: {f"{PARTITIONS}/partitions-exclude-the-whole"},
+    Fault.IGNORES_DEVICE_PLUGINS: {f"{EXTENDED_RESOURCE}/device-plugin-serves-its-own-node"},
+    Fault.IGNORES_DEVICE_TAINTS: {
+        f"{TAINTS}/noschedule-taint-keeps-pods-away",
+        f"{TAINTS}/toleration-allows-tainted-device",
+        f"{TAINT_RULES}/noschedule-rule-withholds-device",
+    },
     Fault.IGNORES_EXTENDED_RESOURCES: {f"{EXTENDED_RESOURCE}/limits-satisfied-by-dra"},
+    Fault.IGNORES_NODE_RESOURCES: {f"{NODE_RESOURCES}/devices-count-against-the-node"},
+    Fault.IGNORES_REQUEST_POLICY: {f"{CAPACITY}/request-follows-policy"},
+    Fault.IGNORES_TAINT_RULES: {f"{TAINT_RULES}/noschedule-rule-withholds-device"},
+    Fault.IGNORES_TOLERATIONS: {
+        f"{TAINTS}/toleration-allows-tainted-device",
+        f"{TAINT_RULES}/noexecute-rule-evicts-pod",
+    },
     Fault.IGNORES_UNKNOWN_FIELDS: {
         "core/retired-claim-fields-refused-in-v1",
         "core/retired-flat-request-refused-in-v1",
@@ -58,6 +92,7 @@ ABOUT: Final[dict[Fault, set[str]]] = {
         "core/match-attribute-across-requests",
         "core/match-attribute-picks-common-root",
         "core/match-attribute-separate-roots-stays-pending",
+        f"{CAPACITY}/distinct-attribute-separates-devices",
     },
     Fault.IGNORE_SELECTORS: {
         "core/all-mode-takes-every-matching-device",
@@ -69,14 +104,18 @@ ABOUT: Final[dict[Fault, set[str]]] = {
         "core/cel-semver-picks-newer-device",
         "core/cel-semver-unreachable-stays-pending",
     },
+    Fault.KEEPS_DEVICE_STATUS: {f"{STATUS}/report-goes-with-the-allocation"},
+    Fault.LAST_ALTERNATIVE_FIRST: {"extended/prioritized-list/first-alternative-that-fits"},
     Fault.LEAKS_TO_OTHER_PODS: {"core/isolation-pod-without-claim"},
     Fault.LEAK_CDI: {"core/cleanup-cdi-spec-removed"},
+    Fault.LOSES_ADMIN_ACCESS: {f"{ADMIN}/shares-device-in-use"},
     Fault.LOSES_CAPACITY: {"core/api-version-v1beta2-manifests-allocated"},
     Fault.LOSES_CONFIG: {
         f"{OPAQUE}/claim-config-reaches-container",
         f"{OPAQUE}/class-config-reaches-container",
         f"{OPAQUE}/config-recorded-in-allocation",
     },
+    Fault.MISSES_LIFTED_TAINT: {f"{TAINT_RULES}/noschedule-rule-withholds-device"},
     Fault.MISSES_NEW_CLAIM: {
         "core/isolation-claim-of-other-namespace",
         "core/late-claim-starts-waiting-pod",
@@ -95,6 +134,8 @@ ABOUT: Final[dict[Fault, set[str]]] = {
         "core/job-separate-and-shared-claims",
         "core/shared-claim-released-after-last-pod",
     },
+    Fault.NO_DRY_RUN: {f"{TAINT_RULES}/none-effect-tells-whom-it-would-evict"},
+    Fault.NO_EVICTION: {f"{TAINT_RULES}/noexecute-rule-evicts-pod"},
     Fault.NO_FINALIZER: {
         "core/cleanup-claim-in-use-is-protected",
         "core/generated-claim-reserved-for-pod",
@@ -151,6 +192,7 @@ ABOUT: Final[dict[Fault, set[str]]] = {
         "core/retired-resourceclass-refused",
         "core/retired-template-parametersref-refused",
     },
+    Fault.SHARES_NODE_RESOURCES: {f"{NODE_RESOURCES}/mapped-claim-is-not-shared"},
     Fault.SHARES_TEMPLATE_CLAIM: {
         "core/job-separate-and-shared-claims",
         "core/template-gives-each-pod-a-device",

@@ -16,6 +16,7 @@ import yaml
 from conformance.targets.base import ApiError, Obj, TargetError
 from conformance.targets.cluster.discovery import list_objects
 from conformance.targets.cluster.redaction import redact, without_noise
+from conformance.targets.cluster.snapshots import taint_rules
 
 if TYPE_CHECKING:
     from conformance.targets.cluster.target import ClusterTarget
@@ -46,11 +47,16 @@ def diagnose(target: ClusterTarget, namespace: str) -> dict[str, str]:
     def dra(kind: str) -> str:
         return dump(target.discovery.dra_version(), kind)
 
+    def taints() -> str:
+        rules = taint_rules(target.discovery)
+        return dump(rules.api_version, rules.kind) if rules is not None else ""
+
     _part(found, "pods.yaml", partial(dump, "v1", "Pod"))
     _part(found, "jobs.yaml", partial(dump, "batch/v1", "Job"))
     for kind in _DRA:
         plural = kind.lower() + ("es" if kind.endswith("s") else "s")
         _part(found, f"{plural}.yaml", partial(dra, kind))
+    _part(found, "devicetaintrules.yaml", taints)
     _part(found, "nodes.yaml", partial(dump, "v1", "Node"))
     _part(found, "events.txt", lambda: _events(objects("v1", "Event")))
     for pod in pods:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from conformance.targets.base import RUN_LABEL, ApiError, Ref
 from conformance.targets.cluster.connection import Connection
 from conformance.targets.cluster.discovery import DRA_GROUP, Discovery, Resource
+from conformance.targets.cluster.snapshots import TAINT_RULE, taint_rules
 
 _KINDS = (
     ("batch/v1", "Job"),
@@ -12,6 +13,7 @@ _KINDS = (
     (DRA_GROUP, "ResourceClaim"),
     (DRA_GROUP, "ResourceClaimTemplate"),
     ("v1", "Namespace"),
+    (DRA_GROUP, TAINT_RULE),
     (DRA_GROUP, "DeviceClass"),
     (DRA_GROUP, "ResourceSlice"),
     ("v1", "Node"),
@@ -45,6 +47,8 @@ def owned(connection: Connection, discovery: Discovery, run: str | None = None) 
 
 
 def _resource(discovery: Discovery, group_version: str, kind: str) -> Resource | None:
+    if kind == TAINT_RULE:
+        return taint_rules(discovery)
     try:
         api_version = discovery.dra_version() if group_version == DRA_GROUP else group_version
         return discovery.find(api_version, kind)

@@ -1,7 +1,8 @@
 """Records what allocations are decided from, while scenarios run.
 
-On only when allocations are to be judged: it follows all claims, slices, classes and nodes of the
-cluster, and for each scenario the pods of its namespace (which tell the node that was chosen).
+On only when allocations are to be judged: it follows all claims, slices, taint rules, classes and
+nodes of the cluster, and for each scenario the pods of its namespace (which tell the node that was
+chosen).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from conformance.targets.cluster.discovery import Resource
 from conformance.targets.cluster.following import Following
 from conformance.targets.cluster.history import History
 from conformance.targets.cluster.informer import Informer, Listener
-from conformance.targets.cluster.snapshots import KINDS, reduced
+from conformance.targets.cluster.snapshots import followed, reduced
 from conformance.targets.cluster.store import version_of
 
 if TYPE_CHECKING:
@@ -104,10 +105,7 @@ class Recorder:
         self._following.stop()
 
     def _start(self) -> list[Resource]:
-        version = self.target.discovery.dra_version()
-        resources = [
-            self.target.discovery.find("v1" if kind == "Node" else version, kind) for kind in KINDS
-        ]
+        resources = followed(self.target.discovery)
         for resource in resources:
             informer = self._following.follow(resource, None)
             attach(informer, self._take)

@@ -2,8 +2,9 @@
 
 A snapshot is kept in results and judged again elsewhere, so it holds no status of nodes beyond
 their declared features, no managed fields and nothing else that only makes it long.
-The document's form is that of ``reference_allocator.snapshot.Snapshot.to_dict``. DeviceTaintRules
-are not applied to the slices in it.
+The document's form is that of ``reference_allocator.snapshot.Snapshot.to_dict``: the slices in it
+have the taints of DeviceTaintRules, as the scheduler sees them (the slice tracker of
+k8s.io/dynamic-resource-allocation/resourceslice/tracker).
 """
 
 from __future__ import annotations
@@ -11,19 +12,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from conformance.targets.base import Obj
-from conformance.targets.cluster.discovery import list_objects
+from conformance.targets.base import ApiError, Obj
+from conformance.targets.cluster.discovery import DRA_GROUP, Discovery, Resource, list_objects
 from reference_allocator.features import Features
 from reference_allocator.snapshot import Snapshot
+from reference_allocator.taintrules import apply_taint_rules
 
 if TYPE_CHECKING:
     from conformance.targets.cluster.target import ClusterTarget
 
-KINDS = ("ResourceSlice", "DeviceClass", "ResourceClaim", "Node")
+TAINT_RULE = "DeviceTaintRule"
+_TAINT_RULE_VERSIONS = ("v1", "v1beta2", "v1alpha3")
+_KINDS = ("ResourceSlice", "DeviceClass", "ResourceClaim", "Node")
+
+
+def followed(discovery: Discovery) -> list[Resource]:
+    """Everything that a snapshot is made from, DeviceTaintRules only where they are served.
+
+    Raises:
+        ApiError: resource.k8s.io is not served.
+        TargetError: no answer.
+    """
+    version = discovery.dra_version()
+    found = [discovery.find("v1" if kind == "Node" else version, kind) for kind in _KINDS]
+    rules = taint_rules(discovery)
+    return [*found, rules] if rules is not None else found
+
+
+def taint_rules(discovery: Discovery) -> Resource | None:
+    """DeviceTaintRules in the best served version, None where there are none."""
+    for version in _TAINT_RULE_VERSIONS:
+        try:
+            return discovery.find(f"{DRA_GROUP}/{version}", TAINT_RULE)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+    return None
 
 
 def reduced(obj: Obj) -> Obj:
-    """The parts of a slice, class, claim or node that matter to an allocation."""
+    """The parts of a slice, class, claim, node or taint rule that matter to an allocation."""
     meta = obj["metadata"]
     kept = {
         field: meta[field]
@@ -58,16 +86,17 @@ def document(
     Args:
         kubernetes: the version, for example ``1.37.1``.
         gates: feature gates that are known to be on or off.
-        objects: reduced slices, classes, nodes and claims; of claims, the allocated ones count.
+        objects: reduced slices, taint rules, classes, nodes and claims; of claims, the allocated
+            ones count.
         claims: the claims that wait for an allocation.
     """
-    by_kind: dict[str, list[Obj]] = {kind: [] for kind in KINDS}
+    by_kind: dict[str, list[Obj]] = {kind: [] for kind in (*_KINDS, TAINT_RULE)}
     for obj in sorted(objects, key=_by_name):
         by_kind[obj["kind"]].append(obj)
     return Snapshot(
         kubernetes=kubernetes,
         features=_features(kubernetes, gates),
-        slices=tuple(by_kind["ResourceSlice"]),
+        slices=tuple(_tainted(by_kind["ResourceSlice"], by_kind[TAINT_RULE], gates)),
         device_classes=tuple(by_kind["DeviceClass"]),
         nodes=tuple(by_kind["Node"]),
         claims=tuple(claims),
@@ -82,10 +111,8 @@ def present_snapshot(target: ClusterTarget, namespace: str) -> Obj:
         ApiError: one of the kinds may not be listed.
         TargetError: no answer.
     """
-    version = target.discovery.dra_version()
     objects: list[Obj] = []
-    for kind in KINDS:
-        resource = target.discovery.find("v1" if kind == "Node" else version, kind)
+    for resource in followed(target.discovery):
         objects += map(reduced, list_objects(target.connection, resource, agent=namespace))
     waiting = [
         obj
@@ -96,6 +123,13 @@ def present_snapshot(target: ClusterTarget, namespace: str) -> Obj:
     ]
     capabilities = target.capabilities()
     return document(capabilities.kubernetes_version, capabilities.feature_gates, objects, waiting)
+
+
+def _tainted(slices: list[Obj], rules: list[Obj], gates: Mapping[str, bool]) -> list[Obj]:
+    """The slices as the scheduler sees them; a gate that is not known is on where rules exist."""
+    if not rules or not gates.get("DRADeviceTaintRules", True):
+        return slices
+    return [dict(item) for item in apply_taint_rules(slices, rules)]
 
 
 def _features(kubernetes: str, gates: Mapping[str, bool]) -> Features:

@@ -10,10 +10,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.targets.base import ApiError, Cause, Obj, Ref
-from conformance.targets.reference import conversion, defaults, miswriting, schema, validation
+from conformance.targets.reference import (
+    conversion,
+    defaults,
+    gated,
+    miswriting,
+    schema,
+    validation,
+)
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.kinds import Kind, kind_of, resolve
+from conformance.targets.reference.kinds import Kind, kind_of, not_served, resolve
 from conformance.targets.reference.store import clone, not_found
 
 _SYSTEM_METADATA = (
@@ -35,6 +42,7 @@ class ApiServer:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._store = cluster.store
+        self._expressions = validation.Expressions(cluster.minor, cluster.gates)
 
     def create(self, obj: Obj, default_namespace: str) -> Obj:
         """Store a new object.
@@ -47,6 +55,7 @@ class ApiServer:
             ApiError: refused (400, 403, 404, 409 or 422).
         """
         kind = kind_of(obj)
+        self._check_served(kind)
         faults = self._cluster.faults
         decoded = schema.decode(kind, obj, strict=Fault.IGNORES_UNKNOWN_FIELDS not in faults)
         new = conversion.to_storage(decoded)
@@ -64,15 +73,18 @@ class ApiServer:
         defaults.apply(new, self._cluster.clock, submitted_as=obj["apiVersion"])
         if kind.name == "Node":
             new["status"] = status or {}
-        if kind.name == "DeviceClass" and not self._cluster.gates.get("DRAExtendedResource"):
-            # A field whose gate is off is dropped without a word.
-            (new.get("spec") or {}).pop("extendedResourceName", None)
+        gated.drop(self._cluster.gates, new)
         labels = self._namespace_labels(kind, meta.get("namespace", ""), meta.get("name", ""))
         checked = new
         if not meta.get("name") and meta.get("generateName"):
             checked = {**new, "metadata": {**meta, "name": f"{meta['generateName']}00000"}}
-        pod_claims = Fault.ACCEPT_INVALID_POD_CLAIM not in faults
-        validation.check_create(kind, checked, labels, pod_claims=pod_claims)
+        rules = validation.Rules(
+            expressions=self._expressions,
+            pod_claims=Fault.ACCEPT_INVALID_POD_CLAIM not in faults,
+            admin_access=Fault.ADMIN_ACCESS_ANYWHERE not in faults,
+        )
+        gated.admit(self._cluster.gates, self._store, checked)
+        validation.check_create(kind, checked, labels, rules)
         miswriting.checked(faults, new)
         return self._shown(self._store.add(new), obj["apiVersion"])
 
@@ -135,7 +147,10 @@ class ApiServer:
             new.pop("status", None)
             if "status" in old:
                 new["status"] = clone(old["status"])
-        validation.check_update(kind, new, old, status=subresource == "status")
+            defaults.apply_to_change(new, old, self._cluster.clock)
+            gated.admit(self._cluster.gates, self._store, new)
+        rules = validation.Rules(expressions=self._expressions)
+        validation.check_update(kind, new, old, rules, status=subresource == "status")
         return self._shown(self._store.replace(new), ref.api_version)
 
     def delete(self, ref: Ref, grace_seconds: int | None, default_namespace: str) -> None:
@@ -173,6 +188,10 @@ class ApiServer:
         if grace:
             self._cluster.clock.wake_in(grace)
         self._store.modify(obj, mark)
+
+    def _check_served(self, kind: Kind) -> None:
+        if kind.gate and not self._cluster.gates.get(kind.gate):
+            raise not_served()
 
     def _shown(self, stored: Obj, api_version: str) -> Obj:
         return miswriting.shown(self._cluster.faults, stored, api_version)

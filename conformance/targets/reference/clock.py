@@ -35,6 +35,12 @@ class VirtualClock:
         """Let time pass until ``moment``; never goes back."""
         self.now = max(self.now, moment)
 
+    @staticmethod
+    def seconds_of(timestamp: str) -> float:
+        """The moment that a timestamp names, in seconds since the reference was started."""
+        moment = datetime.fromisoformat(timestamp)
+        return (moment.astimezone(UTC) - _EPOCH).total_seconds()
+
     def timestamp(self, offset: float = 0.0) -> str:
         """The present as ``metav1.Time`` prints it (RFC 3339, whole seconds, UTC)."""
         moment = _EPOCH + timedelta(seconds=int(self.now + offset))

@@ -13,6 +13,7 @@ from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.identity import Identity
 from conformance.targets.reference.store import Store, name_of, namespace_of, uid_of
 from reference_allocator.features import Features
+from reference_allocator.taintrules import apply_taint_rules
 
 _LOG_LINES: Final = 10_000
 
@@ -24,6 +25,7 @@ class Cluster:
     Attributes:
         features: what the allocator may use, from the Kubernetes version and gates.
         gates: feature gates of this version as they are set.
+        minor: of Kubernetes, for example ``1.37``.
         log: namespace and line of what happened lately, for diagnostics.
         faults: defects that are switched on (tests of the suite only).
     """
@@ -33,8 +35,21 @@ class Cluster:
     store: Store
     features: Features
     gates: Mapping[str, bool]
+    minor: str
     faults: frozenset[Fault] = frozenset()
     log: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_LOG_LINES))
+
+    def slices(self) -> list[Obj]:
+        """All ResourceSlices, with the taints of DeviceTaintRules where there are such rules.
+
+        That is how the scheduler sees them (the slice tracker of
+        k8s.io/dynamic-resource-allocation/resourceslice/tracker).
+        """
+        slices = self.store.all("ResourceSlice")
+        rules = self.store.all("DeviceTaintRule")
+        if not rules or not self.gates.get("DRADeviceTaintRules"):
+            return slices
+        return [dict(item) for item in apply_taint_rules(slices, rules)]
 
     def note(self, namespace: str, text: str) -> None:
         """Keep a line for the diagnostics of a namespace, with the virtual time."""

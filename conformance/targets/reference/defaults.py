@@ -39,12 +39,28 @@ def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
             _device_requests((obj.get("spec") or {}).get("spec"), flat=flat)
         case "ResourceSlice":
             _resource_slice(obj, clock)
+        case "DeviceTaintRule":
+            _taint((obj.get("spec") or {}).get("taint"), clock)
+            obj["status"] = {}
         case "Namespace":
             obj.setdefault("spec", {})["finalizers"] = ["kubernetes"]
             obj["status"] = {"phase": "Active"}
             labels = obj["metadata"].setdefault("labels", {})
             if obj["metadata"].get("name"):
                 labels["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
+
+
+def apply_to_change(obj: Obj, old: Obj, clock: VirtualClock) -> None:
+    """Complete a changed object in its stored version, in place, as far as defaults can matter."""
+    if obj["kind"] == "ResourceSlice":
+        _resource_slice(obj, clock)
+    elif obj["kind"] == "DeviceTaintRule":
+        taint, before = obj["spec"].get("taint") or {}, old["spec"]["taint"]
+        _taint(taint, clock)
+        # It says since when there is this effect (registry/resource/devicetaintrule/strategy.go).
+        same_time = taint.get("timeAdded") == before["timeAdded"]
+        if same_time and taint.get("effect") != before["effect"]:
+            taint["timeAdded"] = clock.timestamp()
 
 
 def _device_requests(spec: Any, *, flat: bool) -> None:
@@ -67,10 +83,15 @@ def _device_requests(spec: Any, *, flat: bool) -> None:
 def _resource_slice(obj: Obj, clock: VirtualClock) -> None:
     for device in (obj.get("spec") or {}).get("devices") or []:
         for taint in device.get("taints") or []:
-            taint.setdefault("timeAdded", clock.timestamp())
+            _taint(taint, clock)
         for capacity in (device.get("capacity") or {}).values():
             if isinstance(capacity, dict) and "value" in capacity:
                 capacity["value"] = _quantity(capacity["value"])
+
+
+def _taint(taint: Any, clock: VirtualClock) -> None:
+    if isinstance(taint, dict):
+        taint.setdefault("timeAdded", clock.timestamp())
 
 
 def _pod_spec(spec: Obj, restart_policy: str | None) -> Obj:

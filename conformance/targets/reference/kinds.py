@@ -23,6 +23,7 @@ class Kind:
         versions: served versions; the first is the one objects are stored in.
         namespaced: False for cluster-scoped kinds.
         generation: ``metadata.generation`` is counted for it.
+        gate: feature gate without which it is not served; empty for none.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Kind:
     versions: tuple[str, ...]
     namespaced: bool
     generation: bool = False
+    gate: str = ""
 
     @property
     def api_version(self) -> str:
@@ -78,11 +80,25 @@ _ALL: Final = (
     Kind(
         "ResourceClaimTemplate", "resourceclaimtemplates", DRA_GROUP, DRA_VERSIONS, namespaced=True
     ),
+    Kind(
+        "DeviceTaintRule",
+        "devicetaintrules",
+        DRA_GROUP,
+        ("v1", "v1beta2"),
+        namespaced=False,
+        generation=True,
+        gate="DRADeviceTaintRules",
+    ),
 )
 
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _ALL}
 
 SERVED_APIS: Final = frozenset(version for kind in _ALL for version in kind.api_versions)
+
+
+def not_served() -> ApiError:
+    """The answer to a path that the API server does not have."""
+    return ApiError(404, "NotFound", "the server could not find the requested resource")
 
 
 def resolve(api_version: str, name: str) -> Kind:
@@ -93,7 +109,7 @@ def resolve(api_version: str, name: str) -> Kind:
     """
     kind = KINDS.get(name)
     if kind is None or api_version not in kind.api_versions:
-        raise ApiError(404, "NotFound", "the server could not find the requested resource")
+        raise not_served()
     return kind
 
 

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.kinds import SERVED_APIS
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.world import World
+from nvml_driver.features import Features
 from nvml_driver.library import NvmlLibrary
 from nvml_driver.options import DEFAULT_DRIVER_NAME
 from reference_allocator.gates import gates_for_version
@@ -34,6 +35,7 @@ _DELETION_ORDER: Final = (
     "ResourceClaimTemplate",
     "Event",
     "Namespace",
+    "DeviceTaintRule",
     "ResourceSlice",
     "DeviceClass",
     "Node",
@@ -50,6 +52,7 @@ class ReferenceOptions:
         nodes: names of nodes with a kubelet and the driver.
         profile: the simulated GPUs of each node: a shipped profile's name or a file.
         driver: the driver's name in slices and allocations.
+        driver_features: what the driver publishes beyond full GPUs and static MIG devices.
         seed: uids and generated names depend on it.
         faults: deliberate defects, for tests of the suite.
     """
@@ -59,6 +62,7 @@ class ReferenceOptions:
     nodes: Sequence[str] = ("reference-node-0",)
     profile: str | Path = "t4x4"
     driver: str = DEFAULT_DRIVER_NAME
+    driver_features: Features = field(default_factory=Features)
     seed: int = 0
     faults: frozenset[Fault] = frozenset()
 
@@ -92,6 +96,7 @@ class ReferenceTarget:
                 faults=self.options.faults,
                 nodes=self.options.nodes,
                 driver=self.options.driver,
+                driver_features=self.options.driver_features,
                 library=library,
                 root=self._root,
             )

@@ -16,6 +16,7 @@ from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import Controller
 from conformance.targets.reference.controllers.claims import ClaimController
+from conformance.targets.reference.controllers.eviction import EvictionController
 from conformance.targets.reference.controllers.garbage import GarbageCollector, NamespaceController
 from conformance.targets.reference.controllers.jobs import JobController
 from conformance.targets.reference.faults import Fault
@@ -26,8 +27,10 @@ from conformance.targets.reference.nodes.publisher import SlicePublisher
 from conformance.targets.reference.retired import LenientApiServer
 from conformance.targets.reference.scheduling.scheduler import Scheduler
 from conformance.targets.reference.store import Store
+from nvml_driver.features import Features as DriverFeatures
 from nvml_driver.library import NvmlLibrary
 from reference_allocator.features import Features
+from reference_allocator.gates import minor_of
 
 _MAX_ROUNDS: Final = 1000
 
@@ -44,6 +47,7 @@ class World:
         faults: frozenset[Fault],
         nodes: Sequence[str],
         driver: str,
+        driver_features: DriverFeatures,
         library: NvmlLibrary,
         root: Path,
     ) -> None:
@@ -51,18 +55,20 @@ class World:
         identity = Identity(seed)
         store = Store(self.clock, identity)
         features = Features.for_version(kubernetes_version, gates)
-        self.cluster = Cluster(self.clock, identity, store, features, gates, faults)
+        minor = minor_of(kubernetes_version)
+        self.cluster = Cluster(self.clock, identity, store, features, gates, minor, faults)
         retired = Fault.SERVES_RETIRED_VERSIONS in faults
         self.api = LenientApiServer(self.cluster) if retired else ApiServer(self.cluster)
         self.scheduler = Scheduler(self.cluster, kubernetes_version)
         self.kubelets: list[Kubelet] = []
         for name in nodes:
             store.add(_node(name, kubernetes_version))
-            node_driver = NodeDriver(driver, name, root / name, library, faults)
+            node_driver = NodeDriver(driver, name, root / name, library, faults, driver_features)
             self.kubelets.append(Kubelet(self.cluster, self.api, name, node_driver))
         self._controllers: list[Controller] = [
             ClaimController(self.cluster, self.api),
             JobController(self.cluster, self.api),
+            EvictionController(self.cluster, self.api),
             self.scheduler,
             *self.kubelets,
             SlicePublisher(self.cluster, {item.node: item.driver for item in self.kubelets}),

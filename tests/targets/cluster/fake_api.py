@@ -35,6 +35,7 @@ KINDS: dict[str, dict[str, tuple[str, bool]]] = {
             "resourceslices": ("ResourceSlice", False),
             "resourceclaims": ("ResourceClaim", True),
             "resourceclaimtemplates": ("ResourceClaimTemplate", True),
+            **({"devicetaintrules": ("DeviceTaintRule", False)} if version == "v1" else {}),
         }
         for version in ("v1", "v1beta1")
     },

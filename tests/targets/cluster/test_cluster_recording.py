@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from conformance.targets.base import TargetError
+from conformance.targets.base import RUN_LABEL, TargetError
 from conformance.targets.cluster import recorder as recorder_module
 from conformance.targets.cluster.scope import ClusterScope
 from reference_allocator.snapshot import Snapshot
@@ -127,3 +129,64 @@ def test_the_present_snapshot_tells_waiting_from_allocated_claims(
     assert snapshot["kubernetes"] == "1.37.1"
     assert snapshot["features"]["adminAccess"] is False
     assert snapshot["features"]["prioritizedList"] is True
+
+
+RULE = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceTaintRule",
+    "metadata": {"name": "rule"},
+    "spec": {
+        "deviceSelector": {"driver": "gpu.example.com"},
+        "taint": {"key": "broken", "effect": "NoSchedule"},
+    },
+}
+
+
+def taints(snapshot: dict[str, Any]) -> list[str]:
+    devices = snapshot["slices"][0]["spec"]["devices"]
+    return [taint["key"] for device in devices for taint in device.get("taints") or ()]
+
+
+def test_a_decision_has_the_taints_of_the_rules_of_its_moment(
+    api: FakeApi, recorded: ClusterScope
+) -> None:
+    api.put("devicetaintrules", RULE)
+    api.put("resourceclaims", merge(api.put("resourceclaims", CLAIM), ALLOCATED))
+    api.drop("devicetaintrules", "", "rule")
+    second = merge(CLAIM, {"metadata": {"name": "later"}})
+    other_pod = {"resource": "pods", "name": "pod1", "uid": "uid-pod1"}
+    later = merge(merge(second, ALLOCATED), {"status": {"reservedFor": [other_pod]}})
+    api.put("resourceclaims", merge(api.put("resourceclaims", second), later))
+    first, last = recorded.decisions()
+    assert taints(first.snapshot) == ["broken"]
+    assert taints(last.snapshot) == []
+    recorded.close()
+
+
+@pytest.mark.parametrize(("on", "found"), [("1", ["broken"]), ("0", [])])
+def test_rules_count_in_the_present_snapshot_unless_their_gate_is_off(
+    api: FakeApi, scope: ClusterScope, on: str, found: list[str]
+) -> None:
+    inventory(api)
+    api.metrics = f'kubernetes_feature_enabled{{name="DRADeviceTaintRules",stage=""}} {on}\n'
+    api.put("devicetaintrules", RULE)
+    assert taints(scope.snapshot()) == found
+
+
+def test_where_rules_are_not_served_nothing_is_asked_of_them(
+    api: FakeApi, make_target: MakeTarget
+) -> None:
+    del api.served["resource.k8s.io/v1"]["devicetaintrules"]
+    inventory(api)
+    target = make_target(record=True)
+    scope = target.scope("demo")
+    assert scope.decisions() == []
+    assert taints(scope.snapshot()) == []
+    assert target.owned() == []
+    assert not [path for _, path, _, _ in api.requests if "devicetaintrules" in path]
+    scope.close()
+
+
+def test_rules_of_a_run_are_found_for_cleanup(api: FakeApi, make_target: MakeTarget) -> None:
+    api.put("devicetaintrules", merge(RULE, {"metadata": {"labels": {RUN_LABEL: "r"}}}))
+    assert [str(ref) for ref in make_target().owned("r")] == ["DeviceTaintRule rule"]

@@ -11,6 +11,9 @@ from tests.targets.reference import kit
 
 Open = Callable[..., ReferenceTarget]
 
+GATES = {"DRANodeAllocatableResources": True}
+"""Beside the defaults of the version, for faults in what is off by default."""
+
 
 @pytest.fixture
 def open_target() -> Iterator[Open]:
@@ -47,11 +50,19 @@ def scope(target: ReferenceTarget) -> ReferenceScope:
 
 
 @pytest.fixture
+def faultless(open_target: Open) -> ReferenceScope:
+    """The same with every feature that has a fault."""
+    scope = new_scope(open_target(feature_gates=GATES))
+    scope.create(kit.device_class())
+    return scope
+
+
+@pytest.fixture
 def faulty(open_target: Open) -> Callable[[Fault], ReferenceScope]:
     """The same with a defect."""
 
     def make(fault: Fault) -> ReferenceScope:
-        scope = new_scope(open_target(faults=frozenset({fault})))
+        scope = new_scope(open_target(faults=frozenset({fault}), feature_gates=GATES))
         scope.create(kit.device_class())
         return scope
 

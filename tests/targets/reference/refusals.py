@@ -52,6 +52,19 @@ def device_class(**spec: Any) -> dict[str, Any]:
     }
 
 
+def selecting(expression: str, **more: Any) -> dict[str, Any]:
+    return claim(request(selectors=[{"cel": {"expression": expression}}], **more))
+
+
+def taint_rule(version: str = "v1", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": f"resource.k8s.io/{version}",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "refused"},
+        "spec": {"deviceSelector": {"driver": "refused.example.com"}, **spec},
+    }
+
+
 def resource_slice(*devices: Any, **spec: Any) -> dict[str, Any]:
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -307,6 +320,53 @@ CASES: dict[str, dict[str, Any]] = {
     "slice with a capacity in words": resource_slice(
         {"name": "g", "capacity": {"memory": {"value": "much"}}}
     ),
+    # Expressions: what the API server's environment for new ones has, types, and what they may cost
+    "expression of nothing": selecting(""),
+    "expression with an unknown function": selecting("device.driver.shout() == 'X'"),
+    "expression with an unknown field": selecting("device.vendor == 'x'"),
+    "expression that compares a string with a number": selecting("device.driver == 1"),
+    "expression with a regular expression that does not parse": selecting(
+        "device.driver.matches('(')"
+    ),
+    "expression that converts what is no number": selecting("int('x') == 1"),
+    "expression with a mixed list": selecting("[1, 'a'].size() == 2"),
+    "expression of a quantity that is no bool": selecting('quantity("1Gi")'),
+    "expression that could cost too much": selecting(
+        "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c,"
+        " device.attributes.all(d, a == b && c == d))))"
+    ),
+    "expression over several lines": selecting("device.driver ==\n  unknown &&\n  true"),
+    "expression with quotes and a tab": selecting('device.driver == "a\\t\'b" && nothing'),
+    "expression in an alternative": claim(
+        {
+            "name": "r",
+            "firstAvailable": [
+                {
+                    "name": "s",
+                    "deviceClassName": "gpu",
+                    "selectors": [{"cel": {"expression": "device"}}],
+                }
+            ],
+        }
+    ),
+    "expression in a template": template(
+        request(selectors=[{"cel": {"expression": "1 + true == 2"}}])
+    ),
+    "expressions of a class": device_class(
+        selectors=[{"cel": {"expression": "true"}}, {"cel": {"expression": "tru"}}]
+    ),
+    # Taint rules
+    "taint rule without effect": taint_rule(taint={"key": "a"}),
+    "taint rule with an unknown effect": taint_rule(taint={"key": "a", "effect": "Never"}),
+    "taint rule without key": taint_rule(taint={"effect": "NoSchedule"}),
+    "taint rule with a bad value": taint_rule(
+        taint={"key": "a", "value": "not a value", "effect": "NoExecute"}
+    ),
+    "taint rule with a bad selector": taint_rule(
+        deviceSelector={"driver": "Not A Driver", "pool": "a/B", "device": "a_b"},
+        taint={"key": "a", "effect": "None"},
+    ),
+    "taint rule of v1beta2 without effect": taint_rule("v1beta2", taint={"key": "a"}),
     # Jobs
     "job with restart policy Always": job(),
     "job with an unknown restart policy": job(restartPolicy="Sometimes"),

@@ -6,8 +6,8 @@ import pytest
 
 from conformance import probe
 from conformance.targets.base import Obj, Ref
-from conformance.targets.reference.scheduling import extended
 from conformance.targets.reference.scope import ReferenceScope
+from reference_allocator.extended import classes_by_resource
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 
@@ -127,4 +127,4 @@ def test_of_two_classes_the_newer_then_the_lower_name_serves_the_resource() -> N
 
     older, newer = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
     classes = [known("a", older), known("c", newer), known("b", newer)]
-    assert extended.classes_by_resource(classes)[RESOURCE] == "b"
+    assert classes_by_resource(classes)[RESOURCE] == "b"

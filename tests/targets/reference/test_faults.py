@@ -10,10 +10,17 @@ from conformance.targets.base import Ref
 from conformance.targets.reference import Fault
 from conformance.targets.reference.faults import parse
 from conformance.targets.reference.scope import ReferenceScope
-from tests.targets.reference import api_symptoms, kit, node_symptoms, scheduler_symptoms
+from tests.targets.reference import (
+    api_symptoms,
+    feature_symptoms,
+    kit,
+    node_symptoms,
+    scheduler_symptoms,
+)
 
 SYMPTOMS = {
     **api_symptoms.SYMPTOMS,
+    **feature_symptoms.SYMPTOMS,
     **scheduler_symptoms.SYMPTOMS,
     **node_symptoms.SYMPTOMS,
 }
@@ -29,8 +36,10 @@ def test_fault_shows(faulty: Callable[[Fault], ReferenceScope], fault: Fault) ->
 
 
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.title)
-def test_reference_without_the_fault_does_not_show_it(scope: ReferenceScope, fault: Fault) -> None:
-    assert not SYMPTOMS[fault](scope)
+def test_reference_without_the_fault_does_not_show_it(
+    faultless: ReferenceScope, fault: Fault
+) -> None:
+    assert not SYMPTOMS[fault](faultless)
 
 
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.title)

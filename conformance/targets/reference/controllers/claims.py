@@ -30,6 +30,7 @@ class ClaimController:
         self._cluster = cluster
         self._store = cluster.store
         self._api = api
+        self._faults = cluster.faults
         self._complained: dict[str, str] = {}
 
     def sync(self) -> None:
@@ -151,9 +152,11 @@ class ClaimController:
         keep = Fault.NEVER_RELEASE in self._cluster.faults and not pods.is_deleted(claim)
         if len(remaining) < len(users):
             release = not remaining and protected and not keep
-            claim = self._store.modify(claim, lambda new: _set_users(new, remaining, release))
+            claim = self._store.modify(
+                claim, lambda new: _set_users(new, remaining, release, self._faults)
+            )
         elif protected and pods.is_deleted(claim) and not remaining:
-            claim = self._store.modify(claim, lambda new: _set_users(new, [], True))
+            claim = self._store.modify(claim, lambda new: _set_users(new, [], True, self._faults))
         if not remaining:
             self._delete_unneeded(claim)
 
@@ -199,7 +202,7 @@ def _add_user(claim: Obj, entry: Obj) -> None:
     claim["status"].setdefault("reservedFor", []).append(entry)
 
 
-def _set_users(claim: Obj, users: list[Obj], release: bool) -> None:
+def _set_users(claim: Obj, users: list[Obj], release: bool, faults: frozenset[Fault]) -> None:
     status = claim["status"]
     if users:
         status["reservedFor"] = users
@@ -207,6 +210,9 @@ def _set_users(claim: Obj, users: list[Obj], release: bool) -> None:
         status.pop("reservedFor", None)
     if release:
         status.pop("allocation", None)
+        # What is said of devices that are no longer allocated is dropped by the API server.
+        if Fault.KEEPS_DEVICE_STATUS not in faults:
+            status.pop("devices", None)
         finalizers = claim["metadata"].get("finalizers") or []
         claim["metadata"]["finalizers"] = [name for name in finalizers if name != FINALIZER]
         if not claim["metadata"]["finalizers"]:

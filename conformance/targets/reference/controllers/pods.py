@@ -52,6 +52,14 @@ def claims(cluster: Cluster, pod: Mapping[str, Any]) -> Iterator[tuple[Obj, Obj 
         yield entry, found
 
 
+def special_claim(cluster: Cluster, pod: Mapping[str, Any]) -> Obj | None:
+    """The claim that the scheduler made for a pod's extended resources, None without one."""
+    made = pod["status"].get("extendedResourceClaimStatus")
+    if made is None:
+        return None
+    return cluster.store.get("ResourceClaim", namespace_of(pod), made["resourceClaimName"])
+
+
 def is_reserved(claim: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
     """The pod is in ``status.reservedFor``."""
     return any(user["uid"] == uid_of(pod) for user in claim["status"].get("reservedFor") or [])

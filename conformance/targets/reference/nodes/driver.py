@@ -14,6 +14,7 @@ from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.store import clone
 from nvml_driver import cdi
 from nvml_driver.core import DriverCore
+from nvml_driver.features import Features
 from nvml_driver.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from nvml_driver.prepared import PreparedDevice
@@ -27,7 +28,13 @@ class NodeDriver:
     """
 
     def __init__(
-        self, name: str, node: str, root: Path, library: NvmlLibrary, faults: frozenset[Fault]
+        self,
+        name: str,
+        node: str,
+        root: Path,
+        library: NvmlLibrary,
+        faults: frozenset[Fault],
+        features: Features,
     ) -> None:
         self.name = name
         self._faults = faults
@@ -39,6 +46,7 @@ class NodeDriver:
                 driver_name=name,
                 device_nodes="declare",
                 durable=False,
+                features=features,
             ),
             library,
         )
@@ -47,7 +55,8 @@ class NodeDriver:
     @property
     def devices(self) -> list[str]:
         """Names of the devices that it publishes."""
-        return [device["name"] for item in self.slices for device in item["spec"]["devices"]]
+        found = [item["spec"].get("devices") or () for item in self.slices]
+        return [device["name"] for devices in found for device in devices]
 
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
         """NodePrepareResources for one claim.

@@ -27,8 +27,8 @@ class Binder:
         self._cluster = cluster
         self._store = cluster.store
 
-    def bind(self, pod: Obj, plan: Plan, node: Obj) -> tuple[Obj, ...]:
-        """Carry out a plan for which a node was found.
+    def reserve(self, pod: Obj, plan: Plan) -> tuple[Obj, ...]:
+        """Allocate and reserve the claims of a plan for which a node was found.
 
         Returns:
             ``status.allocation`` of each claim of ``plan.to_allocate`` as it was written.
@@ -40,27 +40,47 @@ class Binder:
         written: dict[str, Obj] = {}
         for claim in plan.claims:
             written[uid_of(claim)] = self._reserve(pod, claim, found.get(uid_of(claim)))
-        special_status: Obj = {}
+        status: Obj = {}
         if plan.special is not None:
             stored = self._store.add(_unnamed(plan.special))
             special_uid = uid_of(plan.special)
             written[special_uid] = self._reserve(pod, stored, found[special_uid])
-            special_status["extendedResourceClaimStatus"] = {
+            status["extendedResourceClaimStatus"] = {
                 "resourceClaimName": name_of(stored),
                 "requestMappings": plan.mappings,
             }
+        if plan.shares:
+            status["nodeAllocatableResourceClaimStatuses"] = plan.shares
+        if status:
+            self._store.modify(pod, lambda new: new["status"].update(status))
+        return tuple(written[uid_of(claim)]["status"]["allocation"] for claim in plan.to_allocate)
+
+    def bind(self, pod: Obj, node: str) -> None:
+        """Give a pod whose claims are reserved its node."""
 
         def bound(new: Obj) -> None:
-            new["spec"]["nodeName"] = name_of(node)
-            new["status"].update(special_status)
+            new["spec"]["nodeName"] = node
             condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
             set_condition(new["status"], condition, self._cluster.clock.timestamp())
 
         pod = self._store.modify(pod, bound)
-        where = f"{namespace_of(pod)}/{name_of(pod)} to {name_of(node)}"
-        message = f"Successfully assigned {where}"
+        message = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
         self._cluster.event(pod, "Normal", "Scheduled", message, SCHEDULER)
-        return tuple(written[uid_of(claim)]["status"]["allocation"] for claim in plan.to_allocate)
+
+    def wait(self, pod: Obj, node: str) -> None:
+        """Say that a pod whose claims are reserved is not bound yet."""
+        message = f"waiting for binding conditions for device on node {node}"
+        self._cluster.event(pod, "Normal", "BindingConditionsPending", message, SCHEDULER)
+
+    def unreserve(self, pod: Obj) -> None:
+        """Take back the reservations of a pod that could not be bound, and what was made for it."""
+        for _, claim in pods.claims(self._cluster, pod):
+            if claim is not None and pods.is_reserved(claim, pod):
+                self._store.modify(claim, lambda new: _without(new, uid_of(pod)))
+        special = pods.special_claim(self._cluster, pod)
+        if special is not None:
+            self._store.remove(special)
+        self._store.modify(pod, _forget_devices)
 
     def give_up(self, pod: Obj, plan: Plan) -> None:
         """Undo an allocation that keeps the pod from running and that nobody else uses.
@@ -116,6 +136,18 @@ def _unnamed(claim: Obj) -> Obj:
     new = clone(claim)
     del new["metadata"]["name"], new["metadata"]["uid"]
     return new
+
+
+def _without(claim: Obj, uid: str) -> None:
+    users = [user for user in claim["status"]["reservedFor"] if user["uid"] != uid]
+    claim["status"]["reservedFor"] = users
+    if not users:
+        del claim["status"]["reservedFor"]
+
+
+def _forget_devices(pod: Obj) -> None:
+    for field in ("extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses"):
+        pod["status"].pop(field, None)
 
 
 def _deallocate(claim: Obj) -> None:

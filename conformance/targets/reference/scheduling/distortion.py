@@ -6,11 +6,22 @@ The allocator itself stays as it is, so a fault cannot hide in it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.store import clone
+
+_LOST_OF_REQUESTS: Final = {
+    Fault.ADMIN_ACCESS_NEEDS_FREE_DEVICE: "adminAccess",
+    Fault.IGNORE_SELECTORS: "selectors",
+    Fault.IGNORES_TOLERATIONS: "tolerations",
+}
+_LOST_OF_DEVICES: Final = {
+    Fault.IGNORES_COUNTERS: "consumesCounters",
+    Fault.IGNORES_DEVICE_TAINTS: "taints",
+    Fault.SELECTORS_SEE_NO_ATTRIBUTES: "attributes",
+}
 
 
 def claims(faults: frozenset[Fault], originals: Sequence[Obj]) -> list[Obj]:
@@ -22,9 +33,13 @@ def claims(faults: frozenset[Fault], originals: Sequence[Obj]) -> list[Obj]:
         devices = claim["spec"].get("devices") or {}
         if Fault.IGNORE_MATCH_ATTRIBUTE in faults:
             devices.pop("constraints", None)
+        if Fault.LAST_ALTERNATIVE_FIRST in faults:
+            for request in devices.get("requests") or []:
+                (request.get("firstAvailable") or []).reverse()
         for wanted in _wanted(devices):
-            if Fault.IGNORE_SELECTORS in faults:
-                wanted.pop("selectors", None)
+            for fault, field in _LOST_OF_REQUESTS.items():
+                if fault in faults:
+                    wanted.pop(field, None)
             if Fault.IGNORES_COUNT in faults and wanted.get("allocationMode") != "All":
                 wanted["count"] = 1
             if Fault.ALL_TAKES_ONE in faults and wanted.get("allocationMode") == "All":
@@ -59,22 +74,35 @@ def without_all(faults: frozenset[Fault], originals: Sequence[Obj]) -> list[Obj]
 
 def slices(faults: frozenset[Fault], originals: Sequence[Obj]) -> list[Obj]:
     """The slices, as a scheduler with these faults reads them."""
-    if not {Fault.ANY_NODE, Fault.SELECTORS_SEE_NO_ATTRIBUTES} & faults:
+    lost = [field for fault, field in _LOST_OF_DEVICES.items() if fault in faults]
+    policies = Fault.IGNORES_REQUEST_POLICY not in faults
+    if not lost and policies and Fault.ANY_NODE not in faults:
         return list(originals)
     changed = [clone(resource_slice) for resource_slice in originals]
     for resource_slice in changed:
         spec = resource_slice["spec"]
         if Fault.ANY_NODE in faults and spec.pop("nodeName", None):
             spec["allNodes"] = True
-        if Fault.SELECTORS_SEE_NO_ATTRIBUTES in faults:
-            for device in spec.get("devices") or []:
-                device.pop("attributes", None)
+        for device in spec.get("devices") or []:
+            for field in lost:
+                device.pop(field, None)
+            for capacity in () if policies else (device.get("capacity") or {}).values():
+                capacity.pop("requestPolicy", None)
     return changed
 
 
 def allocated(faults: frozenset[Fault], originals: Sequence[Obj]) -> list[Obj]:
     """The claims whose devices are in use, as a scheduler with these faults sees them."""
-    return [] if Fault.DOUBLE_ALLOCATION in faults else list(originals)
+    if Fault.DOUBLE_ALLOCATION in faults:
+        return []
+    if Fault.IGNORES_CONSUMED_CAPACITY not in faults:
+        return list(originals)
+    changed = [clone(claim) for claim in originals]
+    for claim in changed:
+        devices = (claim["status"].get("allocation") or {}).get("devices") or {}
+        for result in devices.get("results") or []:
+            result.pop("consumedCapacity", None)
+    return changed
 
 
 def allocation(faults: frozenset[Fault], original: Obj) -> Obj:
@@ -88,6 +116,9 @@ def allocation(faults: frozenset[Fault], original: Obj) -> Obj:
     if Fault.ONE_DEVICE_FOR_ALL_REQUESTS in faults and devices.get("results"):
         first = {name: devices["results"][0][name] for name in ("driver", "pool", "device")}
         devices["results"] = [{**result, **first} for result in devices["results"]]
+    if Fault.LOSES_ADMIN_ACCESS in faults:
+        for result in devices.get("results") or []:
+            result.pop("adminAccess", None)
     if Fault.NO_NODE_SELECTOR in faults:
         new.pop("nodeSelector", None)
     return new

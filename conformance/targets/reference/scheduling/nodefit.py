@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from conformance.targets.base import Obj
 from reference_allocator import api
+from reference_allocator.allocatable import demand
 from reference_allocator.nodeselector import node_matches
 from reference_allocator.quantity import parse_quantity
 
@@ -116,7 +117,8 @@ def _lacking(
 def requests(pod: Obj) -> dict[str, int]:
     """What a pod asks for, in units of 1e-9.
 
-    The sum of its containers, or more if an init container needs more.
+    The sum of its containers, or more if an init container needs more; and what its devices take
+    of the node's own resources, once that is in its status.
     """
     total: dict[str, int] = {}
     for container in pod["spec"].get("containers") or []:
@@ -125,6 +127,9 @@ def requests(pod: Obj) -> dict[str, int]:
     for container in pod["spec"].get("initContainers") or []:
         for name, amount in ((container.get("resources") or {}).get("requests") or {}).items():
             total[name] = max(total.get(name, 0), amount_of(amount))
+    taken = (pod.get("status") or {}).get("nodeAllocatableResourceClaimStatuses") or []
+    for name, quantity in demand(taken).items():
+        total[name] = total.get(name, 0) + quantity.nanos
     return {name: amount for name, amount in total.items() if amount}
 
 

@@ -18,6 +18,7 @@ class Plan:
         allocations: their allocations, in the same order.
         special: the claim for extended resources, not stored yet.
         mappings: which container gets the devices of which of the special claim's requests.
+        shares: what the devices take of the node's own resources, for the pod's status.
         unavailable: claims whose devices cannot be used on a node that was looked at.
     """
 
@@ -27,4 +28,5 @@ class Plan:
     allocations: tuple[Obj, ...] = ()
     special: Obj | None = None
     mappings: list[Obj] = field(default_factory=list)
+    shares: list[Obj] = field(default_factory=list)
     unavailable: list[Obj] = field(default_factory=list)

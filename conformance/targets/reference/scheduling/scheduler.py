@@ -17,6 +17,7 @@ from conformance.targets.reference.scheduling import messages
 from conformance.targets.reference.scheduling.binding import SCHEDULER, Binder
 from conformance.targets.reference.scheduling.filtering import Filter, SchedulingError
 from conformance.targets.reference.scheduling.plan import Plan
+from conformance.targets.reference.scheduling.waiting import WaitingPods
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from reference_allocator.errors import AllocationError
 from reference_allocator.fields import InputError
@@ -26,6 +27,7 @@ _EVENTS: Final = {
     Fault.MISSES_RELEASE: "ResourceClaim",
     Fault.MISSES_NEW_SLICE: "ResourceSlice",
     Fault.MISSES_NEW_CLASS: "DeviceClass",
+    Fault.MISSES_LIFTED_TAINT: "DeviceTaintRule",
 }
 """Kinds whose changes make another attempt worthwhile, by the fault that overlooks them."""
 
@@ -50,12 +52,14 @@ class Scheduler:
         self._binder = Binder(cluster)
         self._tried: dict[str, tuple[Any, ...]] = {}
         self._forgotten: set[str] = set()
+        self._waiting = WaitingPods(cluster, self._binder, self._filter.assumed)
 
     def sync(self) -> None:
         """Try every pending pod for which something changed since it was tried."""
+        self._waiting.sync()
         tried: dict[str, tuple[Any, ...]] = {}
         for pod in self._store.all("Pod"):
-            if not _is_pending(pod):
+            if not _is_pending(pod) or pod in self._waiting:
                 continue
             claims = self._ready_claims(pod)
             if claims is None or uid_of(pod) in self._forgotten:
@@ -74,7 +78,7 @@ class Scheduler:
         return Snapshot(
             kubernetes=self._version,
             features=self._cluster.features,
-            slices=tuple(self._store.all("ResourceSlice")),
+            slices=tuple(self._cluster.slices()),
             device_classes=tuple(self._store.all("DeviceClass")),
             nodes=tuple(self._nodes()),
             claims=tuple(claims),
@@ -134,7 +138,8 @@ class Scheduler:
             self._binder.fail(pod, "Unschedulable", messages.unfit(unfit))
             return
         snapshot = self.snapshot(plan.to_allocate) if plan.to_allocate else None
-        written = self._binder.bind(pod, plan, plan.node)
+        written = self._binder.reserve(pod, plan)
+        self._waiting.bind(pod, name_of(plan.node))
         if snapshot is not None:
             # What is in the claims counts, as on a real cluster, not what was meant to be there.
             self.decisions.append(

@@ -11,31 +11,31 @@ from collections.abc import Iterator, Mapping
 from conformance.targets.base import Obj
 from conformance.targets.reference.kinds import Kind
 from conformance.targets.reference.validation import dra, job, metadata, pod, resource_slice
+from conformance.targets.reference.validation.cel import Expressions
+from conformance.targets.reference.validation.dra import Rules
 from conformance.targets.reference.validation.errors import FieldError, invalid_status
 
-__all__ = ["check_create", "check_update"]
+__all__ = ["Expressions", "Rules", "check_create", "check_update"]
 
 
-def check_create(
-    kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], *, pod_claims: bool = True
-) -> None:
+def check_create(kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], rules: Rules) -> None:
     """Check a new object in its stored version, complete with name and defaults.
 
     Args:
         kind: its kind.
         obj: the object.
         namespace_labels: labels of its namespace (admin access depends on one).
-        pod_claims: False skips ``pod.spec.resourceClaims`` (a fault for tests).
+        rules: what holds on this API server.
 
     Raises:
         ApiError: 422 Invalid with a cause for each violated rule.
     """
-    errors = [*metadata.check(kind, obj), *_spec(kind, obj, namespace_labels, pod_claims)]
+    errors = [*metadata.check(kind, obj), *_spec(kind, obj, namespace_labels, rules)]
     if errors:
         raise invalid_status(kind, obj["metadata"].get("name") or "", errors)
 
 
-def check_update(kind: Kind, new: Obj, old: Obj, *, status: bool = False) -> None:
+def check_update(kind: Kind, new: Obj, old: Obj, rules: Rules, *, status: bool = False) -> None:
     """Check a change of an object (or of its status), both in their stored version.
 
     Raises:
@@ -44,36 +44,40 @@ def check_update(kind: Kind, new: Obj, old: Obj, *, status: bool = False) -> Non
     if status:
         errors = list(dra.check_status(new, old)) if kind.name == "ResourceClaim" else []
     else:
-        errors = [*metadata.check(kind, new), *_change(kind, new, old)]
+        errors = [*metadata.check(kind, new), *_change(kind, new, old, rules)]
     if errors:
         raise invalid_status(kind, new["metadata"]["name"], errors)
 
 
 def _spec(
-    kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], pod_claims: bool
+    kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], rules: Rules
 ) -> Iterator[FieldError]:
     match kind.name:
         case "Pod":
-            yield from pod.check_spec(obj["spec"], "spec", claims=pod_claims)
+            yield from pod.check_spec(obj["spec"], "spec", claims=rules.pod_claims)
         case "Job":
             yield from job.check(obj)
         case "ResourceClaim":
-            yield from dra.check_claim(obj, namespace_labels)
+            yield from dra.check_claim(obj, namespace_labels, rules)
         case "ResourceClaimTemplate":
-            yield from dra.check_template(obj, namespace_labels)
+            yield from dra.check_template(obj, namespace_labels, rules)
         case "DeviceClass":
-            yield from dra.check_class(obj)
+            yield from dra.check_class(obj, None, rules)
         case "ResourceSlice":
             yield from resource_slice.check_slice(obj)
+        case "DeviceTaintRule":
+            yield from resource_slice.check_taint_rule(obj)
 
 
-def _change(kind: Kind, new: Obj, old: Obj) -> Iterator[FieldError]:
+def _change(kind: Kind, new: Obj, old: Obj, rules: Rules) -> Iterator[FieldError]:
     match kind.name:
         case "Pod":
             yield from pod.check_update(new["spec"], old["spec"])
         case "ResourceClaim" | "ResourceClaimTemplate":
             yield from dra.check_immutable_spec(new, old)
         case "DeviceClass":
-            yield from dra.check_class(new)
+            yield from dra.check_class(new, old, rules)
         case "ResourceSlice":
             yield from resource_slice.check_slice_update(new, old)
+        case "DeviceTaintRule":
+            yield from resource_slice.check_taint_rule(new)

@@ -1,24 +1,53 @@
-"""Checks of CEL expressions: what does not compile is refused before it is stored."""
+"""Checks of CEL expressions: what does not compile, or could cost too much, is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from conformance.targets.reference.validation.errors import FieldError, invalid, too_long
+from conformance.targets.reference.validation.errors import FieldError
 
-_MAX_LENGTH: Final = 10 * 1024
+if TYPE_CHECKING:
+    from reference_allocator.cel.declarations import CelFeatures
 
 
-def check_expression(expression: str, path: str) -> Iterator[FieldError]:
-    """A selector's expression."""
-    # CEL's compiler is only needed where there are selectors.
-    from reference_allocator.cel import CelCompileError, compile_selector
+@dataclass(frozen=True)
+class Expressions:
+    """What a new expression may use on one API server.
 
-    if len(expression) > _MAX_LENGTH:
-        yield too_long(path, _MAX_LENGTH)
-        return
-    try:
-        compile_selector(expression)
-    except CelCompileError as error:
-        yield invalid(path, expression, str(error))
+    Attributes:
+        kubernetes: its minor, for example ``1.37``.
+        gates: feature gates as they are set.
+    """
+
+    kubernetes: str
+    gates: Mapping[str, bool]
+
+    def check(self, expression: str, path: str, *, derived: bool = False) -> Iterator[FieldError]:
+        """The expression of a selector, or of a derived attribute."""
+        # CEL's compiler is only needed where there are expressions.
+        from reference_allocator.cel.admission import validate_new_expression
+
+        for problem in validate_new_expression(expression, self._features, derived=derived):
+            yield FieldError(path, problem.reason, problem.message)
+
+    def check_together(self, devices: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+        """All derived attributes of a claim, whose ``spec.devices`` is at ``path``."""
+        from reference_allocator.admission import derived_cost_problem
+
+        problem = derived_cost_problem(devices, self._features)
+        if problem is not None:
+            yield FieldError(path, problem.reason, problem.message)
+
+    @cached_property
+    def _features(self) -> CelFeatures:
+        from reference_allocator.cel.declarations import CelFeatures
+
+        return CelFeatures(
+            consumable_capacity=self.gates.get("DRAConsumableCapacity", False),
+            list_type_attributes=self.gates.get("DRAListTypeAttributes", False),
+            stored=False,
+            kubernetes=self.kubernetes,
+        )

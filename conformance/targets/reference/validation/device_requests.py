@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.validation import names
-from conformance.targets.reference.validation.cel import check_expression
+from conformance.targets.reference.validation import derived, names
+from conformance.targets.reference.validation.cel import Expressions
 from conformance.targets.reference.validation.errors import (
     FieldError,
     duplicate,
@@ -41,7 +41,7 @@ _MAX_FIRST_AVAILABLE: Final = 8
 _MAX_PARAMETERS: Final = 10 * 1024
 
 
-def check_claim_spec(spec: Any, path: str) -> Iterator[FieldError]:
+def check_claim_spec(spec: Any, path: str, expressions: Expressions) -> Iterator[FieldError]:
     """``spec`` of a ResourceClaim, defaults applied; ``path`` is its field path."""
     devices = (spec or {}).get("devices") or {}
     path = f"{path}.devices"
@@ -49,11 +49,12 @@ def check_claim_spec(spec: Any, path: str) -> Iterator[FieldError]:
     yield from unique(
         devices.get("requests") or [],
         MAX_REQUESTS,
-        _request,
+        lambda request, inner: _request(request, inner, expressions),
         lambda request: request.get("name") or "",
         f"{path}.requests",
         show=_in_go_order,
     )
+    yield from derived.check(devices, path, expressions)
     yield from each(
         devices.get("constraints") or [],
         MAX_CONSTRAINTS,
@@ -66,6 +67,7 @@ def check_claim_spec(spec: Any, path: str) -> Iterator[FieldError]:
         lambda config, inner: _claim_config(config, inner, known),
         f"{path}.config",
     )
+    yield from expressions.check_together(devices, path)
 
 
 def each(
@@ -112,7 +114,7 @@ def _in_go_order(request: Any) -> Any:
     return {name: _in_go_order(request[name]) for name in fields}
 
 
-def _request(request: Obj, path: str) -> Iterator[FieldError]:
+def _request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
     yield from names.label(request.get("name") or "", f"{path}.name")
     exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or []
     if exactly is None and not alternatives:
@@ -127,27 +129,27 @@ def _request(request: Obj, path: str) -> Iterator[FieldError]:
         yield from unique(
             alternatives,
             _MAX_FIRST_AVAILABLE,
-            _sub_request,
+            lambda wanted, inner: _sub_request(wanted, inner, expressions),
             lambda alternative: alternative.get("name") or "",
             f"{path}.firstAvailable",
             show=_in_go_order,
         )
     else:
-        yield from _wanted(exactly or {}, f"{path}.exactly")
+        yield from _wanted(exactly or {}, f"{path}.exactly", expressions)
 
 
-def _sub_request(request: Obj, path: str) -> Iterator[FieldError]:
+def _sub_request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
     yield from names.label(request.get("name") or "", f"{path}.name")
-    yield from _wanted(request, path)
+    yield from _wanted(request, path, expressions)
 
 
-def _wanted(wanted: Obj, path: str) -> Iterator[FieldError]:
+def _wanted(wanted: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
     class_name = wanted.get("deviceClassName") or ""
     if not class_name:
         yield required(f"{path}.deviceClassName")
     else:
         yield from names.subdomain(class_name, f"{path}.deviceClassName")
-    yield from selectors(wanted.get("selectors") or [], f"{path}.selectors")
+    yield from selectors(wanted.get("selectors") or [], f"{path}.selectors", expressions)
     mode, count = wanted.get("allocationMode"), wanted.get("count") or 0
     if mode == "All":
         if count:
@@ -162,17 +164,20 @@ def _wanted(wanted: Obj, path: str) -> Iterator[FieldError]:
         yield from _toleration(toleration, f"{path}.tolerations[{index}]")
 
 
-def selectors(items: Sequence[Obj], path: str) -> Iterator[FieldError]:
-    """CEL selectors of a request or a class."""
-    yield from each(items, _MAX_SELECTORS, _selector, path)
+def selectors(
+    items: Sequence[Obj], path: str, expressions: Expressions | None
+) -> Iterator[FieldError]:
+    """CEL selectors of a request or a class; without ``expressions`` these are stored already."""
 
+    def check(selector: Obj, inner: str) -> Iterator[FieldError]:
+        cel = selector.get("cel")
+        if cel is None:
+            yield required(f"{inner}.cel")
+        elif expressions is not None:
+            text = cel.get("expression") or ""
+            yield from expressions.check(text, f"{inner}.cel.expression")
 
-def _selector(selector: Obj, path: str) -> Iterator[FieldError]:
-    cel = selector.get("cel")
-    if cel is None:
-        yield required(f"{path}.cel")
-    else:
-        yield from check_expression(cel.get("expression") or "", f"{path}.cel.expression")
+    yield from each(items, _MAX_SELECTORS, check, path)
 
 
 def _toleration(toleration: Obj, path: str) -> Iterator[FieldError]:

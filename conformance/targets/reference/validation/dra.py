@@ -6,9 +6,11 @@ Source: pkg/apis/resource/validation/validation.go and pkg/registry/resource (ad
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.validation import device_requests, metadata, names
+from conformance.targets.reference.validation.cel import Expressions
 from conformance.targets.reference.validation.errors import (
     FieldError,
     forbidden,
@@ -20,20 +22,41 @@ _MAX_RESERVED = 256
 _ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 
 
-def check_claim(claim: Obj, namespace_labels: Mapping[str, str]) -> Iterator[FieldError]:
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Whose rules a check follows, and which of them it leaves out.
+
+    Attributes:
+        expressions: what new CEL expressions may use.
+        pod_claims: False skips ``pod.spec.resourceClaims`` (a fault for tests).
+        admin_access: False allows it in every namespace (a fault for tests).
+    """
+
+    expressions: Expressions
+    pod_claims: bool = True
+    admin_access: bool = True
+
+
+def check_claim(claim: Obj, namespace_labels: Labels, rules: Rules) -> Iterator[FieldError]:
     """A new ResourceClaim, in a namespace with these labels."""
     spec = claim.get("spec") or {}
-    yield from device_requests.check_claim_spec(spec, "spec")
-    yield from _admin_access(spec, namespace_labels)
+    yield from device_requests.check_claim_spec(spec, "spec", rules.expressions)
+    if rules.admin_access:
+        yield from _admin_access(spec, namespace_labels)
 
 
-def check_template(template: Obj, namespace_labels: Mapping[str, str]) -> Iterator[FieldError]:
+def check_template(template: Obj, namespace_labels: Labels, rules: Rules) -> Iterator[FieldError]:
     """A new ResourceClaimTemplate."""
     spec = template.get("spec") or {}
     meta = spec.get("metadata") or {}
     yield from metadata.labels(meta.get("labels") or {}, "spec.metadata.labels")
-    yield from device_requests.check_claim_spec(spec.get("spec") or {}, "spec.spec")
-    yield from _admin_access(spec.get("spec") or {}, namespace_labels)
+    inner = spec.get("spec") or {}
+    yield from device_requests.check_claim_spec(inner, "spec.spec", rules.expressions)
+    if rules.admin_access:
+        yield from _admin_access(inner, namespace_labels)
 
 
 def check_immutable_spec(new: Obj, old: Obj) -> Iterator[FieldError]:
@@ -75,10 +98,13 @@ def _user(user: Obj, path: str) -> Iterator[FieldError]:
             yield required(f"{path}.{field}")
 
 
-def check_class(device_class: Obj) -> Iterator[FieldError]:
-    """A new or changed DeviceClass."""
+def check_class(device_class: Obj, old: Obj | None, rules: Rules) -> Iterator[FieldError]:
+    """A new DeviceClass, or one that was changed; selectors that stayed are not looked into."""
     spec = device_class.get("spec") or {}
-    yield from device_requests.selectors(spec.get("selectors") or [], "spec.selectors")
+    found = spec.get("selectors") or []
+    stored = old is not None and found == ((old.get("spec") or {}).get("selectors") or [])
+    expressions = None if stored else rules.expressions
+    yield from device_requests.selectors(found, "spec.selectors", expressions)
     yield from device_requests.each(
         spec.get("config") or [],
         device_requests.MAX_CONFIGS,
@@ -102,7 +128,7 @@ def _extended_resource_problems(name: str) -> Iterator[str]:
     yield from names.label_key_problems(f"requests.{name}")
 
 
-def _admin_access(spec: Obj, namespace_labels: Mapping[str, str]) -> Iterator[FieldError]:
+def _admin_access(spec: Obj, namespace_labels: Labels) -> Iterator[FieldError]:
     for index, request in enumerate((spec.get("devices") or {}).get("requests") or []):
         if not (request.get("exactly") or {}).get("adminAccess"):
             continue

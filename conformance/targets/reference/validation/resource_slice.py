@@ -70,6 +70,17 @@ def check_slice(resource_slice: Obj) -> Iterator[FieldError]:
     )
 
 
+def check_taint_rule(rule: Obj) -> Iterator[FieldError]:
+    """A new or changed DeviceTaintRule: what it selects, and the taint."""
+    spec = rule.get("spec") or {}
+    selector = spec.get("deviceSelector") or {}
+    checks = (("driver", names.driver), ("pool", names.pool), ("device", names.label))
+    for field, check in checks:
+        if selector.get(field) is not None:
+            yield from check(selector[field], f"spec.deviceSelector.{field}")
+    yield from _taint(spec.get("taint") or {}, "spec.taint")
+
+
 def check_slice_update(new: Obj, old: Obj) -> Iterator[FieldError]:
     """The parts of a slice that identify it do not change."""
     yield from check_slice(new)

@@ -1,0 +1,124 @@
+"""Who has to leave a device because of a NoExecute taint, when, and by which rule.
+
+Follows claimEvictionTime and podEvictionTime in pkg/controller/devicetainteviction/
+device_taint_eviction.go of Kubernetes 1.37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.controllers import pods
+from conformance.targets.reference.faults import Fault
+from reference_allocator.api import DeviceId, Taint, Toleration
+from reference_allocator.taints import tolerates
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A pod has to go at a moment, because of a published taint or of a DeviceTaintRule."""
+
+    when: float
+    rule: Obj | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evictor:
+    """Tells which pods have to go.
+
+    Attributes:
+        cluster: theirs.
+        published: NoExecute taints that drivers have published, by device.
+        rules: DeviceTaintRules with the effect NoExecute.
+    """
+
+    cluster: Cluster
+    published: Mapping[DeviceId, Sequence[Obj]]
+    rules: Sequence[Obj]
+
+    def evictions(self, pod: Obj) -> Iterator[Eviction]:
+        """One for each device of the pod and taint on it that its claims do not tolerate."""
+        if not pod["spec"].get("nodeName") or pods.is_deleted(pod):
+            return
+        for _, claim in pods.claims(self.cluster, pod):
+            if claim is not None and pods.is_reserved(claim, pod):
+                for result in results(claim):
+                    yield from self._of_device(result)
+
+    def _of_device(self, result: Obj) -> Iterator[Eviction]:
+        device = DeviceId(result["driver"], result["pool"], result["device"])
+        taints: list[tuple[Obj, Obj | None]] = [(t, None) for t in self.published.get(device, ())]
+        # A rule counts for a device that is no longer published, too.
+        taints += [(rule["spec"]["taint"], rule) for rule in self.rules if selects(rule, device)]
+        for taint, rule in taints:
+            patience = _patience(taint, result.get("tolerations") or [])
+            if patience is not None and Fault.EVICTS_AT_ONCE in self.cluster.faults:
+                patience = 0.0
+            if patience is not None:
+                added = self.cluster.clock.seconds_of(taint["timeAdded"])
+                yield Eviction(added + patience, rule)
+
+
+def evictor(cluster: Cluster) -> Evictor:
+    """For the taints that there are now."""
+    rules = cluster.store.all("DeviceTaintRule") if cluster.gates.get("DRADeviceTaintRules") else []
+    effective = [rule for rule in rules if rule["spec"]["taint"]["effect"] == "NoExecute"]
+    published = {
+        device: taints
+        for device, body in published_devices(cluster).items()
+        if (taints := [t for t in body.get("taints") or [] if t["effect"] == "NoExecute"])
+    }
+    return Evictor(cluster, published, effective)
+
+
+def published_devices(cluster: Cluster) -> dict[DeviceId, Obj]:
+    """The devices of the newest generation of each pool, as their drivers publish them."""
+    found: dict[DeviceId, Obj] = {}
+    newest: dict[tuple[str, str], int] = {}
+    slices = [item["spec"] for item in cluster.store.all("ResourceSlice")]
+    for spec in slices:
+        pool = spec["driver"], spec["pool"]["name"]
+        newest[pool] = max(newest.get(pool, 0), spec["pool"].get("generation", 0))
+    for spec in slices:
+        pool = spec["driver"], spec["pool"]["name"]
+        if spec["pool"].get("generation", 0) == newest[pool]:
+            for device in spec.get("devices") or []:
+                found[DeviceId(*pool, device["name"])] = device
+    return found
+
+
+def selects(rule: Obj, device: DeviceId) -> bool:
+    """Whether a rule is about a device; one without a selector is about none."""
+    selector = rule["spec"].get("deviceSelector")
+    if selector is None:
+        return False
+    return all(selector.get(field) in {None, value} for field, value in device._asdict().items())
+
+
+def results(claim: Obj) -> list[Obj]:
+    """The devices that are allocated to a claim."""
+    allocation = claim["status"].get("allocation") or {}
+    found: list[Obj] = (allocation.get("devices") or {}).get("results") or []
+    return found
+
+
+def _patience(taint: Obj, tolerations: list[Obj]) -> float | None:
+    """Seconds for which a taint is tolerated, None without end.
+
+    Only tolerations whose effect is NoExecute count. That an empty effect stands for every effect
+    is heeded when devices are allocated, but not here.
+    """
+    found: float | None = None
+    for toleration in tolerations:
+        if toleration.get("effect") != "NoExecute":
+            continue
+        if not tolerates(Toleration.from_dict(toleration), Taint.from_dict(taint)):
+            continue
+        seconds = toleration.get("tolerationSeconds")
+        if seconds is None:
+            return None
+        found = max(seconds, 0) if found is None else min(found, max(seconds, 0))
+    return found or 0.0

@@ -1,0 +1,124 @@
+"""What the API server makes of fields whose gate is off, and of those that need a node's word.
+
+Fields behind a gate that is off are dropped without a word from new objects. Sources: the functions
+dropDisabled... in pkg/registry/resource, and for devices that stand for a node's own resources the
+admission plugin NodeDeclaredFeatures (plugin/pkg/admission/nodedeclaredfeatures).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from conformance.targets.base import ApiError, Obj
+from conformance.targets.reference.conversion import device_requests, devices
+from conformance.targets.reference.scheduling.nodefit import matches
+from conformance.targets.reference.store import Store, name_of
+
+_REQUEST_FIELDS: Final = {
+    "adminAccess": ("DRAAdminAccess",),
+    "capacity": ("DRAConsumableCapacity",),
+    "derivedAttributes": ("DRADerivedAttributes",),
+    "tolerations": ("DRADeviceTaints",),
+}
+_SLICE_FIELDS: Final = {
+    "partitionTypeAttribute": ("DRAPartitionableDevicesType",),
+    "perDeviceNodeSelection": ("DRAPartitionableDevices",),
+    "sharedCounters": ("DRAPartitionableDevices",),
+    "skipNodeOperations": ("DRAOptionalNodeOperations",),
+}
+_BINDING: Final = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
+_NODE_FEATURE: Final = "DRANodeAllocatableResources"
+_DEVICE_FIELDS: Final = {
+    "allNodes": ("DRAPartitionableDevices",),
+    "allowMultipleAllocations": ("DRAConsumableCapacity",),
+    "bindingConditions": _BINDING,
+    "bindingFailureConditions": _BINDING,
+    "bindsToNode": _BINDING,
+    "consumesCounters": ("DRAPartitionableDevices",),
+    "nodeAllocatableResources": (_NODE_FEATURE,),
+    "nodeName": ("DRAPartitionableDevices",),
+    "nodeSelector": ("DRAPartitionableDevices",),
+    "taints": ("DRADeviceTaints",),
+}
+
+
+def drop(gates: Mapping[str, bool], obj: Obj) -> None:
+    """Drop what is off from a new object in its stored version, in place."""
+    spec = obj.get("spec") or {}
+    if obj["kind"] == "DeviceClass":
+        _drop(gates, spec, {"extendedResourceName": ("DRAExtendedResource",)})
+    elif obj["kind"] == "ResourceSlice":
+        _drop(gates, spec, _SLICE_FIELDS)
+        for device in devices(obj):
+            _drop(gates, device, _DEVICE_FIELDS)
+            for capacity in (device.get("capacity") or {}).values():
+                _drop(gates, capacity, {"requestPolicy": ("DRAConsumableCapacity",)})
+            for consumed in device.get("consumesCounters") or []:
+                groups = {"compatibilityGroups": ("DRADeviceCompatibilityGroups",)}
+                _drop(gates, consumed, groups)
+    for request in device_requests(obj):
+        _drop(gates, request, {"firstAvailable": ("DRAPrioritizedList",)})
+        for wanted in (request.get("exactly") or {}, *(request.get("firstAvailable") or [])):
+            _drop(gates, wanted, _REQUEST_FIELDS)
+    for constraint in _constraints(obj):
+        _drop(gates, constraint, {"distinctAttribute": ("DRAConsumableCapacity",)})
+
+
+def admit(gates: Mapping[str, bool], store: Store, obj: Obj) -> None:
+    """Refuse a slice with devices of a node's own resources where the node does not know of them.
+
+    Raises:
+        ApiError: 403 Forbidden.
+    """
+    if obj["kind"] != "ResourceSlice" or not gates.get(_NODE_FEATURE):
+        return
+    spec = obj["spec"]
+    for device in devices(obj):
+        if not device.get("nodeAllocatableResources"):
+            continue
+        place = device if spec.get("perDeviceNodeSelection") else spec
+        for node in _nodes(store, obj, device, place):
+            if _NODE_FEATURE not in ((node.get("status") or {}).get("declaredFeatures") or []):
+                text = f'node "{name_of(node)}" does not support {_NODE_FEATURE} feature'
+                raise _forbidden(obj, text)
+
+
+def _nodes(store: Store, obj: Obj, device: Obj, place: Obj) -> Iterator[Obj]:
+    if place.get("nodeName"):
+        node = store.get("Node", "", place["nodeName"])
+        if node is None:
+            text = f'node "{place["nodeName"]}" not found for device "{device["name"]}"'
+            raise _forbidden(obj, text)
+        yield node
+    elif place.get("nodeSelector") or place.get("allNodes"):
+        for node in store.all("Node"):
+            if place.get("allNodes") or matches(place["nodeSelector"], node):
+                yield node
+    else:
+        text = (
+            f'device "{device["name"]}" in ResourceSlice has NodeAllocatableResources but does '
+            "not map to any nodes"
+        )
+        raise _forbidden(obj, text)
+
+
+def _forbidden(obj: Obj, text: str) -> ApiError:
+    name = obj["metadata"].get("name") or ""
+    message = f'resourceslices.resource.k8s.io "{name}" is forbidden: {text}'
+    return ApiError(403, "Forbidden", message)
+
+
+def _drop(gates: Mapping[str, bool], part: Any, fields: Mapping[str, tuple[str, ...]]) -> None:
+    for field, needed in fields.items():
+        if field in part and not all(gates.get(gate) for gate in needed):
+            del part[field]
+
+
+def _constraints(obj: Obj) -> list[Any]:
+    spec = obj.get("spec") or {}
+    if obj["kind"] == "ResourceClaimTemplate":
+        spec = spec.get("spec") or {}
+    elif obj["kind"] != "ResourceClaim":
+        return []
+    return (spec.get("devices") or {}).get("constraints") or []

@@ -1,0 +1,137 @@
+"""Devices that stand for, or cost, CPU and memory of their node (DRANodeAllocatableResources)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.targets.base import ApiError, Obj, Ref
+from conformance.targets.reference.scope import ReferenceScope
+from tests.targets.reference import kit
+from tests.targets.reference.conftest import GATES, Open, new_scope
+from tests.targets.reference.feature_symptoms import claim, publish
+from tests.targets.reference.situations import run
+
+NODE = Ref("v1", "Node", kit.NODE)
+"""It has 64 CPUs."""
+
+
+@pytest.fixture
+def cores(open_target: Open) -> ReferenceScope:
+    """A namespace on a reference with the gate, and a node that knows of such devices."""
+    scope = new_scope(open_target(feature_gates=GATES))
+    declared = {"status": {"declaredFeatures": ["DRANodeAllocatableResources"]}}
+    scope.patch(NODE, declared, "status")
+    return scope
+
+
+def device(name: str, **resources: Any) -> Obj:
+    return {"name": name, "nodeAllocatableResources": resources}
+
+
+def cpus(name: str, count: int) -> Obj:
+    return device(name, cpu={"mapping": {"deviceMultiplier": str(count)}})
+
+
+def statuses(scope: ReferenceScope, name: str) -> Any:
+    return kit.get(scope, kit.pod_ref(name))["status"].get("nodeAllocatableResourceClaimStatuses")
+
+
+def is_bound(scope: ReferenceScope, name: str) -> bool:
+    return "nodeName" in kit.get(scope, kit.pod_ref(name))["spec"]
+
+
+def test_what_devices_take_is_in_the_status_of_the_pod(cores: ReferenceScope) -> None:
+    publish(
+        cores,
+        device(
+            "d0",
+            cpu={"mapping": {"deviceMultiplier": "8"}},
+            memory={"overhead": {"perPod": "1Gi", "perContainer": "64Mi"}},
+        ),
+    )
+    run(cores, claim("c"))
+    assert statuses(cores, "c") == [
+        {
+            "resourceClaimName": "c",
+            "containers": ["ctr0"],
+            "mapping": [{"name": "cpu", "quantity": "8"}],
+            "overhead": [{"name": "memory", "perPod": "1Gi", "perContainer": "64Mi"}],
+        }
+    ]
+
+
+def test_pods_without_claims_have_what_is_left(cores: ReferenceScope) -> None:
+    publish(cores, cpus("d0", 40))
+    run(cores, claim("c"))
+    for name, amount in (("large", "25"), ("small", "24")):
+        requests = {"requests": {"cpu": amount}}
+        cores.create(kit.pod(name, kit.container(resources=requests)))
+    cores.pause(10)
+    assert "1 Insufficient cpu" in kit.why_pending(cores, "large")
+    assert is_bound(cores, "small")
+
+
+def test_own_requests_of_a_pod_count_beside_its_devices(cores: ReferenceScope) -> None:
+    publish(cores, cpus("d0", 40))
+    cores.create(claim("c"))
+    container = kit.container("ctr0", "g")
+    container["resources"]["requests"] = {"cpu": "25"}
+    cores.create(kit.pod("c", container, claims={"g": "c"}))
+    assert "1 Insufficient cpu" in kit.why_pending(cores, "c")
+    assert "allocation" not in kit.get(cores, kit.claim_ref("c"))["status"]
+
+
+def test_claim_with_a_mapped_device_is_for_one_pod_at_a_time(cores: ReferenceScope) -> None:
+    publish(cores, cpus("d0", 8))
+    run(cores, claim("c"))
+    cores.create(kit.pod("other", claims={"g": "c"}))
+    text = "node allocatable resource claim c has a mapped device and cannot be shared across pods"
+    assert text in kit.why_pending(cores, "other")
+    cores.delete(kit.pod_ref("c"))
+    kit.until(cores, lambda: is_bound(cores, "other"))
+
+
+def test_claim_with_overhead_only_is_shared(cores: ReferenceScope) -> None:
+    publish(cores, device("d0", memory={"overhead": {"perPod": "1Gi"}}))
+    run(cores, claim("c"))
+    cores.create(kit.pod("other", claims={"g": "c"}))
+    assert is_bound(cores, "other")
+    assert statuses(cores, "other") == statuses(cores, "c")
+
+
+def test_mapping_by_a_capacity_that_was_not_consumed_is_an_error(cores: ReferenceScope) -> None:
+    mapped = {"mapping": {"capacityKey": "cores", "capacityMultiplier": "1"}}
+    publish(cores, {**device("d0", cpu=mapped), "capacity": {"cores": {"value": "8"}}})
+    run(cores, claim("c"))
+    assert "ConsumedCapacity is nil" in kit.why_pending(cores, "c")
+
+
+def test_consumed_capacity_is_what_is_taken_of_the_node(cores: ReferenceScope) -> None:
+    mapped = {"mapping": {"capacityKey": "cores", "capacityMultiplier": "500m"}}
+    capacity = {"cores": {"value": "64"}}
+    shareable = {"capacity": capacity, "allowMultipleAllocations": True}
+    publish(cores, {**device("d0", cpu=mapped), **shareable})
+    run(cores, claim("c", capacity={"requests": {"cores": "9"}}))
+    [status] = statuses(cores, "c")
+    assert status["mapping"] == [{"name": "cpu", "quantity": "4500m"}]
+
+
+def test_node_must_know_of_such_devices(open_target: Open) -> None:
+    scope = new_scope(open_target(feature_gates=GATES))
+    with pytest.raises(ApiError) as caught:
+        publish(scope, cpus("d0", 8))
+    assert caught.value.code == 403
+    assert caught.value.message == (
+        'resourceslices.resource.k8s.io "symptoms" is forbidden: node "reference-node-0" does '
+        "not support DRANodeAllocatableResources feature"
+    )
+
+
+def test_without_the_gate_devices_are_only_devices(scope: ReferenceScope) -> None:
+    publish(scope, cpus("d0", 40), cpus("d1", 40))
+    for name in ("first", "second"):
+        run(scope, claim(name))
+        assert is_bound(scope, name)
+        assert statuses(scope, name) is None
