@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import csv
 import datetime as dt
 import ipaddress
+import ssl
 import stat
 from pathlib import Path
 
@@ -50,6 +52,23 @@ def test_issued_certificate_is_signed_by_the_authority_and_names_its_addresses(
     usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     assert ExtendedKeyUsageOID.SERVER_AUTH in usage
     assert ExtendedKeyUsageOID.CLIENT_AUTH in usage
+
+
+def test_strict_verification_accepts_the_certificates(tmp_path: Path) -> None:
+    """What Python 3.13 and later asks of a server by default."""
+    authority = Authority(tmp_path, "a")
+    pair = authority.issue("server", names=["127.0.0.1"])
+    server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server_side.load_cert_chain(pair.certificate, pair.key)
+    client_side = ssl.create_default_context(cafile=str(authority.certificate))
+    client_side.verify_flags |= ssl.VERIFY_X509_STRICT
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_side.wrap_bio(to_client, to_server, server_hostname="127.0.0.1")
+    server = server_side.wrap_bio(to_server, to_client, server_side=True)
+    for end in (client, server, client):  # the client's second call verifies
+        with contextlib.suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    assert client.getpeercert()
 
 
 def test_certificates_are_valid_now_and_for_months(tmp_path: Path) -> None:

@@ -168,6 +168,8 @@ def test_the_policy_is_asked_in_all_api_versions() -> None:
     ]["resourceRules"]
     assert rule["apiVersions"] == ["v1", "v1beta2", "v1beta1"]
     assert rule["resources"] == ["resourceclaims", "resourceclaimtemplates"]
+    # The API holds the spec fixed; a claim older than the policy must lose its finalizer some day.
+    assert rule["operations"] == ["CREATE"]
 
 
 DRIVER_USER = "system:serviceaccount:nvml-dra-driver:nvml-dra-driver"
@@ -183,6 +185,8 @@ def slice_request(user: str, node: str | None, operation: str) -> dict[str, Any]
     ("token", "spec", "allowed"),
     [
         ("node-a", {"nodeName": "node-a"}, True),
+        ("node-a", {"nodeName": "node-a", "pool": {"name": "node-b"}}, False),
+        ("node-a", {"nodeName": "node-a", "driver": "other.example.com"}, False),
         ("node-a", {"nodeName": "node-b"}, False),
         ("node-a", {"allNodes": True}, False),
         (None, {"nodeName": "node-a"}, False),
@@ -193,7 +197,8 @@ def test_a_nodes_driver_writes_only_its_own_slices(
     token: str | None, spec: dict[str, Any], allowed: bool, operation: str
 ) -> None:
     policy = find("ValidatingAdmissionPolicy", "nvml-dra-driver-slices")
-    body = {"kind": "ResourceSlice", "spec": spec}
+    own = {"driver": "gpu.nvidia.com", "pool": {"name": token or ""}}
+    body = {"kind": "ResourceSlice", "spec": {**own, **spec}}
     inputs = {
         "request": slice_request(DRIVER_USER, token, operation),
         "object": None if operation == "DELETE" else body,

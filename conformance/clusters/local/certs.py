@@ -55,7 +55,7 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(common_name)
         certificate = (
-            _builder(self._name, self._name, self._key.public_key())
+            _builder(self._name, self._name, self._key.public_key(), self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage(authority=True), critical=True)
             .sign(self._key, hashes.SHA256())
@@ -72,7 +72,7 @@ class Authority:
             organization: subject's organization; Kubernetes reads it as a group.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(_name(name, organization), self._name, key.public_key())
+        builder = _builder(_name(name, organization), self._name, key.public_key(), self._key)
         alternatives = [_alternative(text) for text in names]
         if alternatives:
             builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), False)
@@ -137,9 +137,14 @@ def _alternative(text: str) -> x509.GeneralName:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey
+    subject: x509.Name,
+    issuer: x509.Name,
+    public_key: ec.EllipticCurvePublicKey,
+    signer: ec.EllipticCurvePrivateKey,
 ) -> x509.CertificateBuilder:
+    """What all have. Python 3.13 and later refuses a certificate without its key's identifiers."""
     now = dt.datetime.now(dt.UTC)
+    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -148,6 +153,8 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _CLOCK_SKEW)
         .not_valid_after(now + LIFETIME)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
+        .add_extension(authority, critical=False)
     )
 
 

@@ -1,0 +1,119 @@
+"""What the test of the real deployment needs: the manifests rendered, a usual node, an image."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.clusters.local import LocalCluster
+from conformance.clusters.local.controlplane import SERVICE_IP
+from conformance.clusters.local.processes import Processes, enter_command
+from conformance.clusters.local.state import read_state
+from nvml_driver.library import default_cache_root
+from nvml_driver.simulated import build
+from tests.cli.plain_client import Json
+
+ROOT = Path(__file__).resolve().parents[2]
+BASE = ROOT / "ci/deploy/base"
+SIMULATED = ROOT / "ci/deploy/simulated"
+IMAGE = os.environ.get("NVML_DRA_DRIVER_IMAGE", "")
+"""An archive of the built image; without it the driver runs from this machine's files."""
+
+
+def render(folder: Path) -> list[Json]:
+    """What the real kustomize makes of a folder."""
+    command = ["go", "-C", str(ROOT / "ci/deploy/kustomize"), "tool", "kustomize", "build"]
+    done = subprocess.run(
+        [*command, str(folder)], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    return [one for one in yaml.safe_load_all(done.stdout) if one]
+
+
+@contextmanager
+def usual_node(cluster: LocalCluster) -> Iterator[None]:
+    """Let node-1 be as the manifests expect a node, for as long as the context is open.
+
+    A local cluster's kubelet has its directories elsewhere: they are bound to the usual places
+    in the node's mount namespace. There is no kube-proxy: socat gives the ``kubernetes`` service's
+    address in the node's network namespace to the API server.
+    """
+    if shutil.which("socat") is None:
+        pytest.skip("socat is not installed: apt-get install socat")
+    node = cluster.layout.node(1)
+    init = Processes(cluster.layout).node_init(node.name)
+    inside = enter_command(init, pid_namespace=False)
+    state = read_state(cluster.layout)
+    assert state is not None
+    assert state.network is not None
+    cdi = Path("/run/cdi")  # its contents stay hidden below the mount
+    made = not cdi.exists()
+    cdi.mkdir(exist_ok=True)
+    private = node.private / "var-lib-kubelet"
+    for source, target in (
+        (node.plugins, Path("/var/lib/kubelet/plugins")),
+        (node.registrar, Path("/var/lib/kubelet/plugins_registry")),
+        (node.cdi, cdi),
+    ):
+        if target.parent == Path("/var/lib/kubelet"):
+            (private / target.name).mkdir(exist_ok=True)
+        call(*inside, "mount", "--bind", str(source), str(target))
+    call(*inside, "ip", "addr", "add", f"{SERVICE_IP}/32", "dev", "lo")
+    listen = f"TCP-LISTEN:443,fork,reuseaddr,bind={SERVICE_IP}"
+    to = f"TCP:{state.network.gateway}:{state.ports.api}"
+    proxy = subprocess.Popen([*enter_command(init, pid_namespace=True), "socat", listen, to])
+    try:
+        yield
+    finally:
+        proxy.terminate()
+        proxy.wait()
+        if made:
+            cdi.rmdir()
+
+
+def import_image(cluster: LocalCluster, archive: Path) -> None:
+    """Load an image archive into node-1's containerd."""
+    state = read_state(cluster.layout)
+    assert state is not None
+    socket = cluster.layout.node(1).containerd_socket
+    ctr = [str(state.binaries / "ctr"), "--address", str(socket), "--namespace", "k8s.io"]
+    call(*ctr, "images", "import", str(archive))
+
+
+def from_this_machine(daemon_set: Json, image: str) -> None:
+    """Run the driver from this machine's Python, in an image that has nothing: no build needed."""
+    [container] = daemon_set["spec"]["template"]["spec"]["containers"]
+    library = build.build(default_cache_root())  # the container cannot write it
+    system = ("/usr", "/lib", "/lib64", "/etc/alternatives")  # the last: `cc` is a link there
+    wanted = {*map(Path, (*system, sys.prefix, sys.base_prefix)), ROOT}
+    wanted |= {Path(sys.executable).resolve().parents[1], library.parents[2]}
+    tops = {one for one in wanted if one.exists() and not wanted & {*one.parents}}
+    container["image"] = image
+    container["command"] = [sys.executable, "-m", "nvml_driver"]
+    container["env"] += [
+        {"name": "PATH", "value": os.environ["PATH"]},
+        {"name": "LD_LIBRARY_PATH", "value": f"{sys.base_prefix}/lib"},
+        {"name": "XDG_CACHE_HOME", "value": str(default_cache_root())},
+        {"name": "PYTHONPATH", "value": str(ROOT)},
+        {"name": "PYTHONUNBUFFERED", "value": "1"},
+    ]
+    volumes = daemon_set["spec"]["template"]["spec"]["volumes"]
+    for number, path in enumerate(sorted(tops)):
+        name, where = f"machine-{number}", str(path)
+        volumes.append({"name": name, "hostPath": {"path": where}})
+        container["volumeMounts"].append({"name": name, "mountPath": where, "readOnly": True})
+
+
+def call(*command: str) -> str:
+    """Standard output of a command that must succeed."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+    return done.stdout

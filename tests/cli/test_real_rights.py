@@ -1,0 +1,116 @@
+"""ci/rbac/suite.yaml is enough: the suite runs on a real cluster with these rights alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.clusters.local import LocalCluster, LocalOptions
+from tests.cli.plain_client import Api, Json, RefusedError, eventually
+from tests.clusters import local_support as support
+
+pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
+
+ROOT = Path(__file__).resolve().parents[2]
+ACCOUNT = "suite"
+SCENARIOS = [
+    "core/job-separate-and-shared-claims",  # pods of a Job, their logs
+    "core/late-class-starts-waiting-pod",  # a DeviceClass, events
+    "core/all-mode-takes-every-matching-device",  # synthetic nodes and slices
+    "core/cleanup-generated-claim-deleted",
+    "core/retired-",  # kinds that are not there any more
+]
+
+
+@pytest.fixture(scope="module")
+def suite_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Api, str]]:
+    """A kubeconfig of a service account with the suite's role, its client, and an image."""
+    binaries = support.built_binaries()
+    support.require_node_machine()
+    with support.short_directory() as directory:
+        cluster = LocalCluster(LocalOptions(name="r", state_dir=directory / "r", binaries=binaries))
+        try:
+            access = cluster.up()
+            admin = Api.admin(cluster)
+            for one in yaml.safe_load_all((ROOT / "ci/rbac/suite.yaml").read_text()):
+                admin.apply(one)
+            for one in (account(), binding()):
+                admin.create(one)
+            token = admin.token("default", ACCOUNT)
+            user = admin.as_user(token)
+            # The authorizer learns of a binding a moment later.
+            eventually(lambda: may_list(user, "/api/v1/namespaces"), "the binding is known")
+            document = yaml.safe_load(cluster.layout.kubeconfig.read_text())
+            document["users"][0]["user"] = {"token": token}
+            path = tmp_path_factory.mktemp("user") / "kubeconfig"
+            path.write_text(yaml.safe_dump(document))
+            yield path, user, access.image
+            admin.close()
+            user.close()
+        finally:
+            cluster.down()
+
+
+def shipped() -> list[str]:
+    """Ids of all scenarios."""
+    folder = ROOT / "scenarios"
+    return [str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.yaml")]
+
+
+def account() -> Json:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}}
+
+
+def binding() -> Json:
+    group = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "suite"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "dra-conformance"},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": "default"}],
+    }
+
+
+def may_list(api: Api, path: str) -> bool:
+    try:
+        api.list(path)
+    except RefusedError:
+        return False
+    return True
+
+
+def test_scenarios_pass_with_the_suites_rights(
+    suite_user: tuple[Path, Api, str], tmp_path: Path
+) -> None:
+    kubeconfig, _, image = suite_user
+    context = yaml.safe_load(kubeconfig.read_text())["current-context"]
+    command = [
+        *(sys.executable, "-m", "conformance.cli", "run", "--target", "cluster", "-n", "2"),
+        *("--cluster", "kubeconfig", "--kubeconfig", str(kubeconfig), "--context", context),
+        *("--image", image, "-o", str(tmp_path / "out")),
+        *(word for name in SCENARIOS for word in ("-k", name)),
+    ]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    chosen = [name for name in shipped() if any(one in name for one in SCENARIOS)]
+    assert len(chosen) > len(SCENARIOS)
+    assert f"{len(chosen)} passed" in done.stdout
+
+
+def test_the_suite_may_not_read_secrets_or_rights(suite_user: tuple[Path, Api, str]) -> None:
+    _, user, _ = suite_user
+    refused = [
+        "/api/v1/secrets",
+        "/api/v1/configmaps",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "/apis/apps/v1/deployments",
+    ]
+    assert [path for path in refused if may_list(user, path)] == []
