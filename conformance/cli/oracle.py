@@ -10,24 +10,42 @@ from typing import Annotated, BinaryIO
 import typer
 
 from conformance.errors import UsageError
+from reference_allocator.gates import MINORS, minor_of
 from reference_allocator.wire import MAX_LINE, answer_allocate, answer_cel
 
 Input = Annotated[
     Path | None, typer.Argument(help="Questions, one JSON object per line; default: stdin.")
 ]
 
+Kubernetes = Annotated[
+    str,
+    typer.Option(
+        "--kubernetes", help=f"Whose CEL environment: {', '.join(MINORS)}.", metavar="MINOR"
+    ),
+]
+
 
 def allocate(
     questions: Input = None,
+    kubernetes: Kubernetes = MINORS[-1],
     timeout: Annotated[float, typer.Option(min=0.001, help="Seconds for one node.")] = 10.0,
 ) -> None:
     """Allocate devices for problems given as lines of JSON; answers are lines of JSON."""
-    _answer(questions, lambda line: answer_allocate(line, timeout=timeout))
+    minor = _known(kubernetes)
+    _answer(questions, lambda line: answer_allocate(line, timeout=timeout, kubernetes=minor))
 
 
-def cel(questions: Input = None) -> None:
+def cel(questions: Input = None, kubernetes: Kubernetes = MINORS[-1]) -> None:
     """Evaluate CEL device selectors given as lines of JSON; answers are lines of JSON."""
-    _answer(questions, answer_cel)
+    minor = _known(kubernetes)
+    _answer(questions, lambda line: answer_cel(line, kubernetes=minor))
+
+
+def _known(kubernetes: str) -> str:
+    try:
+        return minor_of(kubernetes)
+    except ValueError as error:
+        raise UsageError(f"--kubernetes: {error}") from None
 
 
 def _answer(questions: Path | None, respond: Callable[[bytes], str]) -> None:

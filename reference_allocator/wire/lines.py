@@ -45,7 +45,8 @@ def _decode(line: str | bytes) -> Mapping[str, Any]:
     if _values(line) > MAX_VALUES:
         raise InputError(f"the line has more than {MAX_VALUES} values")
     try:
-        return mapping(json.loads(line, object_pairs_hook=_once, parse_constant=_no_constant))
+        decoded = _loads(line)
+        return mapping(_whole(decoded) if _escapes(line) else decoded)
     except RecursionError:
         raise InputError("the line is nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -56,6 +57,24 @@ def _decode(line: str | bytes) -> Mapping[str, Any]:
         raise
     except ValueError as error:  # a number with thousands of digits
         raise InputError(f"not JSON: {error}") from None
+
+
+def _loads(line: str | bytes) -> object:
+    return json.loads(line, object_pairs_hook=_once, parse_constant=_no_constant)
+
+
+def _escapes(line: str | bytes) -> bool:
+    return "\\u" in line if isinstance(line, str) else b"\\u" in line
+
+
+def _whole(decoded: object) -> object:
+    """The same with U+FFFD for half a surrogate pair, as Go's encoding/json decodes one."""
+    text = json.dumps(decoded, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return decoded
 
 
 def _values(line: str | bytes) -> int:

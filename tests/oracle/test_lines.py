@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.app import app
+from conformance.errors import UsageError
 from reference_allocator.wire import answer_allocate, answer_cel
 from tests.oracle.golden import read
 from tests.reference_allocator.cel.answers import GOLDEN, comparable, lines, ours
@@ -295,3 +296,26 @@ def test_lines_about_cel_are_answered_like_questions_asked_directly() -> None:
         for question in lines(GOLDEN / f"{name}.in.ndjson"):
             answered = json.loads(answer_cel(json.dumps(question)))
             assert comparable(answered) == comparable(ours(question)), question
+
+
+def test_half_a_surrogate_pair_is_replaced_as_go_does() -> None:
+    question = b'{"id": "\\ud800x\\ud83d\\ude00", "expression": "device.driver == \'\\udc00\'", '
+    question += b'"device": {"driver": "\\udc01"}}'
+    answer = json.loads(answer_cel(question))
+    assert answer["id"] == "\ufffdx\U0001f600"
+    assert answer["match"] is True
+
+
+@pytest.mark.parametrize(("minor", "match"), [("1.36", True), ("1.37", None)])
+def test_cel_command_answers_for_a_minor(tmp_path: Path, minor: str, match: bool | None) -> None:
+    question = {"id": "a", "expression": "lists.range(-1) == []", "device": {"driver": "d"}}
+    file = tmp_path / "questions.ndjson"
+    file.write_text(json.dumps(question))
+    done = CliRunner().invoke(app, ["cel", "--kubernetes", minor, str(file)])
+    assert json.loads(done.stdout).get("match") is match
+
+
+def test_unknown_minor_is_told() -> None:
+    done = CliRunner().invoke(app, ["cel", "--kubernetes", "1.20"], input="")
+    assert isinstance(done.exception, UsageError)
+    assert "1.34, 1.35, 1.36, 1.37" in str(done.exception)
