@@ -1,6 +1,6 @@
 # Two commands: `make conformance` and `make test`. Both set up all they need in .venv.
 .DEFAULT_GOAL := help
-.PHONY: help conformance test lint unit reference real bench gpu-check fuzz stubs clean
+.PHONY: help conformance test lint unit reference real bench gpu-check fuzz image stubs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -41,6 +41,9 @@ fuzz: $(VENV)/.ready ## N random problems and expressions, ours against upstream
 
 gpu-check: $(VENV)/.ready ## Compare the driver with nvidia-smi (a machine with an NVIDIA GPU)
 	ci/gpu-check
+
+image: ## Build the driver's image as an archive (buildah, mmdebstrap; see docs/deploying.md)
+	ci/deploy/build-image $(OUT)/nvml-dra-driver.tar
 
 stubs: $(VENV)/.ready ## Generate the gRPC stubs of the kubelet APIs again
 	$(BIN)/python -m nvml_driver.kubeletapi.generate

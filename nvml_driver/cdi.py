@@ -155,6 +155,9 @@ def _validate_edits(edits: Mapping[str, Any], path: str) -> None:
         ends = [mount.get("hostPath"), mount.get("containerPath")] if mount else [None]
         if not all(str(end or "").startswith("/") for end in ends):
             raise CdiError(f"{path}.mounts: {mount!r} lacks an absolute path")
+    for hook in edits.get("hooks") or ():
+        if not hook.get("hookName") or not str(hook.get("path", "")).startswith("/"):
+            raise CdiError(f"{path}.hooks: {hook!r} has no name or no absolute path")
 
 
 def read_spec(path: Path) -> Mapping[str, Any]:

@@ -150,7 +150,7 @@ class Checkpoint(Mapping[str, ClaimRecord]):
             owner = {key: data[key] for key in self._owner}
             records = {uid: ClaimRecord.from_json(uid, c) for uid, c in data["claims"].items()}
             boot_id = str(data["bootID"]) if version > 1 else ""
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             problem = f"{type(error).__name__}: {error}"
             raise self._refusal(content, f"is corrupt or not a checkpoint ({problem})") from None
         if owner != self._owner:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nvml_driver import cdi
+from nvml_driver.driverlibraries import DriverLibraries
 from nvml_driver.errors import CdiError, PrepareError
 from nvml_driver.files import remove, remove_scratch, write_atomic
 from nvml_driver.inventory import Inventory
@@ -37,6 +38,11 @@ class ClaimFiles:
         self._device_root = device_root
         self._makes_device_files = simulated and options.device_nodes == "create"
         self._declared_only = simulated and options.device_nodes == "declare"
+        self._libraries = (
+            DriverLibraries(options.driver_root, options.cdi_hook)
+            if options.driver_libraries and not simulated
+            else None
+        )
         self._metadata = (
             MetadataFiles(
                 options.state_dir, driver_name=options.driver_name, durable=options.durable
@@ -60,6 +66,7 @@ class ClaimFiles:
             device_root=self._device_root,
             declared_only=self._declared_only,
             metadata=self._metadata,
+            libraries=self._libraries,
         )
         self._make_device_files()
 
@@ -79,6 +86,10 @@ class ClaimFiles:
             PrepareError: it cannot.
         """
         self._spec_path(uid)
+
+    def has_spec(self, uid: str) -> bool:
+        """Whether a claim's CDI spec is on disk."""
+        return self._spec_path(uid).is_file()
 
     def write(self, record: ClaimRecord) -> None:
         """Write a claim's files, unless the very same are there.

@@ -20,6 +20,24 @@ import typer
 import yaml
 
 from nvml_driver import dump
+from nvml_driver.cli_options import (
+    CdiHook,
+    ConsumableShares,
+    ContainerDriverRoot,
+    DriverLibraries,
+    DriverName,
+    DynamicMig,
+    HealthcheckPort,
+    LoggingFormat,
+    MetricsPort,
+    NodeName,
+    NumaList,
+    NvidiaDriverRoot,
+    Simulate,
+    Verbosity,
+    Vfio,
+)
+from nvml_driver.driverroot import DriverRoot
 from nvml_driver.errors import DriverError, ProfileError
 from nvml_driver.features import Features
 from nvml_driver.logs import Format as LogFormat
@@ -36,50 +54,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 app.command("dump")(dump.command)
-
-NodeName = Annotated[
-    str, typer.Option(envvar="NODE_NAME", help="The node's name; by default the host's.")
-]
-DriverName = Annotated[
-    str, typer.Option(envvar="DRIVER_NAME", help="The driver's name in slices and allocations.")
-]
-Simulate = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PROFILE",
-        envvar="NVML_DRIVER_SIMULATE",
-        help="Show simulated GPUs: a profile's name (t4x4, a100-40x8) or a JSON file.",
-    ),
-]
-Verbosity = Annotated[
-    int, typer.Option("--v", envvar="LOG_VERBOSITY", help="Log verbosity; from 4 on debugging.")
-]
-LoggingFormat = Annotated[
-    LogFormat, typer.Option(envvar="LOGGING_FORMAT", help="How log lines look: text or json.")
-]
-DynamicMig = Annotated[
-    bool,
-    typer.Option(
-        "--dynamic-mig", envvar="DYNAMIC_MIG", help="Publish all MIG devices that could be made."
-    ),
-]
-Vfio = Annotated[
-    bool, typer.Option("--vfio", envvar="VFIO", help="Publish GPUs that vfio-pci has.")
-]
-NumaList = Annotated[
-    bool,
-    typer.Option(
-        "--numa-list", envvar="NUMA_LIST", help="Publish numaNode as a list (Kubernetes 1.37)."
-    ),
-]
-ConsumableShares = Annotated[
-    str,
-    typer.Option(
-        metavar="unlimited|memory|N",
-        envvar="CONSUMABLE_SHARES",
-        help="Let several claims share a device.",
-    ),
-]
 
 
 @app.command()
@@ -140,20 +114,12 @@ def run(
     vfio: Vfio = False,
     numa_list: NumaList = False,
     consumable_shares: ConsumableShares = "",
-    healthcheck_port: Annotated[
-        int,
-        typer.Option(
-            envvar="HEALTHCHECK_PORT",
-            help="TCP port of gRPC health checks for liveness; 0: any free, negative: none.",
-        ),
-    ] = -1,
-    metrics_port: Annotated[
-        int,
-        typer.Option(
-            envvar="METRICS_PORT",
-            help="TCP port of Prometheus metrics; 0: any free, negative: none.",
-        ),
-    ] = -1,
+    nvidia_driver_root: NvidiaDriverRoot = Path("/"),
+    container_driver_root: ContainerDriverRoot = None,
+    nvidia_cdi_hook_path: CdiHook = None,
+    driver_libraries: DriverLibraries = True,
+    healthcheck_port: HealthcheckPort = -1,
+    metrics_port: MetricsPort = -1,
     v: Verbosity = 2,
     logging_format: LoggingFormat = LogFormat.TEXT,
 ) -> None:
@@ -167,6 +133,9 @@ def run(
     from nvml_driver.library import NvmlLibrary
     from nvml_driver.running import RunningDriver
 
+    root = DriverRoot(
+        host=nvidia_driver_root, container=container_driver_root or nvidia_driver_root
+    )
     state = (state_dir or kubelet_plugins_directory_path / driver_name).absolute()
     if simulate:
         # MIG devices survive a restart of the driver, as on hardware; tests put events in.
@@ -174,7 +143,9 @@ def run(
             simulate, state_file=state / "nvml-state", control_file=state / "nvml-control"
         )
     else:
-        library = NvmlLibrary.system()
+        library = NvmlLibrary.system(
+            None if root.container == Path("/") else root.library("libnvidia-ml.so.1")
+        )
     options = DriverOptions(
         node_name=node_name or os.uname().nodename,
         cdi_root=cdi_root,
@@ -182,6 +153,9 @@ def run(
         driver_name=driver_name,
         device_root=device_root,
         device_metadata=device_metadata,
+        driver_root=root,
+        driver_libraries=driver_libraries,
+        cdi_hook=nvidia_cdi_hook_path,
         features=_features(dynamic_mig, vfio, numa_list, consumable_shares),
     )
     driver = RunningDriver(
@@ -230,8 +204,6 @@ def slices(
         inventory = discover(library, roots, salt=node, features=features)
     found = resource_slices(inventory, driver_name=driver_name, node_name=node)
     typer.echo(yaml.safe_dump_all(found, sort_keys=False), nl=False)
-    for reason in inventory.left_out:
-        typer.echo(reason, err=True)
 
 
 def _features(dynamic_mig: bool, vfio: bool, numa_list: bool, shares: str) -> Features:

@@ -6,7 +6,9 @@ when a pod was deleted by force while the driver was down; the claim would keep 
 
 A claim that is gone from the API server may still have a container that is being stopped. So a
 claim is collected only when it was found missing twice, with a pause that is longer than a kubelet
-takes to stop a pod that was deleted by force.
+takes to stop a pod that was deleted by force. Nothing is lost by that: the kubelet itself takes as
+long for pods that are gone (kubernetes v1.37.1, ``pkg/kubelet/cm/dra/manager.go``,
+defaultReconcilePeriod: 60 s).
 """
 
 from __future__ import annotations

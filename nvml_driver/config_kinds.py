@@ -106,6 +106,15 @@ class GpuSharing(MigDeviceSharing):
         return result
 
 
+def _beyond(sharing: MigDeviceSharing) -> str | None:
+    if sharing.strategy != "MPS":
+        return None
+    return (
+        "sharing.strategy: MPS is not supported on real GPUs, for this driver does not run MPS "
+        "control daemons; use TimeSlicing, or a driver that does"
+    )
+
+
 class GpuConfig(_Strict):
     """Configuration of a full GPU."""
 
@@ -116,14 +125,7 @@ class GpuConfig(_Strict):
 
     def beyond_real_gpus(self) -> str | None:
         """What this driver cannot do to real GPUs, None if nothing."""
-        if self.sharing is None:
-            return None
-        if self.sharing.strategy == "MPS":
-            return "sharing.strategy: MPS is not supported on real GPUs"
-        slicing = self.sharing.time_slicing_config
-        if slicing is not None and slicing.interval != "Default":
-            return "sharing.timeSlicingConfig.interval: only Default is supported on real GPUs"
-        return None
+        return None if self.sharing is None else _beyond(self.sharing)
 
     def settings(self) -> Settings:
         """As suffix and value of environment variables."""
@@ -140,9 +142,7 @@ class MigDeviceConfig(_Strict):
 
     def beyond_real_gpus(self) -> str | None:
         """What this driver cannot do to real GPUs, None if nothing."""
-        if self.sharing is not None and self.sharing.strategy == "MPS":
-            return "sharing.strategy: MPS is not supported on real GPUs"
-        return None
+        return None if self.sharing is None else _beyond(self.sharing)
 
     def settings(self) -> Settings:
         """As suffix and value of environment variables."""

@@ -14,26 +14,30 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from nvml_driver import migstate, recovery, slices
 from nvml_driver import partitions as mig
-from nvml_driver import recovery, slices
 from nvml_driver.allocation import Allocation
 from nvml_driver.checkpoint import Checkpoint
 from nvml_driver.claim_files import ClaimFiles
 from nvml_driver.discovery import discover
 from nvml_driver.errors import DriverError, PrepareError
-from nvml_driver.inventory import Inventory
+from nvml_driver.inventory import Inventory, MigInstance
 from nvml_driver.library import NvmlLibrary
 from nvml_driver.lock import FileLock
 from nvml_driver.mig import NvmlPartitions
+from nvml_driver.migstate import MigNews
 from nvml_driver.options import DriverOptions
+from nvml_driver.preparation import Preparation
 from nvml_driver.prepared import ClaimRecord, ClaimState, PreparedDevice
 from nvml_driver.roots import NodeRoots
 from nvml_driver.simulated.node import make_node
+from nvml_driver.timeslicing import NvidiaSmi, TimeSlices
 
 _LOG = logging.getLogger(__name__)
 
@@ -54,6 +58,7 @@ class DriverCore:
         *,
         partitions: mig.Partitions | None = None,
         inventory: Inventory | None = None,
+        time_slices: TimeSlices | None = None,
     ) -> None:
         """Find the node's devices and take up what an earlier instance left.
 
@@ -62,6 +67,8 @@ class DriverCore:
             library: the NVML to ask.
             partitions: how MIG devices are made; by default with ``library``.
             inventory: the node's devices, if they were found already.
+            time_slices: how time slices are set; by default with the driver's nvidia-smi on real
+                GPUs, and not at all on simulated ones.
 
         Raises:
             NvmlUnavailableError: NVML cannot be asked.
@@ -79,7 +86,6 @@ class DriverCore:
                 raise DriverError(f"cannot make the directory {folder}: {error}") from None
         self._file_lock = FileLock(options.state_dir / "lock")
         self.roots = _roots(options, library)
-        self.inventory = inventory or self.discover(library)
         self._partitions: mig.Partitions = partitions or NvmlPartitions(
             library, self.roots, salt=options.node_name
         )
@@ -89,14 +95,20 @@ class DriverCore:
             node_name=options.node_name,
             durable=options.durable,
         )
-        self._files = ClaimFiles(options, self.inventory, self.roots.dev)
         with self._exclusive():
+            self.inventory = inventory or self.discover(library)
+            self._files = ClaimFiles(options, self.inventory, self.roots.dev)
+            if time_slices is None and not self.inventory.simulated:
+                time_slices = TimeSlices(NvidiaSmi(options.driver_root))
+            self._preparation = Preparation(
+                self._checkpoint, self._files, self._partitions, time_slices
+            )
             recovery.recover(
                 self._checkpoint,
                 self._files,
                 self.inventory,
                 boot_id=recovery.read_boot_id(self.roots.boot_id),
-                undo=self._undo,
+                undo=self._preparation.undo,
             )
 
     def discover(self, library: NvmlLibrary) -> Inventory:
@@ -104,10 +116,36 @@ class DriverCore:
 
         Raises:
             NvmlUnavailableError: NVML cannot be asked.
+            DriverError: another instance does not let go, or the checkpoint cannot be read.
         """
-        return discover(
-            library, self.roots, salt=self.options.node_name, features=self.options.features
+        with self._exclusive():  # no MIG device of a claim may come or go meanwhile
+            return discover(
+                library,
+                self.roots,
+                salt=self.options.node_name,
+                features=self.options.features,
+                is_own=self._is_own(self._checkpoint.values()),
+            )
+
+    def mig_news(self) -> MigNews | None:
+        """What happened to MIG devices without this driver; None: ask again, it is being changed.
+
+        Raises:
+            DriverError: NVML cannot be asked, or the checkpoint cannot be read.
+        """
+        records = self.records()
+        state = self._partitions.state()  # without the lock, for NVML may take its time
+        if self.records() != records:
+            return None
+        return MigNews(
+            differs=migstate.differs(self.inventory, state, self._is_own(records)),
+            vanished=migstate.vanished(state, records),
         )
+
+    def _is_own(self, records: Iterable[ClaimRecord]) -> Callable[[MigInstance], bool]:
+        """Which MIG devices are what partitions became; without dynamic MIG there are none."""
+        known = tuple(records) if self.options.features.dynamic_mig else ()
+        return partial(migstate.is_own, records=known)
 
     def resource_slices(self, generation: int = 1) -> list[dict[str, Any]]:
         """The ResourceSlices (resource.k8s.io/v1) that publish this node's devices."""
@@ -129,10 +167,26 @@ class DriverCore:
         with self._lock:
             if inventory == self.inventory:
                 return
+            came = {(d.name, d.uuid) for d in inventory} - {
+                (d.name, d.uuid) for d in self.inventory
+            }
             self._files.use(inventory)
             self.inventory = inventory
+        if came:
+            self._restore_files()
         for listener in list(self._listeners):
             listener()
+
+    def _restore_files(self) -> None:
+        """A device came back: the CDI spec of its claim may have been lost while it was away."""
+        try:
+            with self._exclusive():
+                for record in self._checkpoint.values():
+                    completed = record.state is ClaimState.PREPARE_COMPLETED
+                    if completed and not self._files.has_spec(record.uid):
+                        recovery.restore(record, self._files)
+        except DriverError as error:
+            _LOG.error("CDI specs cannot be looked after now: %s", error)
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call ``listener`` after each change of the inventory; it must not block."""
@@ -161,18 +215,17 @@ class DriverCore:
                 raise PrepareError(f"{wanted} is not prepared: the caller gave up waiting")
             record = self._checkpoint.get(wanted.uid)
             if record is not None and record.state is ClaimState.PREPARE_COMPLETED:
-                if [d.allocation for d in record.devices] == [d.allocation for d in wanted.devices]:
-                    self._files.write(record)
+                if [d.allocation for d in record.devices] != [d.allocation for d in wanted.devices]:
+                    _LOG.warning("%s was allocated anew, its old devices are given up", record)
+                elif self._preparation.make_again(record):
                     return list(record.devices)
-                _LOG.warning("%s was allocated anew, its old devices are given up", record)
             if record is not None:
                 self.unprepare(wanted.uid)
             if not wanted.devices:
                 return []
             self._files.check_uid(wanted.uid)
             record = wanted.record(self.inventory, self.options.node_name)
-            self._refuse_overlap(record)
-            return list(self._prepare(record).devices)
+            return list(self._preparation.make(record).devices)
 
     def unprepare(self, uid: str) -> None:
         """Undo prepare; a claim that is not prepared is no error.
@@ -186,7 +239,7 @@ class DriverCore:
             if record is None:
                 return
             try:
-                self._undo(record)
+                self._preparation.undo(record)
             except (OSError, DriverError) as error:
                 raise PrepareError(f"{record} cannot be unprepared: {error}") from None
 
@@ -218,76 +271,6 @@ class DriverCore:
                 self._depth -= 1
                 if self._depth == 0:
                     self._file_lock.release()
-
-    def _prepare(self, record: ClaimRecord) -> ClaimRecord:
-        try:
-            mig.refuse_foreign(self._partitions, record.devices)
-        except DriverError as error:
-            raise PrepareError(f"{record} cannot be prepared: {error}") from None
-        try:
-            self._checkpoint.put(record)
-            done = replace(
-                record,
-                state=ClaimState.PREPARE_COMPLETED,
-                devices=tuple(mig.make(self._partitions, device) for device in record.devices),
-            )
-            done = self._with_metadata(done)
-            self._files.write(done)
-            self._checkpoint.put(done)
-        except (DriverError, OSError) as error:
-            self._roll_back(record, error)
-            raise PrepareError(f"{record} cannot be prepared: {error}") from None
-        return done
-
-    def _roll_back(self, record: ClaimRecord, error: Exception) -> None:
-        """Undo a failed preparation; what cannot be undone now is at the next call or start."""
-        if record.uid not in self._checkpoint:
-            return  # the failure was to write the checkpoint, so nothing was begun
-        try:
-            self._undo(record)
-        except (DriverError, OSError) as another:
-            _LOG.error("%s: after %s, rolling back failed: %s", record, error, another)
-
-    def _undo(self, record: ClaimRecord) -> None:
-        """Take everything of a claim away, in an order in which a crash can be repaired."""
-        # The spec goes first: a crash in between leaves a claim whose spec comes back.
-        self._files.remove(record.uid)
-        if any(device.makes_instance for device in record.devices):
-            # What is destroyed does not come back, so the claim is not prepared from here on.
-            if record.state is ClaimState.PREPARE_COMPLETED:
-                record = replace(record, state=ClaimState.PREPARE_STARTED)
-                self._checkpoint.put(record)
-            for device in record.devices:
-                mig.unmake(self._partitions, device)
-        self._checkpoint.drop(record.uid)
-
-    def _with_metadata(self, record: ClaimRecord) -> ClaimRecord:
-        """Each request's metadata device goes with the request's first device, as upstream."""
-        left = self._files.metadata_device_ids(record)
-        devices = []
-        for device in record.devices:
-            extra = [left.pop(name) for name in device.request_names if name in left]
-            devices.append(replace(device, cdi_device_ids=(*device.cdi_device_ids, *extra)))
-        return replace(record, devices=tuple(devices))
-
-    def _refuse_overlap(self, record: ClaimRecord) -> None:
-        """Refuse a device that another claim has; the driver is the last one who can notice.
-
-        It happens, for example after a pod was deleted by force (kubernetes/kubernetes#141471).
-        """
-        for other in self._checkpoint.values():
-            for device in record.devices:
-                for held in other.devices:
-                    if device.conflicts_with(held):
-                        with_name = (
-                            ""
-                            if device.device_name == held.device_name
-                            else f" (as {held.device_name})"
-                        )
-                        raise PrepareError(
-                            f"{record}: device {device.device_name}{with_name} is still prepared "
-                            f"for {other}"
-                        )
 
 
 def _roots(options: DriverOptions, library: NvmlLibrary) -> NodeRoots:

@@ -1,4 +1,4 @@
-"""From NVML to an inventory: attribute names, types and formats as NVIDIA's driver publishes them.
+"""From NVML to an inventory: the devices of a node, as NVIDIA's driver publishes them.
 
 Source of the names and formats: kubernetes-sigs/dra-driver-nvidia-gpu,
 ``cmd/gpu-kubelet-plugin/deviceinfo.go`` and ``nvlib.go`` at 95932046. One difference is on
@@ -10,21 +10,28 @@ is lost, or whose device file cannot be known, is left out, with the reason.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pynvml
 
 from nvml_driver.asking import GpuUnusableError, ask, put, version
-from nvml_driver.dynamic_mig import mig_attributes, partition
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.features import Features
-from nvml_driver.inventory import SIMULATED_ATTRIBUTE, Attribute, CounterSet, Device, Inventory
+from nvml_driver.gpuattributes import describe, driver_attributes
+from nvml_driver.inventory import (
+    SIMULATED_ATTRIBUTE,
+    Attribute,
+    CounterSet,
+    Device,
+    Inventory,
+    MigInstance,
+)
 from nvml_driver.library import NvmlLibrary
-from nvml_driver.mig import NvmlPartitions, instances
-from nvml_driver.migprofiles import device_name, profiles
+from nvml_driver.mig import NvmlPartitions
+from nvml_driver.migdevices import AskedGpu, mig_devices
 from nvml_driver.roots import NodeRoots
 from nvml_driver.shares import share
 from nvml_driver.sysfs import normal_address, pci_attributes
@@ -34,45 +41,11 @@ from nvml_driver.vfio import vfio_devices
 __all__ = ["discover", "version"]
 
 _LOG = logging.getLogger(__name__)
-
-# The words of go-nvlib's device package, which the published attributes use.
-BRANDS = {
-    pynvml.NVML_BRAND_UNKNOWN: "Unknown",
-    pynvml.NVML_BRAND_QUADRO: "Quadro",
-    pynvml.NVML_BRAND_TESLA: "Tesla",
-    pynvml.NVML_BRAND_NVS: "NVS",
-    pynvml.NVML_BRAND_GRID: "Grid",
-    pynvml.NVML_BRAND_GEFORCE: "GeForce",
-    pynvml.NVML_BRAND_TITAN: "Titan",
-    pynvml.NVML_BRAND_NVIDIA_VAPPS: "NvidiaVApps",
-    pynvml.NVML_BRAND_NVIDIA_VPC: "NvidiaVPC",
-    pynvml.NVML_BRAND_NVIDIA_VCS: "NvidiaVCS",
-    pynvml.NVML_BRAND_NVIDIA_VWS: "NvidiaVWS",
-    pynvml.NVML_BRAND_NVIDIA_CLOUD_GAMING: "NvidiaCloudGaming",
-    pynvml.NVML_BRAND_QUADRO_RTX: "QuadroRTX",
-    pynvml.NVML_BRAND_NVIDIA_RTX: "NvidiaRTX",
-    pynvml.NVML_BRAND_NVIDIA: "Nvidia",
-    pynvml.NVML_BRAND_GEFORCE_RTX: "GeForceRTX",
-    pynvml.NVML_BRAND_TITAN_RTX: "TitanRTX",
-}
-ARCHITECTURES = {
-    pynvml.NVML_DEVICE_ARCH_KEPLER: "Kepler",
-    pynvml.NVML_DEVICE_ARCH_MAXWELL: "Maxwell",
-    pynvml.NVML_DEVICE_ARCH_PASCAL: "Pascal",
-    pynvml.NVML_DEVICE_ARCH_VOLTA: "Volta",
-    pynvml.NVML_DEVICE_ARCH_TURING: "Turing",
-    pynvml.NVML_DEVICE_ARCH_AMPERE: "Ampere",
-    pynvml.NVML_DEVICE_ARCH_ADA: "Ada Lovelace",
-    pynvml.NVML_DEVICE_ARCH_HOPPER: "Hopper",
-    pynvml.NVML_DEVICE_ARCH_BLACKWELL: "Blackwell",
-}
-ADDRESSING_MODES = {
-    pynvml.NVML_DEVICE_ADDRESSING_MODE_NONE: "None",
-    pynvml.NVML_DEVICE_ADDRESSING_MODE_HMM: "HMM",
-    pynvml.NVML_DEVICE_ADDRESSING_MODE_ATS: "ATS",
-}
 _PLAIN = Features()
-_MIG_ON = pynvml.NVML_DEVICE_MIG_ENABLE
+
+
+def _nobodys(_instance: MigInstance) -> bool:
+    return False
 
 
 def discover(
@@ -81,6 +54,7 @@ def discover(
     *,
     salt: str | None = None,
     features: Features = _PLAIN,
+    is_own: Callable[[MigInstance], bool] = _nobodys,
 ) -> Inventory:
     """Ask NVML and sysfs for all devices of this node.
 
@@ -90,38 +64,39 @@ def discover(
         salt: for simulated GPUs only: makes UUIDs that differ from those of another salt, so that
             nodes that show the same profile do not show the same GPU.
         features: what to publish beyond full GPUs and static MIG devices.
+        is_own: whether a MIG device is what a published partition became (see ``migstate``); the
+            place of any other is taken.
 
     Raises:
         NvmlUnavailableError: NVML does not initialise, or does not tell how many GPUs there are.
     """
     if isinstance(roots, Path):
         roots = NodeRoots(sysfs=roots)
-    return _Discovery(library, roots, salt if library.is_simulated else None, features).run()
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A GPU, and what discovery must know of it that is not published."""
-
-    device: Device
-    handle: Any
-    memory: int
-    mig_enabled: bool
-    repartitions: bool  # MIG mode can be switched on and off while the GPU is there
+    return _Discovery(
+        library, roots, salt if library.is_simulated else None, features, is_own
+    ).run()
 
 
 class _Discovery:
     """One run over all GPUs."""
 
     def __init__(
-        self, library: NvmlLibrary, roots: NodeRoots, salt: str | None, features: Features
+        self,
+        library: NvmlLibrary,
+        roots: NodeRoots,
+        salt: str | None,
+        features: Features,
+        is_own: Callable[[MigInstance], bool],
     ) -> None:
         self._library = library
         self._roots = roots
         self._salt = salt
         self._features = features
+        self._is_own = is_own
         self._devices: list[Device] = []
         self._counter_sets: list[CounterSet] = []
+        self._foreign: list[MigInstance] = []
+        self._mig_modes: dict[str, bool] = {}
         self._left_out: list[str] = []
 
     def run(self) -> Inventory:
@@ -152,6 +127,8 @@ class _Discovery:
             simulated=self._library.is_simulated,
             left_out=tuple(self._left_out),
             counter_sets=tuple(self._counter_sets),
+            foreign_instances=frozenset(self._foreign),
+            mig_modes=self._mig_modes,
         )
 
     def _ask_all(self, nvml: Any) -> None:
@@ -159,11 +136,12 @@ class _Discovery:
             count = nvml.nvmlDeviceGetCount()
         except pynvml.NVMLError as error:
             raise NvmlUnavailableError(f"NVML does not count its GPUs: {error}") from None
-        common = _driver_attributes(nvml)
+        common = driver_attributes(nvml)
+        partitions = NvmlPartitions(self._library, self._roots, salt=self._salt)
         for index in range(count):
             try:
                 asked = self._ask_gpu(nvml, index, common)
-                self._publish(nvml, index, asked)
+                self._publish(nvml, index, asked, partitions)
             except GpuUnusableError as reason:
                 self._leave_out(f"GPU {index}", str(reason))
 
@@ -181,63 +159,28 @@ class _Discovery:
                 seen.add(device.name)
                 yield device
 
-    def _publish(self, nvml: Any, index: int, asked: _Asked) -> None:
+    def _publish(self, nvml: Any, index: int, asked: AskedGpu, partitions: NvmlPartitions) -> None:
         """The GPU as a whole, or its MIG devices, or both."""
         gpu = asked.device
-        if self._features.dynamic_mig and (asked.mig_enabled or asked.repartitions):
-            parted = partition(nvml, asked.handle, gpu, asked.memory)
-            if parted is not None:
-                whole, parts, counters = parted
-                self._devices += [whole, *parts] if asked.repartitions else parts
-                self._counter_sets.append(counters)
-                return
-        if not asked.mig_enabled:
+        dynamic = self._features.dynamic_mig and (asked.mig_enabled or asked.repartitions)
+        if not (dynamic and asked.repartitions):
+            self._mig_modes[gpu.name] = asked.mig_enabled  # else the driver itself switches it
+        if not dynamic and not asked.mig_enabled:
             self._devices.append(gpu)
             return
-        found = list(self._static(nvml, asked))
-        if not found:
+        found = mig_devices(nvml, asked, partitions, dynamic=dynamic, is_own=self._is_own)
+        for what, reason in found.left_out:
+            self._leave_out(what, reason)
+        if not found.devices:
             self._leave_out(
                 f"GPU {index}",
                 "MIG mode is enabled, so it cannot be used as a full GPU, and it has no MIG device",
             )
-        self._devices += found
+        self._devices += found.devices
+        self._counter_sets += found.counter_sets
+        self._foreign += found.foreign
 
-    def _static(self, nvml: Any, asked: _Asked) -> Iterator[Device]:
-        """The MIG devices that an administrator has made."""
-        gpu = asked.device
-        assert gpu.minor is not None
-        partitions = NvmlPartitions(self._library, self._roots, salt=self._salt)
-        capacities = {
-            profile.id: profile.capacity
-            for profile in profiles(nvml, asked.handle, gpu.name, asked.memory)
-        }
-        found = list(instances(nvml, asked.handle, gpu.minor, asked.memory))
-        for place, gi_id, ci_id, told in found:
-            name = device_name(place)
-            if ci_id is None:
-                self._leave_out(name, "its GPU instance has no compute instance")
-                continue
-            if sum(other == gi_id for _, other, _, _ in found) > 1:
-                self._leave_out(name, "its GPU instance is split into several compute instances")
-                continue
-            instance = partitions.make(place, gi_id, ci_id, told)
-            if place.gi_profile_id not in capacities:
-                _LOG.warning("%s is published without its profile's capacity: not told", name)
-            slices = {f"memorySlice{at}": 1 for at in range(place.start, place.start + place.size)}
-            yield Device(
-                kind="mig",
-                name=name,
-                parent=gpu.name,
-                minor=gpu.minor,
-                uuid=instance.uuid,
-                pci_bus_id=gpu.pci_bus_id,
-                attributes=mig_attributes(gpu, place.profile, instance.uuid),
-                capacity={**capacities.get(place.gi_profile_id, {}), **slices},
-                place=place,
-                instance=instance,
-            )
-
-    def _ask_gpu(self, nvml: Any, index: int, common: dict[str, Attribute]) -> _Asked:
+    def _ask_gpu(self, nvml: Any, index: int, common: dict[str, Attribute]) -> AskedGpu:
         who = f"GPU {index}"
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
@@ -251,14 +194,14 @@ class _Discovery:
         own_uuid = self._uuid(nvml, handle, who)
         if own_uuid is not None:
             put(attributes, who, "uuid", "string", own_uuid, own_uuid)
-        architecture = _describe(nvml, handle, who, attributes)
+        architecture = describe(nvml, handle, who, attributes)
         address = self._address(nvml, handle, who)
         if address is not None:
             attributes |= pci_attributes(
                 self._roots.sysfs, address, who, numa_list=self._features.numa_list
             )
         memory = ask(who, "memory", nvml.nvmlDeviceGetMemoryInfo, handle)
-        return _Asked(
+        return AskedGpu(
             device=Device(
                 name=name,
                 minor=minor,
@@ -269,7 +212,7 @@ class _Discovery:
             ),
             handle=handle,
             memory=0 if memory is None else int(memory.total),
-            mig_enabled=mig is not None and mig[0] == _MIG_ON,
+            mig_enabled=mig is not None and mig[0] == pynvml.NVML_DEVICE_MIG_ENABLE,
             repartitions=mig is not None
             and architecture is not None
             and architecture >= pynvml.NVML_DEVICE_ARCH_HOPPER,
@@ -288,39 +231,3 @@ class _Discovery:
         if address is None:
             _LOG.warning("%s is published without pciBusID: NVML's %r cannot be used", who, told)
         return address
-
-
-def _driver_attributes(nvml: Any) -> dict[str, Attribute]:
-    attributes: dict[str, Attribute] = {}
-    text = ask("the driver", "driverVersion", nvml.nvmlSystemGetDriverVersion)
-    if text is not None:
-        put(attributes, "the driver", "driverVersion", "version", version(str(text)), text)
-    cuda = ask("the driver", "cudaDriverVersion", nvml.nvmlSystemGetCudaDriverVersion_v2)
-    if cuda is None:  # drivers before 2018 have the first version of the function only
-        cuda = ask("the driver", "cudaDriverVersion", nvml.nvmlSystemGetCudaDriverVersion)
-    if cuda is not None:
-        dotted = version(f"{cuda // 1000}.{cuda % 1000 // 10}")
-        put(attributes, "the driver", "cudaDriverVersion", "version", dotted, cuda)
-    return attributes
-
-
-def _describe(nvml: Any, handle: Any, who: str, attributes: dict[str, Attribute]) -> int | None:
-    """What model it is, into ``attributes``; NVML's number of the architecture."""
-    product = ask(who, "productName", nvml.nvmlDeviceGetName, handle)
-    if product is not None:
-        put(attributes, who, "productName", "string", str(product), product)
-    brand = ask(who, "brand", nvml.nvmlDeviceGetBrand, handle)
-    if brand is not None:
-        put(attributes, who, "brand", "string", BRANDS.get(brand), brand)
-    architecture = ask(who, "architecture", nvml.nvmlDeviceGetArchitecture, handle)
-    if architecture is not None:
-        word = ARCHITECTURES.get(architecture)
-        put(attributes, who, "architecture", "string", word, architecture)
-    compute = ask(who, "cudaComputeCapability", nvml.nvmlDeviceGetCudaComputeCapability, handle)
-    if compute is not None:
-        dotted = version(f"{compute[0]}.{compute[1]}")
-        put(attributes, who, "cudaComputeCapability", "version", dotted, compute)
-    mode = ask(who, "addressingMode", nvml.nvmlDeviceGetAddressingMode, handle, level=logging.DEBUG)
-    if mode is not None:
-        put(attributes, who, "addressingMode", "string", ADDRESSING_MODES.get(mode), mode)
-    return None if architecture is None else int(architecture)

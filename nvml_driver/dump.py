@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from nvml_driver.errors import DriverError, NvmlUnavailableError
 from nvml_driver.library import NvmlLibrary
-from nvml_driver.mig import instances
+from nvml_driver.miglisting import instances
 from nvml_driver.migprofiles import GiProfile, placements, profiles
 from nvml_driver.roots import NodeRoots
 from nvml_driver.simulated.migtable import MigProfile, MigTable

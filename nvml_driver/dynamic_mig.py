@@ -3,28 +3,54 @@
 Each profile in each of its placements is a device; preparing it makes it. One counter set for a GPU
 holds the most of each kind of engine that a MIG profile can have, and one counter for each memory
 slice, so that two devices in the same place cannot be allocated together. The GPU as a whole takes
-all. Names and numbers as kubernetes-sigs/dra-driver-nvidia-gpu has them, ``partitions.go``.
+all. What MIG devices that somebody else made have is not there to be shared. Names and numbers as
+kubernetes-sigs/dra-driver-nvidia-gpu has them, ``partitions.go``.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nvml_driver import migprofiles
-from nvml_driver.inventory import Attribute, CounterConsumption, CounterSet, Device
+from nvml_driver.inventory import (
+    Attribute,
+    CounterConsumption,
+    CounterSet,
+    Device,
+    MigPlace,
+)
 
 _LOG = logging.getLogger(__name__)
 MAX_COUNTERS = 32
 """``ResourceSliceMaxCountersPerCounterSet`` of the API."""
 
 
+@dataclass(frozen=True, slots=True)
+class Partitioned:
+    """A GPU as devices that share counters.
+
+    Attributes:
+        whole: all of it; to be published only where nobody else has a part of it.
+        parts: the partitions whose place is free of others' MIG devices.
+        counters: what they share.
+    """
+
+    whole: Device
+    parts: tuple[Device, ...]
+    counters: CounterSet
+
+
 def partition(
-    nvml: Any, handle: Any, gpu: Device, total_bytes: int
-) -> tuple[Device, tuple[Device, ...], CounterSet] | None:
+    nvml: Any,
+    handle: Any,
+    gpu: Device,
+    total_bytes: int,
+    taken: Sequence[MigPlace] = (),
+) -> Partitioned | None:
     """The GPU as a whole, its partitions, and the counter set that they share.
 
     Args:
@@ -32,6 +58,8 @@ def partition(
         handle: of the GPU.
         gpu: as it would be published without partitions.
         total_bytes: its memory.
+        taken: places of MIG devices that are not for this driver to share out; one for each
+            compute instance, so that a place may be there several times.
 
     Returns:
         None if NVML tells of no profile.
@@ -55,32 +83,37 @@ def partition(
     most = {
         name: max(profile.capacity[name] for profile, _ in places) for name in places[0][0].capacity
     }
-    everything = CounterSet(f"{gpu.name}-counter-set", _counters(most, 0, slices))
+    left = _counters(most, 0, slices)
+    capacities = {profile.id: profile.capacity for profile, _ in places}
+    for place in dict.fromkeys(taken):
+        used = _counters(capacities.get(place.gi_profile_id, {}), place.start, place.size)
+        left = {name: max(0, amount - used.get(name, 0)) for name, amount in left.items()}
+    counters = CounterSet(f"{gpu.name}-counter-set", left)
     whole = replace(
         gpu,
         capacity=most,
-        consumes_counters=(CounterConsumption(everything.name, everything.counters),),
+        consumes_counters=(CounterConsumption(counters.name, _counters(most, 0, slices)),),
     )
-    parts = tuple(
-        Device(
-            kind="mig-partition",
-            name=migprofiles.device_name(place),
-            parent=gpu.name,
-            minor=gpu.minor,
-            uuid=None,
-            pci_bus_id=gpu.pci_bus_id,
-            attributes=mig_attributes(gpu, profile.name, None),
-            capacity=profile.capacity,
-            place=place,
-            consumes_counters=(
-                CounterConsumption(
-                    everything.name, _counters(profile.capacity, place.start, place.size)
-                ),
-            ),
+    parts = []
+    for profile, place in places:
+        needed = _counters(profile.capacity, place.start, place.size)
+        if any(amount > left[name] for name, amount in needed.items()):
+            continue  # its place is taken, or others have the engines that it needs
+        parts.append(
+            Device(
+                kind="mig-partition",
+                name=migprofiles.device_name(place),
+                parent=gpu.name,
+                minor=gpu.minor,
+                uuid=None,
+                pci_bus_id=gpu.pci_bus_id,
+                attributes=mig_attributes(gpu, profile.name, None),
+                capacity=profile.capacity,
+                place=place,
+                consumes_counters=(CounterConsumption(counters.name, needed),),
+            )
         )
-        for profile, place in places
-    )
-    return whole, parts, everything
+    return Partitioned(whole, tuple(parts), counters)
 
 
 def mig_attributes(gpu: Device, profile: str, uuid: str | None) -> dict[str, Attribute]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Literal
 
 from nvml_driver.inventory import Device, Health, Inventory, Taint
@@ -18,6 +19,8 @@ from nvml_driver.inventory import Device, Health, Inventory, Taint
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 """Errors of applications, after which the GPU is healthy (docs.nvidia.com/deploy/xid-errors)."""
 
+GONE = "mig-gone"
+"""Key of the taint of a MIG device that somebody destroyed while a claim has it."""
 ConditionKind = Literal["xid", "gpu-lost", "unmonitored"]
 _LONGEST = 512  # of a message; the kubelet cuts at 1024 bytes
 
@@ -99,6 +102,66 @@ def apply_health(inventory: Inventory, report: HealthReport, driver_name: str) -
     return inventory.with_devices(tuple(devices))
 
 
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A MIG device that is there no more: the claim that has it, in words, and since when."""
+
+    claim: str
+    since: str
+
+
+def keep_lost(found: Inventory, before: Inventory, report: HealthReport) -> Inventory:
+    """Devices that were found anew, with those of lost GPUs, which cannot be found now.
+
+    Args:
+        found: what NVML shows.
+        before: what it showed before.
+        report: which GPUs are lost.
+    """
+    lost = {each.gpu for each in report.conditions if each.kind == "gpu-lost"}
+    lost -= {device.gpu_name for device in found}
+    kept = [device for device in before if device.gpu_name in lost]
+    if not kept:
+        return found
+    used = {each.counter_set for device in kept for each in device.consumes_counters}
+    return replace(
+        found,
+        devices=(*found.devices, *kept),
+        counter_sets=(
+            *found.counter_sets,
+            *(each for each in before.counter_sets if each.name in used),
+        ),
+    )
+
+
+def keep_vanished(
+    inventory: Inventory, before: Inventory, vanished: Mapping[str, Gone], *, driver_name: str
+) -> Inventory:
+    """Devices with those that a claim has and that are gone, unhealthy and with a taint.
+
+    Args:
+        inventory: what there is, with its health.
+        before: where the devices are that there are no more.
+        vanished: by name of the device.
+        driver_name: the domain of the taint's key.
+    """
+    devices = {device.name: device for device in inventory}
+    for name, gone in vanished.items():
+        device = devices.get(name) or before.get(name)
+        if device is None:
+            continue  # it was gone before this driver started
+        key = f"{driver_name}/{GONE}"
+        others = tuple(taint for taint in device.taints if taint.key != key)
+        message = f"the MIG device that {gone.claim} has was destroyed by somebody else"
+        devices[name] = replace(
+            device,
+            taints=(*others, Taint(key, "", "NoSchedule", gone.since)),
+            health="Unhealthy",
+            health_message=message[:_LONGEST],
+        )
+    return inventory.with_devices(tuple(devices.values()))
+
+
 def _taints(conditions: Iterable[Condition], prefix: str) -> list[Taint]:
     """At most one for each key and effect, which is all that the API takes: the latest."""
     found: dict[tuple[str, str], Taint] = {}
@@ -121,6 +184,11 @@ def _health(device: Device, conditions: list[Condition]) -> tuple[Health, str]:
     if any(each.kind == "unmonitored" for each in conditions):
         return "Unknown", messages
     return "Healthy", messages
+
+
+def now() -> str:
+    """RFC 3339, whole seconds, as the API has times."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def changed(before: Mapping[str, Device], after: Inventory) -> list[str]:

@@ -1,15 +1,8 @@
 """A thread that watches NVML's events and says what is the matter, whenever that changes.
 
 It sleeps in NVML's own wait for events. When the wait ends without one, every few seconds, it asks
-each GPU whether it is still there, and those with a condition whether it is over:
-
-- a lost GPU: when NVML answers for it again;
-- a critical XID: when NVML says that nothing has to be done to recover the GPU (drivers from 550
-  on), or after the GPU was lost and came back;
-- an application's XID: some minutes after the last one.
-
-Only a driver that cannot tell what has to be done keeps a critical XID until the GPU or this
-process starts anew.
+each GPU whether it is still there, and those with a condition whether it is over (see
+``gpuconditions``). It also passes on that MIG devices may have come or gone.
 """
 
 from __future__ import annotations
@@ -18,16 +11,15 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pynvml
 
 from nvml_driver.asking import LOST
 from nvml_driver.errors import NvmlUnavailableError
-from nvml_driver.health import APPLICATION_XIDS, Condition, HealthReport
+from nvml_driver.gpuconditions import GpuConditions
+from nvml_driver.health import APPLICATION_XIDS, HealthReport
 from nvml_driver.library import NvmlLibrary
 
 _LOG = logging.getLogger(__name__)
@@ -36,23 +28,7 @@ _EVENTS = (
     | pynvml.nvmlEventTypeDoubleBitEccError
     | pynvml.nvmlEventTypeSingleBitEccError
 )
-_NO_INSTANCE = 0xFFFFFFFF
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0  # seconds before NVML is opened again after a failure
-
-
-@dataclass(slots=True)
-class _Gpu:
-    """What is known of one GPU; lives longer than NVML's handle of it."""
-
-    name: str
-    handle: Any = None
-    lost: Condition | None = None
-    unmonitored: Condition | None = None
-    xids: dict[tuple[int, int | None], tuple[Condition, float]] = field(default_factory=dict)
-
-    def conditions(self) -> list[Condition]:
-        single = [each for each in (self.lost, self.unmonitored) if each is not None]
-        return single + [condition for condition, _ in self.xids.values()]
 
 
 class HealthMonitor:
@@ -66,6 +42,8 @@ class HealthMonitor:
         ignored_xids: frozenset[int] = frozenset(),
         wait_seconds: float = 5.0,
         quiet_seconds: float = 300.0,
+        on_mig_change: Callable[[], None] = lambda: None,
+        expected: Iterable[str] = (),
     ) -> None:
         """Watch, from ``start`` on.
 
@@ -76,13 +54,18 @@ class HealthMonitor:
             ignored_xids: treated like an application's error.
             wait_seconds: how long one wait for events takes, and so how often GPUs are asked.
             quiet_seconds: after which an application's error is forgotten.
+            on_mig_change: called when NVML tells that MIG devices came or went, and when they
+                may have because nobody listened.
+            expected: names of GPUs that are known to be there; one that NVML does not show when
+                the watch begins is lost.
         """
         self._library = library
         self._on_change = on_change
         self._harmless = APPLICATION_XIDS | ignored_xids
         self._wait_ms = max(1, int(wait_seconds * 1000))
         self._quiet = quiet_seconds
-        self._gpus: dict[str, _Gpu] = {}
+        self._on_mig_change = on_mig_change
+        self._gpus = {name: GpuConditions(name) for name in expected}
         self._told: HealthReport | None = None
         self.checked_at = 0.0
         """Unix time at which all GPUs were asked last; 0: never."""
@@ -137,6 +120,7 @@ class HealthMonitor:
             _LOG.warning("NVML's events cannot be watched: %s", error)
         try:
             self._find(nvml, events)
+            self._on_mig_change()
             self._tell()
             lost = {gpu.name for gpu in self._gpus.values() if gpu.lost}
             while not self._stopping.is_set():
@@ -168,37 +152,43 @@ class HealthMonitor:
             except pynvml.NVMLError as error:
                 _LOG.warning("GPU %d is not watched: %s", index, error)
                 continue
-            gpu = self._gpus.setdefault(name, _Gpu(name))
+            gpu = self._gpus.setdefault(name, GpuConditions(name))
             gpu.handle = handle
             seen.add(name)
-            if gpu.lost is not None and not self._doubt:
-                _LOG.warning("%s is back", name)
-                gpu.lost = None
-                gpu.xids.clear()
+            if not self._doubt:
+                gpu.come_back()
             self._register(nvml, gpu, events)
         for name, gpu in self._gpus.items():
             if name not in seen:
                 gpu.handle = None
-                self._lose(gpu, "NVML does not show it any more")
+                gpu.lose("NVML does not show it any more")
 
-    def _register(self, nvml: Any, gpu: _Gpu, events: Any) -> None:
+    def _register(self, nvml: Any, gpu: GpuConditions, events: Any) -> None:
         reason = "NVML's events cannot be watched"
         try:
             if events is not None:
                 types = nvml.nvmlDeviceGetSupportedEventTypes(gpu.handle) & _EVENTS
                 nvml.nvmlDeviceRegisterEvents(gpu.handle, types, events)
+                self._register_mig(nvml, gpu, events)
                 if types & pynvml.nvmlEventTypeXidCriticalError:
                     gpu.unmonitored = None
                     return
                 reason = "it does not report XIDs"
         except pynvml.NVMLError as error:
             if error.value in LOST:
-                self._lose(gpu, str(error))
+                gpu.lose(str(error))
                 return
             reason = str(error)
-        if gpu.unmonitored is None:
-            _LOG.warning("%s is not watched: %s", gpu.name, reason)
-            gpu.unmonitored = self._condition(gpu, "unmonitored", f"not watched: {reason}")
+        gpu.give_up_watching(reason)
+
+    def _register_mig(self, nvml: Any, gpu: GpuConditions, events: Any) -> None:
+        """Apart from the others, which have to be heard of also where this one cannot be."""
+        try:
+            types = nvml.nvmlDeviceGetSupportedEventTypes(gpu.handle)
+            if types & pynvml.nvmlEventMigConfigChange:
+                nvml.nvmlDeviceRegisterEvents(gpu.handle, pynvml.nvmlEventMigConfigChange, events)
+        except pynvml.NVMLError as error:
+            _LOG.debug("%s: changes of MIG are not told: %s", gpu.name, error)
 
     def _wait(self, nvml: Any, events: Any) -> None:
         try:
@@ -212,52 +202,27 @@ class HealthMonitor:
                 # One is, and none admits it: none may be used until waiting works again.
                 self._doubt = True
                 for each in self._gpus.values():
-                    self._lose(each, str(error))
+                    each.lose(str(error))
             self._tell()
             raise
         self._doubt = False
+        if event.eventType == pynvml.nvmlEventMigConfigChange:
+            self._on_mig_change()
+            return
         if event.eventType != pynvml.nvmlEventTypeXidCriticalError:
             _LOG.info("an event of type %#x is no reason to act", event.eventType)
             return
         gpu = self._gpu_of(nvml, event.device)
         for concerned in self._gpus.values():
             if gpu is None or concerned is gpu:
-                self._note(nvml, concerned, event)
+                concerned.note(nvml, event, fatal=int(event.eventData) not in self._harmless)
 
-    def _gpu_of(self, nvml: Any, handle: Any) -> _Gpu | None:
+    def _gpu_of(self, nvml: Any, handle: Any) -> GpuConditions | None:
         try:
             return self._gpus.get(f"gpu-{int(nvml.nvmlDeviceGetMinorNumber(handle))}")
         except pynvml.NVMLError as error:
             _LOG.warning("an event's GPU cannot be found, so it may be any: %s", error)
             return None
-
-    def _note(self, nvml: Any, gpu: _Gpu, event: Any) -> None:
-        xid = int(event.eventData)
-        gi_id = None if event.gpuInstanceId == _NO_INSTANCE else int(event.gpuInstanceId)
-        slices = None
-        if gi_id is not None:
-            with contextlib.suppress(pynvml.NVMLError):
-                gi = nvml.nvmlDeviceGetGpuInstanceById(gpu.handle, gi_id)
-                place = nvml.nvmlGpuInstanceGetInfo(gi).placement
-                slices = (int(place.start), int(place.size))
-        fatal = xid not in self._harmless
-        where = gpu.name if gi_id is None else f"{gpu.name}, GPU instance {gi_id}"
-        _LOG.warning("%s: XID %d%s", where, xid, "" if fatal else ", an application's error")
-        known, _ = gpu.xids.get((xid, gi_id), (None, 0.0))
-        gpu.xids[xid, gi_id] = (
-            known
-            or Condition(
-                gpu=gpu.name,
-                kind="xid",
-                since=_now(),
-                xid=xid,
-                fatal=fatal,
-                gi_id=gi_id,
-                slices=slices,
-                message=f"XID {xid}",
-            ),
-            time.monotonic(),
-        )
 
     def _check(self, nvml: Any) -> None:
         """Which GPUs are there, and what is over."""
@@ -269,37 +234,16 @@ class HealthMonitor:
                 nvml.nvmlDeviceGetUUID(gpu.handle)
             except pynvml.NVMLError as error:
                 if error.value in LOST:
-                    self._lose(gpu, str(error))
+                    gpu.lose(str(error))
                     continue
             if not self._doubt:
                 gpu.lost = None
-            self._forget(nvml, gpu)
-
-    def _forget(self, nvml: Any, gpu: _Gpu) -> None:
-        now = time.monotonic()
-        for key, (condition, last) in list(gpu.xids.items()):
-            if condition.fatal:
-                over = now - last >= self._wait_ms / 1000 and _nothing_to_do(nvml, gpu.handle)
-            else:
-                over = now - last >= self._quiet
-            if over:
-                _LOG.warning("%s: XID %d is over", gpu.name, condition.xid)
-                del gpu.xids[key]
-
-    def _lose(self, gpu: _Gpu, reason: str) -> None:
-        if gpu.lost is None:
-            _LOG.error("%s is lost: %s", gpu.name, reason)
-            gpu.lost = self._condition(gpu, "gpu-lost", f"lost: {reason}")
+            gpu.forget(nvml, settle=self._wait_ms / 1000, quiet=self._quiet)
 
     def _all_unmonitored(self, reason: str) -> None:
         for gpu in self._gpus.values():
-            gpu.unmonitored = gpu.unmonitored or self._condition(
-                gpu, "unmonitored", f"not watched: {reason}"
-            )
+            gpu.give_up_watching(reason)
         self._tell()
-
-    def _condition(self, gpu: _Gpu, kind: Any, message: str) -> Condition:
-        return Condition(gpu=gpu.name, kind=kind, since=_now(), message=message)
 
     def _tell(self) -> None:
         found = [each for gpu in self._gpus.values() for each in gpu.conditions()]
@@ -314,20 +258,3 @@ class HealthMonitor:
             self._on_change(report)
         except Exception:  # noqa: BLE001 - another part's mistake must not end the watch
             _LOG.exception("nobody took the new state of the GPUs")
-
-
-def _nothing_to_do(nvml: Any, handle: Any) -> bool:
-    """Whether NVML says that the GPU needs no recovery; False if it cannot say."""
-    field_id = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
-    try:
-        [value] = nvml.nvmlDeviceGetFieldValues(handle, [field_id])
-    except pynvml.NVMLError:
-        return False
-    return bool(
-        value.nvmlReturn == pynvml.NVML_SUCCESS
-        and value.value.uiVal == pynvml.NVML_GPU_RECOVERY_ACTION_NONE
-    )
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -95,6 +95,22 @@ class MigPlace:
     start: int
     size: int
 
+    def overlaps(self, other: MigPlace) -> bool:
+        """Whether the two have a memory slice of the same GPU in common."""
+        return (
+            self.parent_minor == other.parent_minor
+            and self.start < other.start + other.size
+            and other.start < self.start + self.size
+        )
+
+    def is_same(self, other: MigPlace) -> bool:
+        """The same profile in the same place; names of profiles can change with the driver."""
+        return (self.parent_minor, self.gi_profile_id, self.start) == (
+            other.parent_minor,
+            other.gi_profile_id,
+            other.start,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigInstance:
@@ -139,6 +155,8 @@ class Device:
         place: of ``mig`` and ``mig-partition``.
         instance: of ``mig``.
         iommu_group: of ``vfio``: the file in ``/dev/vfio``; None where the kernel shows none.
+        iommufd: of ``vfio``: the file in ``/dev/vfio/devices``, of the newer interface; None where
+            the node does not have that.
         request_policies: of capacities that are shared out; by capacity name.
         consumes_counters: in the pool's counter sets.
         allow_multiple_allocations: whether several claims can have shares of it.
@@ -158,6 +176,7 @@ class Device:
     place: MigPlace | None = None
     instance: MigInstance | None = None
     iommu_group: int | None = None
+    iommufd: str | None = None
     request_policies: Mapping[str, RequestPolicy] = field(default_factory=dict)
     consumes_counters: tuple[CounterConsumption, ...] = ()
     allow_multiple_allocations: bool = False
@@ -184,12 +203,17 @@ class Inventory:
         simulated: whether a simulated NVML showed them.
         left_out: what was not published, and why; for people.
         counter_sets: of the GPUs whose devices share what they have.
+        foreign_instances: MIG devices that this driver did not make, published or not.
+        mig_modes: GPU (``gpu-<minor>``) to whether it is in MIG mode, of those that the driver
+            does not switch itself.
     """
 
     devices: tuple[Device, ...]
     simulated: bool
     left_out: tuple[str, ...] = ()
     counter_sets: tuple[CounterSet, ...] = ()
+    foreign_instances: frozenset[MigInstance] = frozenset()
+    mig_modes: Mapping[str, bool] = field(default_factory=dict)
     _by_name: dict[str, Device] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

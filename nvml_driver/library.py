@@ -46,17 +46,20 @@ class NvmlLibrary:
         self.profile = shown
 
     @classmethod
-    def system(cls) -> NvmlLibrary:
+    def system(cls, path: Path | None = None) -> NvmlLibrary:
         """The NVML that came with the node's NVIDIA driver.
+
+        Args:
+            path: where it is, if the loader does not know.
 
         Raises:
             NvmlUnavailableError: it cannot be loaded, or this process uses another already.
         """
         try:
-            handle = ctypes.CDLL(build.LIBRARY)
+            handle = ctypes.CDLL(str(path or build.LIBRARY))
         except OSError as error:
             raise NvmlUnavailableError(
-                f"cannot load {build.LIBRARY}: {error}; install the NVIDIA driver, "
+                f"cannot load {path or build.LIBRARY}: {error}; install the NVIDIA driver, "
                 f"or use --simulate with one of: {', '.join(profile.shipped())}"
             ) from None
         return cls(_adopt(handle))

@@ -9,29 +9,24 @@ the last one.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pynvml
 
 from nvml_driver import migcaps
 from nvml_driver.asking import GpuUnusableError, ask
-from nvml_driver.errors import DriverError
 from nvml_driver.inventory import MigInstance, MigPlace
 from nvml_driver.library import NvmlLibrary
-from nvml_driver.migprofiles import profiles
+from nvml_driver.miglisting import ROOM, MigError, gpu_of, gpus, instances, mig_uuids, mode_of
+from nvml_driver.migstate import MigState, same_uuid
 from nvml_driver.roots import NodeRoots
 from nvml_driver.uuids import salted
 
+__all__ = ["MigError", "NvmlPartitions"]
+
 _LOG = logging.getLogger(__name__)
-_ROOM = 16  # more GPU instances of one profile than any GPU has
-
-
-class MigError(DriverError):
-    """A MIG device cannot be made, found or destroyed; the message says where and why."""
 
 
 class NvmlPartitions:
@@ -51,7 +46,7 @@ class NvmlPartitions:
         """
         what = f"gpu-{place.parent_minor}: MIG {place.profile} at {place.start}"
         with self._library.session() as nvml:
-            handle = _gpu(nvml, place.parent_minor)
+            handle = gpu_of(nvml, place.parent_minor)
             _enable(nvml, handle, what)
             wanted = pynvml.c_nvmlGpuInstancePlacement_t(start=place.start, size=place.size)
             try:
@@ -72,19 +67,15 @@ class NvmlPartitions:
             return self._instance(nvml, handle, place, gi_id, ci_id)
 
     def find(self, place: MigPlace) -> MigInstance | None:
-        """The MIG device in a place, or the GPU instance there without a compute instance.
+        """A MIG device that overlaps a place, or a GPU instance there without a compute instance.
 
         Raises:
             MigError: NVML cannot be asked.
         """
         with self._library.session() as nvml:
-            handle = _gpu(nvml, place.parent_minor)
+            handle = gpu_of(nvml, place.parent_minor)
             for instance in self._on(nvml, handle, place.parent_minor):
-                there = instance.place
-                if (
-                    there.start < place.start + place.size
-                    and place.start < there.start + there.size
-                ):
+                if instance.place.overlaps(place):
                     return instance
         return None
 
@@ -96,7 +87,7 @@ class NvmlPartitions:
         """
         what = f"gpu-{instance.place.parent_minor}: GPU instance {instance.gi_id}"
         with self._library.session() as nvml:
-            handle = _gpu(nvml, instance.place.parent_minor)
+            handle = gpu_of(nvml, instance.place.parent_minor)
             try:
                 gi = nvml.nvmlDeviceGetGpuInstanceById(handle, instance.gi_id)
                 info = nvml.nvmlGpuInstanceGetInfo(gi)
@@ -105,7 +96,8 @@ class NvmlPartitions:
                     return
                 raise MigError(f"{what} cannot be found: {error}") from None
             place = instance.place
-            if (info.profileId, info.placement.start) != (place.gi_profile_id, place.start):
+            another = (info.profileId, info.placement.start) != (place.gi_profile_id, place.start)
+            if another or not self._has(nvml, handle, instance):
                 _LOG.warning("%s is another one by now and stays", what)
                 return
             left = _undo(nvml, gi)
@@ -115,14 +107,36 @@ class NvmlPartitions:
 
     def all(self) -> tuple[MigInstance, ...]:
         """What exists on all GPUs that can be asked, also what others made."""
+        return tuple(self.state().instances)
+
+    def state(self) -> MigState:
+        """Modes and instances now; a GPU that cannot be asked is in neither.
+
+        Raises:
+            MigError: NVML does not count its GPUs.
+        """
+        modes: dict[str, bool] = {}
         found: list[MigInstance] = []
         with self._library.session() as nvml:
-            for minor, handle in _gpus(nvml):
+            for minor, handle in gpus(nvml):
                 try:
-                    found += self._on(nvml, handle, minor)
-                except MigError as error:
+                    mode = mode_of(nvml, handle)
+                    if mode == pynvml.NVML_DEVICE_MIG_ENABLE:
+                        found += self._on(nvml, handle, minor)
+                except (MigError, pynvml.NVMLError) as error:
                     _LOG.warning("gpu-%d: %s", minor, error)
-        return tuple(found)
+                else:
+                    modes[f"gpu-{minor}"] = mode == pynvml.NVML_DEVICE_MIG_ENABLE
+        return MigState(modes=modes, instances=tuple(found))
+
+    def _has(self, nvml: Any, handle: Any, instance: MigInstance) -> bool:
+        """Whether a GPU instance is still the one that was made, not a later one in its place."""
+        told = [
+            uuid for (gi_id, _), uuid in mig_uuids(nvml, handle).items() if gi_id == instance.gi_id
+        ]
+        return not told or any(
+            uuid is None or same_uuid(salted(uuid, self._salt), instance.uuid) for uuid in told
+        )
 
     def _create_ci(self, nvml: Any, gi: Any, place: MigPlace) -> Any:
         info = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(
@@ -158,83 +172,6 @@ class NvmlPartitions:
             return [self.make(*found) for found in instances(nvml, handle, minor, total)]
         except GpuUnusableError as error:
             raise MigError(f"its MIG devices cannot be listed: {error}") from None
-
-
-def instances(
-    nvml: Any, handle: Any, minor: int, total_bytes: int = 0
-) -> Iterator[tuple[MigPlace, int, int | None, str | None]]:
-    """Place, ids and UUID of each GPU instance; one entry for each compute instance in it.
-
-    Raises:
-        GpuUnusableError: the GPU is lost.
-    """
-    uuids = mig_uuids(nvml, handle)
-    for profile in profiles(nvml, handle, f"gpu-{minor}", total_bytes):
-        for gi in _gpu_instances(nvml, handle, profile.id):
-            try:
-                info = nvml.nvmlGpuInstanceGetInfo(gi)
-            except pynvml.NVMLError as error:
-                _LOG.warning("gpu-%d: a GPU instance of %s: %s", minor, profile.name, error)
-                continue
-            place = profile.place(minor, info.placement.start, info.placement.size)
-            within = sorted(ci for gi_id, ci in uuids if gi_id == info.id)
-            for ci in within:
-                yield place, int(info.id), ci, uuids[int(info.id), ci]
-            if not within:
-                yield place, int(info.id), None, None
-
-
-def _gpu_instances(nvml: Any, handle: Any, profile_id: int) -> list[Any]:
-    found = (pynvml.c_nvmlGpuInstance_t * _ROOM)()
-    count = ctypes.c_uint(_ROOM)
-    try:
-        nvml.nvmlDeviceGetGpuInstances(handle, profile_id, found, ctypes.byref(count))
-    except pynvml.NVMLError as error:
-        if error.value != pynvml.NVML_ERROR_NOT_SUPPORTED:  # MIG is off
-            _LOG.warning("GPU instances cannot be listed: %s", error)
-        return []
-    return list(found[: min(count.value, _ROOM)])
-
-
-def mig_uuids(nvml: Any, handle: Any) -> dict[tuple[int, int], str | None]:
-    """GPU instance and compute instance to the MIG device's UUID, as NVML tells it."""
-    found: dict[tuple[int, int], str | None] = {}
-    try:
-        count = nvml.nvmlDeviceGetMaxMigDeviceCount(handle)
-    except pynvml.NVMLError:
-        return found
-    for index in range(min(count, 64)):
-        try:
-            device = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
-            key = (
-                nvml.nvmlDeviceGetGpuInstanceId(device),
-                nvml.nvmlDeviceGetComputeInstanceId(device),
-            )
-        except pynvml.NVMLError:
-            continue  # no device at this index
-        found[key] = None
-        with contextlib.suppress(pynvml.NVMLError):
-            found[key] = str(nvml.nvmlDeviceGetUUID(device))
-    return found
-
-
-def _gpus(nvml: Any) -> Iterator[tuple[int, Any]]:
-    try:
-        count = nvml.nvmlDeviceGetCount()
-    except pynvml.NVMLError as error:
-        raise MigError(f"NVML does not count its GPUs: {error}") from None
-    for index in range(count):
-        with contextlib.suppress(pynvml.NVMLError):
-            handle = nvml.nvmlDeviceGetHandleByIndex(index)
-            minor = int(nvml.nvmlDeviceGetMinorNumber(handle))
-            yield minor, handle
-
-
-def _gpu(nvml: Any, minor: int) -> Any:
-    for found, handle in _gpus(nvml):
-        if found == minor:
-            return handle
-    raise MigError(f"gpu-{minor} is not there any more, or NVML has lost it")
 
 
 def _enable(nvml: Any, handle: Any, what: str) -> None:
@@ -280,8 +217,8 @@ def _undo(nvml: Any, gi: Any) -> str:
 
 
 def _compute_instances(nvml: Any, gi: Any, index: int) -> list[Any]:
-    found = (pynvml.c_nvmlComputeInstance_t * _ROOM)()
-    count = ctypes.c_uint(_ROOM)
+    found = (pynvml.c_nvmlComputeInstance_t * ROOM)()
+    count = ctypes.c_uint(ROOM)
     try:
         info = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(
             gi, index, pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED, version=1
@@ -291,4 +228,4 @@ def _compute_instances(nvml: Any, gi: Any, index: int) -> list[Any]:
         if error.value in (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_INVALID_ARGUMENT):
             return []  # no such profile in this GPU instance
         raise
-    return list(found[: min(count.value, _ROOM)])
+    return list(found[: min(count.value, ROOM)])

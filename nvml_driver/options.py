@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from nvml_driver.driverroot import DriverRoot
 from nvml_driver.features import Features
 
 DEFAULT_DRIVER_NAME = "gpu.nvidia.com"
@@ -35,6 +36,10 @@ class DriverOptions:
         boot_id_path: where the kernel tells which boot this is; None: a file in ``state_dir`` for
             simulated GPUs, whose "reboot" is its deletion, else the kernel's.
         features: what to publish beyond full GPUs and static MIG devices.
+        driver_root: where NVIDIA's driver is installed: ``nvidia-smi``, libraries.
+        driver_libraries: give containers the driver's libraries and tools; never those of simulated
+            GPUs, which have none.
+        cdi_hook: NVIDIA's CDI hook (``nvidia-cdi-hook``), as the node names it; None: do without.
         device_metadata: give containers files that describe their devices (see ``metadata``).
         durable: fsync what must survive a loss of power; off for in-process use, where nothing
             outlives the process.
@@ -49,5 +54,8 @@ class DriverOptions:
     device_nodes: DeviceNodes = "create"
     boot_id_path: Path | None = None
     features: Features = field(default_factory=Features)
+    driver_root: DriverRoot = field(default_factory=DriverRoot)
+    driver_libraries: bool = True
+    cdi_hook: Path | None = None
     device_metadata: bool = False
     durable: bool = True

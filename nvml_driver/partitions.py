@@ -13,6 +13,7 @@ from typing import Protocol
 from nvml_driver import faults
 from nvml_driver.errors import PrepareError
 from nvml_driver.inventory import MigInstance, MigPlace
+from nvml_driver.migstate import MigState, is_there
 from nvml_driver.prepared import PreparedDevice
 
 
@@ -23,10 +24,13 @@ class Partitions(Protocol):
         """Make a MIG device; DriverError if that fails, and then nothing is left of it."""
 
     def find(self, place: MigPlace) -> MigInstance | None:
-        """The MIG device in that place; also a GPU instance without compute instance."""
+        """A MIG device that overlaps the place; also a GPU instance without compute instance."""
 
     def destroy(self, instance: MigInstance) -> None:
         """Destroy it; nothing happens if it is not there. DriverError if it is in use."""
+
+    def state(self) -> MigState:
+        """All there are, also those of others. DriverError if NVML cannot be asked."""
 
 
 class NoPartitions:
@@ -42,6 +46,38 @@ class NoPartitions:
 
     def destroy(self, instance: MigInstance) -> None:
         """Nothing is to be destroyed."""
+
+    def state(self) -> MigState:
+        """Nothing is there."""
+        return MigState()
+
+
+def missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> list[PreparedDevice]:
+    """Those of a prepared claim's MIG devices that somebody else has destroyed.
+
+    Raises:
+        DriverError: NVML does not tell.
+    """
+    gone = []
+    for device in devices:
+        if device.kind in ("mig", "mig-partition") and device.place is not None:
+            found = partitions.find(device.place)
+            if not is_there(device, () if found is None else (found,)):
+                gone.append(device)
+    return gone
+
+
+def refuse_missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> None:
+    """Before anything is made: refuse a MIG device that was published and is gone since.
+
+    Raises:
+        PrepareError: one is gone, or NVML does not tell.
+    """
+    static = [device for device in devices if device.kind == "mig"]
+    for device in missing(partitions, static):
+        raise PrepareError(
+            f"device {device.device_name}: this MIG device was destroyed since it was published"
+        )
 
 
 def refuse_foreign(partitions: Partitions, devices: Iterable[PreparedDevice]) -> None:
@@ -73,7 +109,7 @@ def make(partitions: Partitions, device: PreparedDevice) -> PreparedDevice:
         return device
     if device.admin_access:
         found = partitions.find(device.place)
-        if found is None:
+        if found is None or found.ci_id is None or not found.place.is_same(device.place):
             raise PrepareError(
                 f"device {device.device_name} does not exist now; admin access looks on and does "
                 "not make MIG devices"

@@ -63,7 +63,7 @@ def recover(
                 _LOG.warning("%s: its preparation was interrupted and is undone", record)
                 _undo_if_possible(record, undo)
             else:
-                _restore(record, files)
+                restore(record, files)
         files.tidy(checkpoint)
         if boot_id:
             checkpoint.begin_boot(boot_id)
@@ -89,9 +89,10 @@ def _undo_if_possible(record: ClaimRecord, undo: Callable[[ClaimRecord], None]) 
         _LOG.error("%s: cannot be undone now: %s", record, error)
 
 
-def _restore(record: ClaimRecord, files: ClaimFiles) -> None:
+def restore(record: ClaimRecord, files: ClaimFiles) -> None:
+    """Write a prepared claim's files again if they are lost, as long as its devices are there."""
     try:
         files.write(record)
     except DriverError as error:
         # Its containers run on; the kubelet hears of it if it asks to prepare again.
-        _LOG.error("%s: its CDI spec is not there: %s", record, error)
+        _LOG.error("%s: its CDI spec cannot be written again: %s", record, error)

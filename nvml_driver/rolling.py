@@ -19,6 +19,7 @@ import hashlib
 import json
 import logging
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,7 @@ class Instance:
             DriverError: a socket's path is longer than it can be.
         """
         self._folder = state_dir / "instances"
+        self._threads = threading.Lock()  # publisher and collector both ask who is newest
         self._node_lock = FileLock(state_dir / "lock-instances")
         self._pod_uid = pod_uid
         self._number = 0
@@ -125,13 +127,13 @@ class Instance:
 
     def is_newest(self) -> bool:
         """Whether no living instance began after this one."""
-        with self._node_lock.held():
+        with self._threads, self._node_lock.held():
             return not any(n > self._number for n, _ in self._living())
 
     def end(self) -> None:
         """Stop being one."""
         if self._life is not None:
-            with self._node_lock.held():
+            with self._threads, self._node_lock.held():
                 self._remove(self._number)
                 self._life.release()
                 self._life = None
@@ -139,7 +141,7 @@ class Instance:
     def _try_begin(self) -> dict[str, Any] | None:
         """Begin, or say who is in the way."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with self._node_lock.held():
+        with self._threads, self._node_lock.held():
             numbers = self._numbers()
             living = self._living()
             mine = {str(self.dra_socket), str(self.registration_socket)}

@@ -17,16 +17,19 @@ that GPU, and ``GPU_DEVICE_VFIO_<IOMMU group>`` for a GPU that is passed to a vi
 
 Device files: ``/dev/nvidiactl`` and, where the node has them, those of CUDA's unified memory;
 ``/dev/nvidia<minor>``; for a MIG device also the two capabilities of its instances in
-``/dev/nvidia-caps``; for VFIO the group's file and, unless the configuration says otherwise, the
-control file.
+``/dev/nvidia-caps``; for VFIO the group's file, or the device's own where the configuration prefers
+IOMMUFD and the node has it, and, unless the configuration says otherwise, the control files. On
+real GPUs the libraries and tools of the driver, too (see ``driverlibraries``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from nvml_driver import cdi
+from nvml_driver.driverlibraries import DriverLibraries
 from nvml_driver.errors import PrepareError
 from nvml_driver.inventory import Device, Inventory, MigInstance
 from nvml_driver.metadata import MetadataFiles, base_requests, container_path
@@ -36,6 +39,7 @@ from nvml_driver.simulated.node import NULL_DEVICE
 CONTROL_DEVICE = "nvidiactl"
 OPTIONAL_DEVICES = ("nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 VFIO_CONTROL_DEVICE = "vfio/vfio"
+IOMMUFD_CONTROL_DEVICE = "iommu"
 NODE_ANNOTATION = "dra-conformance.dev/node"
 DECLARED_ANNOTATION = "dra-conformance.dev/device-nodes"
 
@@ -78,6 +82,7 @@ class SpecBuilder:
         device_root: Path,
         declared_only: bool,
         metadata: MetadataFiles | None = None,
+        libraries: DriverLibraries | None = None,
     ) -> None:
         """Build for an inventory.
 
@@ -88,6 +93,7 @@ class SpecBuilder:
             device_root: where the device files are.
             declared_only: no device files exist, say type and numbers instead.
             metadata: mount these files, None: none.
+            libraries: give these to containers, None: none.
         """
         self._inventory = inventory
         self._driver_name = driver_name
@@ -95,6 +101,7 @@ class SpecBuilder:
         self._device_root = device_root
         self._declared_only = declared_only
         self._metadata = metadata
+        self._libraries = libraries
 
     def build(self, record: ClaimRecord) -> dict[str, Any]:
         """The spec for a claim.
@@ -116,28 +123,32 @@ class SpecBuilder:
             "kind": f"{cdi.vendor(self._driver_name)}/{cdi.CLASS}",
             "annotations": annotations,
             "devices": devices,
-            "containerEdits": {
-                "env": [
-                    f"DRA_RESOURCE_DRIVER_NAME={self._driver_name}",
-                    f"KUBERNETES_NODE_NAME={self._node_name}",
-                    "NVIDIA_VISIBLE_DEVICES=void",
-                ],
-                **self._common_nodes(record),
-            },
+            "containerEdits": self._common(record),
         }
 
     def metadata_device_id(self, uid: str, request: str) -> str:
         """The CDI device that mounts a request's metadata; no device's name has underscores."""
         return cdi.qualified_name(self._driver_name, f"{uid}_metadata_{request}")
 
-    def _common_nodes(self, record: ClaimRecord) -> dict[str, Any]:
+    def _common(self, record: ClaimRecord) -> dict[str, Any]:
+        """What containers get once, whichever devices of the claim they have."""
+        env = [
+            f"DRA_RESOURCE_DRIVER_NAME={self._driver_name}",
+            f"KUBERNETES_NODE_NAME={self._node_name}",
+            "NVIDIA_VISIBLE_DEVICES=void",
+        ]
         found = [self._inventory.get(device.device_name) for device in record.devices]
         if all(device is not None and device.kind == "vfio" for device in found):
-            return {}  # NVIDIA's kernel driver has nothing to do with them
+            return {"env": env}  # NVIDIA's kernel driver has nothing to do with them
         names = [CONTROL_DEVICE]
         if not self._declared_only and not self._inventory.simulated:
             names += [name for name in OPTIONAL_DEVICES if (self._device_root / name).exists()]
-        return {"deviceNodes": [self._node(name) for name in names]}
+        driver = {} if self._libraries is None else self._libraries.edits()
+        return {
+            **driver,
+            "env": [*env, *driver.get("env", ())],
+            "deviceNodes": [self._node(name) for name in names],
+        }
 
     def _device(self, record: ClaimRecord, prepared: PreparedDevice) -> dict[str, Any]:
         device = self._inventory.get(prepared.device_name)
@@ -155,14 +166,26 @@ class SpecBuilder:
         if prepared.admin_access:
             env.append("DRA_ADMIN_ACCESS=true")
         names = device_files(device, made)
+        if device.kind == "vfio":
+            names = self._vfio_files(device, dict(prepared.settings), names)
         if not names:
             raise PrepareError(f"{record}: device {device.name} has no device file to give")
-        if device.kind == "vfio" and dict(prepared.settings).get("IOMMU_API_DEVICE") != "false":
-            names.append(VFIO_CONTROL_DEVICE)
         return {
             "name": prepared.cdi_device_ids[0].partition("=")[2],
             "containerEdits": {"env": env, "deviceNodes": [self._node(name) for name in names]},
         }
+
+    def _vfio_files(
+        self, device: Device, settings: Mapping[str, str], legacy: list[str]
+    ) -> list[str]:
+        """As NVIDIA's driver has them, ``vfio-cdi.go``: preferred is not required."""
+        api = settings.get("IOMMU_API_DEVICE") != "false"
+        if settings.get("IOMMU_BACKEND_POLICY") != "PreferIommuFD" or device.iommufd is None:
+            return [*legacy, VFIO_CONTROL_DEVICE] if api and legacy else legacy
+        names = [f"vfio/devices/{device.iommufd}", *([IOMMUFD_CONTROL_DEVICE] if api else [])]
+        if api and (self._device_root / VFIO_CONTROL_DEVICE).exists():
+            names.append(VFIO_CONTROL_DEVICE)  # by which libvirt knows that there is VFIO at all
+        return names
 
     def _metadata_device(
         self, record: ClaimRecord, request: str, files: MetadataFiles

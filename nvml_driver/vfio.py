@@ -56,11 +56,12 @@ def _device(
 ) -> Device:
     name = f"gpu-vfio-{index}"
     own = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{salt}/{address}" if salt else address))
+    iommufd = _iommufd(entry, roots.dev)
     attributes = {
         "type": Attribute("string", "vfio"),
         "uuid": Attribute("string", own),
         "vendorID": Attribute("string", NVIDIA),
-        "iommuFDEnabled": Attribute("bool", _has_iommufd(entry, roots.dev)),
+        "iommuFDEnabled": Attribute("bool", iommufd is not None),
         **pci_attributes(roots.sysfs, address, name, numa_list=numa_list),
     }
     device_id = read_word(entry / "device")
@@ -78,14 +79,20 @@ def _device(
         uuid=own,
         pci_bus_id=address,
         iommu_group=int(group) if group and group.isdigit() else None,
+        iommufd=iommufd,
         attributes=dict(sorted(attributes.items())),
         capacity={} if memory is None else {"addressableMemory": memory},
     )
 
 
-def _has_iommufd(entry: Path, dev: Path) -> bool:
-    """Whether a virtual machine can use the newer interface, /dev/iommu with /dev/vfio/devices."""
-    return (dev / "iommu").exists() and (entry / "vfio-dev").is_dir()
+def _iommufd(entry: Path, dev: Path) -> str | None:
+    """The device's file in /dev/vfio/devices; None where only the older interface can be used."""
+    try:
+        names = sorted(path.name for path in (entry / "vfio-dev").iterdir())
+    except OSError:
+        return None
+    found = [name for name in names if name.startswith("vfio")]
+    return found[0] if found and (dev / "iommu").exists() else None
 
 
 def addressable_memory(entry: Path) -> int | None:

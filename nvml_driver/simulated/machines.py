@@ -56,6 +56,8 @@ class Machine:
         - ``clear <GPU index or -> <function or *>``
         - ``event <GPU index> <type> <data> [<GPU instance id> <compute instance id>]``
         - ``recovery <GPU index> <NVML_GPU_RECOVERY_ACTION_*>``
+        - ``mig <GPU index> create <profile id> <start>``, ``... destroy <GPU instance id>`` and
+          ``... mode <0 or 1>``: what somebody else does with ``nvidia-smi mig``
 
         Raises:
             NvmlUnavailableError: a line cannot be obeyed; those before it have been.
@@ -119,6 +121,18 @@ class Machine:
     def recover(self, gpu: int) -> None:
         """Let NVML say that nothing has to be done to a GPU, as after a reset."""
         self.control(f"recovery {gpu} {pynvml.NVML_GPU_RECOVERY_ACTION_NONE}")
+
+    def create_mig(self, gpu: int, profile_id: int, start: int) -> None:
+        """Make a MIG device as somebody else would with ``nvidia-smi mig -cgi <id>:<start> -C``."""
+        self.control(f"mig {gpu} create {profile_id} {start}")
+
+    def destroy_mig(self, gpu: int, gi_id: int) -> None:
+        """Destroy a GPU instance and what is in it, whoever uses it."""
+        self.control(f"mig {gpu} destroy {gi_id}")
+
+    def set_mig_mode(self, gpu: int, *, enabled: bool) -> None:
+        """Switch MIG mode as somebody else would with ``nvidia-smi -mig``."""
+        self.control(f"mig {gpu} mode {int(enabled)}")
 
 
 def _where(gpu: int | None) -> str:

@@ -27,7 +27,14 @@ from nvml_driver.simulated.migtable import (
     nvml_constant,
 )
 
+_LARGEST = 2**20  # bytes of a profile; the largest that is shipped has a fortieth of it
 _LINE = r"^[\x20-\x7e]{1,80}$"
+_USUAL_EVENTS = (
+    pynvml.nvmlEventTypeSingleBitEccError
+    | pynvml.nvmlEventTypeDoubleBitEccError
+    | pynvml.nvmlEventTypeXidCriticalError
+)
+_MIG_EVENT = pynvml.nvmlEventMigConfigChange
 _LAST = 2**32 - 1  # of a fault that never ends
 
 Brand = Annotated[int, nvml_constant("NVML_BRAND_"), Field(ge=0, le=2**31 - 1)]
@@ -73,7 +80,8 @@ class SimulatedGpu(Model):
         mig_mode: after a boot; None: a GPU without MIG.
         mig: what it can be partitioned into; None where nobody showed a table of real hardware.
         mig_instances: MIG devices that are there after a boot.
-        event_types: bits of ``nvmlEventType*`` that can be registered for.
+        event_types: bits of ``nvmlEventType*`` that can be registered for; None: XIDs and ECC
+            errors and, of a GPU that can be partitioned, changes of its MIG devices.
         bound_to: the kernel driver; a GPU of ``vfio-pci`` is in sysfs, but not in NVML.
         iommu_group: number in sysfs; None: the platform has no IOMMU.
         faults: NVML function (or ``*``) to the error that it answers, always or in some calls.
@@ -97,7 +105,7 @@ class SimulatedGpu(Model):
     mig_mode: Literal["enabled", "disabled"] | None = None
     mig: MigTable | None = None
     mig_instances: tuple[BootInstance, ...] = Field(default=(), strict=False, max_length=8)
-    event_types: int = Field(default=0xB, ge=0, le=0xFFFFFFFF)
+    event_types: int | None = Field(default=None, ge=0, le=0xFFFFFFFF)
     bound_to: Literal["nvidia", "vfio-pci"] = "nvidia"
     iommu_group: int | None = Field(default=None, ge=0, le=2**20)
     faults: Faults = Field(default_factory=dict)
@@ -137,7 +145,8 @@ class SimulatedGpu(Model):
                 profile = self.mig.named(instance.profile)
                 assert profile is not None  # checked when the profile was read
                 lines.append(f"mig_instance {profile.index} {instance.start}")
-        lines.append(f"event_types {self.event_types}")
+        usual = _USUAL_EVENTS if self.mig is None else _USUAL_EVENTS | _MIG_EVENT
+        lines.append(f"event_types {usual if self.event_types is None else self.event_types}")
         return lines + [f"fault {fault_line(*fault)}" for fault in self.faults.items()]
 
 
@@ -218,6 +227,10 @@ def load(profile: str | Path | Profile) -> Profile:
         return _load_shipped(profile)
     path = Path(profile)
     try:
+        if path.exists() and not path.is_file():  # a device or a pipe might never end
+            raise OSError("it is no regular file")
+        if path.stat().st_size > _LARGEST:
+            raise OSError(f"it is larger than {_LARGEST} bytes")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ProfileError(
@@ -250,6 +263,8 @@ def parse(text: str, where: str) -> Profile:
         document: Any = json.loads(text)
     except json.JSONDecodeError as error:
         raise ProfileError(f"{where}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    except (RecursionError, ValueError) as error:  # too deep, or a number of thousands of digits
+        raise ProfileError(f"{where}: not readable as JSON: {error}") from None
     if not isinstance(document, dict):
         raise ProfileError(f"{where}: a profile is a JSON object")
     document = dict(document)

@@ -10,15 +10,29 @@ from nvml_driver import cdi
 from nvml_driver.core import DriverCore
 from nvml_driver.metadata import HOST_DIRECTORY
 from nvml_driver.prepared import ClaimState
+from nvml_driver.timeslicing import INTERVALS, interval
 from tests.nvml_driver.fake_mig import FileMig
+from tests.nvml_driver.fake_smi import FileSmi
 
 
-def check(core: DriverCore, *, lost: Collection[str] = ()) -> None:
+def check(
+    core: DriverCore,
+    *,
+    lost: Collection[str] = (),
+    foreign: Collection[int] = (),
+    destroyed: Collection[int] = (),
+    smi: FileSmi | None = None,
+    unset: Collection[str] = (),
+) -> None:
     """Raise AssertionError if something is lost or left over.
 
     Args:
         core: a running driver.
         lost: claims whose device is gone from the node, so that their spec may be missing.
+        foreign: ids of GPU instances that others made.
+        destroyed: ids of GPU instances that others destroyed.
+        smi: what the GPUs are set to.
+        unset: claims whose settings a reboot took.
     """
     options = core.options
     records = core.records()
@@ -50,6 +64,20 @@ def check(core: DriverCore, *, lost: Collection[str] = ()) -> None:
         }
         assert metadata <= uids
         assert uids - set(lost) <= metadata
+    if smi is not None:
+        asked = {
+            device.uuid: (record.uid, INTERVALS[str(interval(device))])
+            for record in records
+            for device in record.devices
+            if interval(device) is not None
+        }
+        for uuid, number in smi.set_now().items():
+            assert asked.get(uuid, ("", 0))[1] == number, f"{uuid} is set for no claim"
+        for device_uuid, (uid, number) in asked.items():
+            if uid not in unset:
+                assert smi.found().get(str(device_uuid), 0) == number, (
+                    f"{uid} has not what it asked"
+                )
     made = {
         device.made.gi_id
         for record in records
@@ -58,4 +86,6 @@ def check(core: DriverCore, *, lost: Collection[str] = ()) -> None:
     }
     partitions = core._partitions
     if isinstance(partitions, FileMig):
-        assert made == {instance.gi_id for instance in partitions.all()}, "MIG devices leaked"
+        there = {instance.gi_id for instance in partitions.all()}
+        assert made - set(destroyed) == there - set(foreign), "MIG devices leaked"
+        assert set(foreign) <= there, "a MIG device of somebody else was destroyed"

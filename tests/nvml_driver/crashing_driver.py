@@ -21,8 +21,10 @@ from nvml_driver.core import DriverCore
 from nvml_driver.discovery import discover
 from nvml_driver.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
+from nvml_driver.timeslicing import TimeSlices
 from tests.nvml_driver.fake_mig import FileMig, partitionable
-from tests.nvml_driver.helpers import make_claim, result
+from tests.nvml_driver.fake_smi import FileSmi
+from tests.nvml_driver.helpers import gpu_config, make_claim, opaque, result
 
 HISTORY: tuple[tuple[str, str], ...] = (
     ("prepare", "a"),
@@ -36,8 +38,8 @@ HISTORY: tuple[tuple[str, str], ...] = (
 )
 CLAIMS: dict[str, dict[str, Any]] = {
     "a": make_claim(result("gpu-1"), result("gpu-2", "more"), uid="a"),
-    "b": make_claim(result("gpu-3"), uid="b"),
-    "c": make_claim(result("gpu-1"), uid="c"),
+    "b": make_claim(result("gpu-3"), uid="b", config=[opaque(gpu_config("Long"))]),
+    "c": make_claim(result("gpu-1"), uid="c", config=[opaque(gpu_config("Short"))]),
     "mig": make_claim(
         result("gpu-0-mig-1g5gb-19-0"), result("gpu-0-mig-1g5gb-19-1", "two"), uid="mig"
     ),
@@ -56,7 +58,18 @@ def start(root: Path) -> DriverCore:
     )
     library = NvmlLibrary.simulated("t4x4")
     found = partitionable(discover(library, Path("/nowhere"), salt="node-a"))
-    return DriverCore(options, library, partitions=FileMig(root / "mig"), inventory=found)
+    return DriverCore(
+        options,
+        library,
+        partitions=FileMig(root / "mig"),
+        inventory=found,
+        time_slices=TimeSlices(smi(root)),
+    )
+
+
+def smi(root: Path) -> FileSmi:
+    """What the GPUs of that driver are set to."""
+    return FileSmi(root / "time-slices.json")
 
 
 def act(driver: DriverCore, what: str, uid: str) -> None:

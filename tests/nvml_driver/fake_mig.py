@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nvml_driver.errors import DriverError
 from nvml_driver.inventory import Attribute, Device, Inventory, MigInstance, MigPlace
+from nvml_driver.migstate import MigState
 
 PARTITIONS = (
     *(f"gpu-0-mig-1g5gb-19-{start}" for start in range(3)),
@@ -25,6 +26,7 @@ class FileMig:
         self.root = root
         self.busy: set[int] = set()
         self.fail_creation = False
+        self.made = 0
 
     def create(self, place: MigPlace) -> MigInstance:
         if self.fail_creation:
@@ -35,7 +37,8 @@ class FileMig:
             if set(ours) & set(theirs):
                 raise DriverError(f"place {place.start} is taken by {other.uuid}")
         self.root.mkdir(parents=True, exist_ok=True)
-        number = max((instance.gi_id for instance in self.all()), default=0) + 1
+        self.made += 1  # an id is not used twice, so that a UUID is not either
+        number = self.made = max([self.made, *(instance.gi_id + 1 for instance in self.all())])
         made = MigInstance(
             place=place,
             gi_id=number,
@@ -48,12 +51,15 @@ class FileMig:
         return made
 
     def find(self, place: MigPlace) -> MigInstance | None:
-        return next((instance for instance in self.all() if instance.place == place), None)
+        return next((each for each in self.all() if each.place.overlaps(place)), None)
 
     def destroy(self, instance: MigInstance) -> None:
         if instance.gi_id in self.busy:
             raise DriverError("NVML: in use")
         (self.root / f"{instance.gi_id}.json").unlink(missing_ok=True)
+
+    def state(self) -> MigState:
+        return MigState(modes={"gpu-0": True}, instances=tuple(self.all()))
 
     def all(self) -> list[MigInstance]:
         documents = [json.loads(path.read_text()) for path in sorted(self.root.glob("*.json"))]

@@ -147,11 +147,11 @@ def test_mps_settings_are_read() -> None:
 def test_what_a_real_gpu_would_not_be_given_is_refused_for_it() -> None:
     default = GpuConfig.model_validate(gpu_config("Default"))
     assert default.beyond_real_gpus() is None
-    for asked in (gpu_config("Short"), sharing(strategy="MPS")):
-        config = GpuConfig.model_validate(asked)
-        assert "real GPUs" in str(config.beyond_real_gpus())
-        with pytest.raises(ConfigError, match=r"^configuration 0 \(from the claim\): .*real GPUs"):
-            settings_for(DRIVER, [opaque(asked)], [("gpu", "full")], simulated=False)
+    assert GpuConfig.model_validate(gpu_config("Short")).beyond_real_gpus() is None
+    asked = sharing(strategy="MPS")
+    assert "real GPUs" in str(GpuConfig.model_validate(asked).beyond_real_gpus())
+    with pytest.raises(ConfigError, match=r"^configuration 0 \(from the claim\): .*real GPUs"):
+        settings_for(DRIVER, [opaque(asked)], [("gpu", "full")], simulated=False)
 
 
 def mig(**sharing: Any) -> dict[str, Any]:

@@ -330,8 +330,9 @@ def test_a_spec_without_a_claim_is_removed_at_start(tmp_path: Path) -> None:
         (lambda text: text.replace('"version":2', '"version":9'), "is of version 9"),
         (lambda _: "[]", "is corrupt"),
         (lambda _: "", "is corrupt"),
+        (lambda _: "[" * 200_000, "is corrupt"),
     ],
-    ids=["truncated", "altered", "newer", "not an object", "empty"],
+    ids=["truncated", "altered", "newer", "not an object", "empty", "nested"],
 )
 def test_a_checkpoint_that_cannot_be_trusted_is_refused_and_kept(
     tmp_path: Path, damage: Any, message: str

@@ -52,12 +52,31 @@ def test_slices_prints_what_the_node_would_publish() -> None:
         (["slices", "--symulate", "t4x4"], 2, "No such option"),
         (["run", "--simulate", "t4x4", "--kubeconfig", "/absent"], 1, "/absent does not exist"),
         (["run", "--simulate", "t4x4"], 1, "no --kubeconfig was given"),
+        (["run", "--metrics-port", "99999"], 2, "less than or equal to 65535"),
+        (["run", "--driver-name", "../../x"], 2, "'../../x' is no DNS subdomain"),
+        (["slices", "--driver-name", "A B"], 2, "'A B' is no DNS subdomain"),
+        (["slices", "--driver-name", "d" * 64], 2, "at most 63 characters"),
+        (["slices", "--node-name", "x/y"], 2, "'x/y' is no DNS subdomain"),
+        (["slices", "--simulate", "/dev/zero"], 2, "it is no regular file"),
+        (["slices", "--simulate", "{nested}"], 2, "{nested}: not readable as JSON"),
+        (["run", "--container-driver-root", "{broken}"], 1, "cannot load {broken}/usr/lib64/lib"),
     ],
 )
-def test_an_error_is_one_message(arguments: list[str], status: int, message: str) -> None:
-    done = call(*arguments)
+def test_an_error_is_one_message(
+    arguments: list[str], status: int, message: str, tmp_path: Path
+) -> None:
+    library = tmp_path / "usr" / "lib64" / "libnvidia-ml.so.1"
+    library.parent.mkdir(parents=True)
+    library.write_text("not a library")
+    nested = tmp_path / "nested.json"
+    nested.write_text("[" * 200_000)
+
+    def filled(text: str) -> str:
+        return text.replace("{broken}", str(tmp_path)).replace("{nested}", str(nested))
+
+    done = call(*map(filled, arguments))
     assert done.returncode == status
-    assert message in done.stderr
+    assert filled(message) in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 
@@ -110,3 +129,45 @@ def test_run_serves_and_publishes_until_sigterm(api: StubApi, tmp_path: Path) ->
     assert "Traceback" not in log
     assert not (tmp_path / "r" / "gpu.nvidia.com-reg.sock").exists()
     assert len(api.slices()) == 1
+
+
+@pytest.mark.needs_root
+@makes_device_files
+def test_mig_devices_that_somebody_changes_are_published_as_a_new_generation(
+    api: StubApi, tmp_path: Path
+) -> None:
+    def published(api: StubApi) -> set[str]:
+        return {d["name"] for s in api.slices() for d in s["spec"].get("devices", ())}
+
+    def generations(api: StubApi) -> set[int]:
+        return {s["spec"]["pool"]["generation"] for s in api.slices()}
+
+    control = tmp_path / "p" / "gpu.nvidia.com" / "nvml-control"
+    with subprocess.Popen(
+        [
+            *COMMAND,
+            *("run", "--node-name", "node-a", "--simulate", "mixed", "--dynamic-mig"),
+            *("--kubeconfig", str(api.kubeconfig(tmp_path))),
+            *("--cdi-root", str(tmp_path / "cdi")),
+            *("--kubelet-plugins-directory-path", str(tmp_path / "p")),
+            *("--kubelet-registrar-directory-path", str(tmp_path / "r")),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            api.wait(lambda api: "gpu-1-mig-3g20gb-9-4" in published(api), timeout=30)
+            assert "gpu-1-mig-2g10gb-14-4" not in published(api)
+            before = max(generations(api))
+            with control.open("a") as lines:
+                lines.write("mig 1 destroy 2\n")
+            api.wait(lambda api: "gpu-1-mig-2g10gb-14-4" in published(api), timeout=30)
+            api.wait(lambda api: generations(api) == {before + 1}, timeout=30)
+            assert "gpu-1-mig-3g20gb-9-4" in published(api), "now as a partition"
+            assert "gpu-1-mig-1g5gb-19-2" in published(api), "static still"
+            process.send_signal(signal.SIGTERM)
+            _, log = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert "Traceback" not in log
+    assert "MIG devices were changed by somebody else" in log

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pynvml
@@ -14,7 +15,7 @@ from nvml_driver import dump
 from nvml_driver.discovery import discover
 from nvml_driver.errors import DriverError, NvmlUnavailableError
 from nvml_driver.features import Features
-from nvml_driver.inventory import Inventory
+from nvml_driver.inventory import Device, Inventory
 from nvml_driver.library import NvmlLibrary
 from nvml_driver.simulated import profile
 from nvml_driver.simulated.node import make_node
@@ -27,6 +28,15 @@ def seen(shown: profile.Profile, root: Path) -> Inventory:
     return discover(NvmlLibrary.simulated(shown), make_node(shown, root), features=DYNAMIC)
 
 
+def _but_uuid(device: Device) -> Device:
+    """A MIG device's UUID comes from the order in which they were made, which is not recorded."""
+    if device.instance is None:
+        return device
+    attributes = {name: value for name, value in device.attributes.items() if name != "uuid"}
+    instance = replace(device.instance, uuid=None)
+    return replace(device, uuid=None, instance=instance, attributes=attributes)
+
+
 @pytest.mark.parametrize("name", profile.shipped())
 def test_a_record_shows_the_same_devices_again(tmp_path: Path, name: str) -> None:
     shown = profile.load(name)
@@ -34,7 +44,7 @@ def test_a_record_shows_the_same_devices_again(tmp_path: Path, name: str) -> Non
     document = dump.record(NvmlLibrary.simulated(shown), roots, name="copy", keep_uuids=True)
     again = profile.parse(json.dumps(document), "the record")
     before, after = seen(shown, tmp_path / "a"), seen(again, tmp_path / "b")
-    assert list(after) == list(before)
+    assert [_but_uuid(device) for device in after] == [_but_uuid(device) for device in before]
     assert after.counter_sets == before.counter_sets
     assert len(again.gpus) == len(shown.shown)
 

@@ -1,7 +1,8 @@
 """Random histories of a node against a model: a dict of what must be prepared.
 
 prepare, unprepare, a new allocation, crash at any fault point, restart, reboot, a change of the
-node's devices, a second instance of the driver beside the first.
+node's devices, a second instance of the driver beside the first, somebody else who makes MIG
+devices and destroys them, also those that claims have; claims ask for time slices of GPUs.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from nvml_driver.discovery import discover
 from nvml_driver.errors import PrepareError
 from nvml_driver.inventory import Inventory
 from nvml_driver.library import NvmlLibrary
+from nvml_driver.migprofiles import device_name
 from nvml_driver.options import DriverOptions
+from nvml_driver.timeslicing import TimeSlices
 from tests.nvml_driver import claim_invariants
 from tests.nvml_driver.fake_mig import PARTITIONS, FileMig, partitionable
-from tests.nvml_driver.helpers import make_claim, result
+from tests.nvml_driver.fake_smi import FileSmi
+from tests.nvml_driver.helpers import gpu_config, make_claim, opaque, result
 
 UIDS = ("u1", "u2", "u3", "u4")
 DEVICES = ("gpu-0", "gpu-1", "gpu-2", *PARTITIONS)
@@ -52,6 +56,11 @@ class Node(RuleBasedStateMachine):
         self.claims: dict[str, dict[str, Any]] = {}
         self.prepared: dict[str, list[tuple[str, bool]]] = {}
         self.uuids: dict[str, dict[str, str | None]] = {}
+        self.made: dict[str, dict[str, int]] = {}
+        self.foreign: set[int] = set()
+        self.destroyed: set[int] = set()
+        self.smi = FileSmi(self.root / "time-slices.json")
+        self.unset: set[str] = set()
         self.drivers: list[DriverCore] = []
 
     @initialize()
@@ -84,6 +93,7 @@ class Node(RuleBasedStateMachine):
             NvmlLibrary.simulated("t4x4"),
             partitions=self.mig,
             inventory=self.inventory,
+            time_slices=TimeSlices(self.smi),
         )
 
     def _is_there(self, uid: str) -> bool:
@@ -94,10 +104,24 @@ class Node(RuleBasedStateMachine):
                 return False
         return True
 
+    def _gone(self, uid: str, *, admin: bool) -> bool:
+        """Whether a MIG device that the claim made, or looks at, is there no more."""
+        there = {instance.gi_id for instance in self.mig.all()}
+        looked_at = {name for name, is_admin in self.prepared[uid] if is_admin}
+        return any(
+            number not in there
+            for name, number in self.made[uid].items()
+            if (name in looked_at) is admin
+        )
+
+    def _is_repeated(self, uid: str, wanted: list[tuple[str, bool]]) -> bool:
+        """Whether preparing changes nothing."""
+        return self.prepared.get(uid) == wanted and not self._gone(uid, admin=False)
+
     def _expect_prepare(self, uid: str, wanted: list[tuple[str, bool]]) -> bool:
         """Whether it should succeed, from the model alone."""
-        if self.prepared.get(uid) == wanted:
-            return self._is_there(uid)
+        if self._is_repeated(uid, wanted):
+            return self._is_there(uid) and not self._gone(uid, admin=True)
         if any(self.inventory.get(name) is None for name, _ in wanted):
             return False
         held = [pair for other, pairs in self.prepared.items() if other != uid for pair in pairs]
@@ -106,16 +130,34 @@ class Node(RuleBasedStateMachine):
         for index, name in enumerate(real):
             if any(_overlap(name, other) for other in [*taken, *real[:index]]):
                 return False
-        # Admin access looks on: a partition must exist, made by another claim.
-        return all(name in taken for name, admin in wanted if admin and name in PARTITIONS)
+        foreign = [each for each in self.mig.all() if each.gi_id in self.foreign]
+        if any(
+            set(_slots(name)) & set(range(each.place.start, each.place.start + each.place.size))
+            for name in real
+            if name in PARTITIONS
+            for each in foreign
+        ):
+            return False
+        # Admin access looks on: a partition must exist, made by another claim or somebody else.
+        own = self.made.get(uid, {}).values()
+        there = {device_name(each.place) for each in self.mig.all() if each.gi_id not in own}
+        return all(name in there for name, admin in wanted if admin and name in PARTITIONS)
 
-    @rule(uid=st.sampled_from(UIDS), devices=allocations)
-    def allocate(self, uid: str, devices: list[tuple[str, bool]]) -> None:
+    @rule(
+        uid=st.sampled_from(UIDS),
+        devices=allocations,
+        slices=st.sampled_from([None, None, "Default", "Long", "Short"]),
+    )
+    def allocate(self, uid: str, devices: list[tuple[str, bool]], slices: str | None) -> None:
         results = [
             result(name, f"r{index}", **({"adminAccess": True} if admin else {}))
             for index, (name, admin) in enumerate(devices)
         ]
-        self.claims[uid] = {"object": make_claim(*results, uid=uid), "devices": devices}
+        config = None if slices is None else [opaque(gpu_config(slices))]
+        self.claims[uid] = {
+            "object": make_claim(*results, uid=uid, config=config),
+            "devices": devices,
+        }
 
     @precondition(lambda self: bool(self.claims))
     @rule(data=st.data(), which=st.integers(0, 1))
@@ -124,7 +166,7 @@ class Node(RuleBasedStateMachine):
         claim = self.claims[uid]
         driver = self.drivers[which % len(self.drivers)]
         should = self._expect_prepare(uid, claim["devices"])
-        same = self.prepared.get(uid) == claim["devices"]
+        same = self._is_repeated(uid, claim["devices"])
         try:
             devices = driver.prepare(claim["object"])
         except PrepareError:
@@ -134,6 +176,7 @@ class Node(RuleBasedStateMachine):
         else:
             assert should, f"{uid} was prepared"
             assert [d.device_name for d in devices] == [name for name, _ in claim["devices"]]
+            self.unset.discard(uid)
             if not same:
                 self._remember(uid, claim["devices"])
 
@@ -193,6 +236,9 @@ class Node(RuleBasedStateMachine):
         self._reboot_id()
         shutil.rmtree(self.root / "cdi")
         shutil.rmtree(self.root / "mig", ignore_errors=True)
+        self.foreign.clear()
+        self.smi.path.unlink(missing_ok=True)
+        self.unset = set(self.prepared)
         lost = [
             uid
             for uid, pairs in self.prepared.items()
@@ -214,14 +260,38 @@ class Node(RuleBasedStateMachine):
         for driver in self.drivers:
             driver.set_inventory(self.inventory)
 
+    @rule(name=st.sampled_from(PARTITIONS))
+    def somebody_makes(self, name: str) -> None:
+        """With ``nvidia-smi mig``, where there is room."""
+        device = self.whole.get(name)
+        assert device is not None
+        assert device.place is not None
+        if self.mig.find(device.place) is None:
+            self.foreign.add(self.mig.create(device.place).gi_id)
+
+    @precondition(lambda self: bool(self.mig.all()))
+    @rule(data=st.data())
+    def somebody_destroys(self, data: st.DataObject) -> None:
+        """Likewise, whoever made it and whether or not a claim has it."""
+        instance = data.draw(st.sampled_from(self.mig.all()))
+        self.mig.destroy(instance)
+        if instance.gi_id in self.foreign:
+            self.foreign.remove(instance.gi_id)
+        else:
+            self.destroyed.add(instance.gi_id)
+
     def _remember(self, uid: str, pairs: list[tuple[str, bool]]) -> None:
         self.prepared[uid] = pairs
         found = ((name, self.inventory.get(name)) for name, _ in pairs)
         self.uuids[uid] = {name: d.uuid if d is not None else None for name, d in found}
+        devices = self.drivers[0].prepared()[uid]
+        self.made[uid] = {d.device_name: d.made.gi_id for d in devices if d.made is not None}
 
     def _forget(self, uid: str) -> None:
         self.prepared.pop(uid, None)
         self.uuids.pop(uid, None)
+        self.made.pop(uid, None)
+        self.unset.discard(uid)
 
     @invariant()
     def nothing_is_lost_or_left(self) -> None:
@@ -232,8 +302,23 @@ class Node(RuleBasedStateMachine):
             }
             assert found == self.prepared
             claim_invariants.check(
-                driver, lost={uid for uid in self.prepared if not self._is_there(uid)}
+                driver,
+                lost={uid for uid in self.prepared if not self._is_there(uid)},
+                foreign=self.foreign,
+                destroyed=self.destroyed,
+                smi=self.smi,
+                unset=self.unset,
             )
+            gone = {
+                name
+                for uid, pairs in self.prepared.items()
+                for name, _ in pairs
+                if name in self.made[uid]
+                and self.made[uid][name] not in {each.gi_id for each in self.mig.all()}
+            }
+            news = driver.mig_news()
+            assert news is not None
+            assert set(news.vanished) == gone
 
 
 def _overlap(one: str, two: str) -> bool:

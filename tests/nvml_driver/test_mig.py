@@ -74,8 +74,8 @@ def test_a_mig_device_that_is_made_again_is_another_one(node: Node) -> None:
 
 
 def test_two_in_one_place_are_refused_and_the_first_stays(node: Node) -> None:
-    first = node.partitions.create(node.place("gpu-0-mig-1g6gb-14-1"))
     whole = node.place("gpu-0-mig-4g24gb-0-0")
+    first = node.partitions.create(node.place("gpu-0-mig-1g6gb-14-1"))
     with pytest.raises(
         MigError, match=r"4g\.24gb at 0: the GPU instance cannot be made: Insuffici"
     ):

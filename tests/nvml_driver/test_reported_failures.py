@@ -292,3 +292,17 @@ def test_a_gpu_that_came_back_as_another_is_not_the_claims_any_more(tmp_path: Pa
     with pytest.raises(PrepareError, match="gpu-1 is gone"):
         driver.prepare(claim)
     assert list(driver.prepared()) == ["uid-1"], "its container may still use it"
+
+
+def test_a_spec_that_was_lost_while_its_gpu_was_away_comes_back_with_the_gpu(
+    tmp_path: Path,
+) -> None:
+    core = make_core(tmp_path)
+    whole = core.inventory
+    [device] = core.prepare(make_claim(result("gpu-1")))
+    rest = tuple(each for each in whole if each.name != "gpu-1")
+    core.set_inventory(whole.with_devices(rest))
+    for path in (tmp_path / "cdi").iterdir():
+        path.unlink()
+    core.set_inventory(whole)
+    assert cdi.resolve(tmp_path / "cdi", device.cdi_device_ids).device_nodes

@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
@@ -42,6 +44,20 @@ def call(server: KubeletPlugin, what: str, uid: str) -> str:
             return str(stub.NodePrepareResources(request, timeout=10).claims[uid].error)
         asked = v1.NodeUnprepareResourcesRequest(claims=[claim])
         return str(stub.NodeUnprepareResources(asked, timeout=10).claims[uid].error)
+
+
+def test_threads_may_ask_at_the_same_time_who_is_newest(tmp_path: Path) -> None:
+    instance = Instance(tmp_path, driver_name="d", plugins=tmp_path / "p", registry=tmp_path / "r")
+    instance.begin()
+    together = threading.Barrier(4)
+
+    def ask(_number: int) -> bool:
+        together.wait(10)
+        return all(instance.is_newest() for _ in range(50))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(ask, range(4))) == [True] * 4
+    instance.end()
 
 
 @pytest.mark.parametrize("new_first", [True, False], ids=["new then old", "old then new"])

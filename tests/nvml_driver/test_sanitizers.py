@@ -84,6 +84,7 @@ from pathlib import Path
 from nvml_driver.simulated import build
 build.build = lambda *_: Path(sys.argv[1])
 from nvml_driver.discovery import discover
+from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.features import Features
 from nvml_driver.library import NvmlLibrary
 from nvml_driver.mig import NvmlPartitions
@@ -96,6 +97,11 @@ for name in ("mixed", "a30x4", "h100-80x8", "t4x4"):
         if device.place is not None and device.kind == "mig-partition":
             if partitions.find(device.place) is None:
                 partitions.destroy(partitions.create(device.place))
+    for line in ("mode 1", "create 9 4", "create 9 9", "destroy 2", "destroy 99", "mode 0", "x"):
+        try:
+            library.machine.control(f"mig 0 {line}")
+        except NvmlUnavailableError:
+            pass
     print(name, len(found))
 """
     done = subprocess.run(

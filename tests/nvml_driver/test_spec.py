@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,58 @@ def test_a_plain_file_is_no_device(tmp_path: Path) -> None:
     (tmp_path / "nvidia1").write_text("")
     with pytest.raises(PrepareError, match="nvidia1 is missing"):
         builder(tmp_path).build(RECORD)
+
+
+@pytest.mark.parametrize(
+    ("settings", "there", "expected"),
+    [
+        ({}, True, ["vfio/42", "vfio/vfio"]),
+        ({"IOMMU_API_DEVICE": "false"}, True, ["vfio/42"]),
+        ({"IOMMU_BACKEND_POLICY": "LegacyOnly"}, True, ["vfio/42", "vfio/vfio"]),
+        (
+            {"IOMMU_BACKEND_POLICY": "PreferIommuFD", "IOMMU_API_DEVICE": "true"},
+            True,
+            ["vfio/devices/vfio3", "iommu", "vfio/vfio"],
+        ),
+        (
+            {"IOMMU_BACKEND_POLICY": "PreferIommuFD", "IOMMU_API_DEVICE": "false"},
+            True,
+            ["vfio/devices/vfio3"],
+        ),
+        ({"IOMMU_BACKEND_POLICY": "PreferIommuFD"}, False, ["vfio/42", "vfio/vfio"]),
+    ],
+    ids=["default", "no-control", "legacy", "iommufd", "iommufd-no-control", "not-there"],
+)
+def test_a_gpu_of_vfio_pci_comes_with_the_interface_that_is_preferred_and_there(
+    tmp_path: Path, settings: dict[str, str], there: bool, expected: list[str]
+) -> None:
+    (tmp_path / "vfio" / "devices").mkdir(parents=True)
+    make_files(tmp_path, "vfio/42", "vfio/vfio", "vfio/devices/vfio3", "iommu")
+    gpu = Gpu(
+        kind="vfio",
+        name="gpu-vfio-0",
+        minor=None,
+        uuid=None,
+        attributes={},
+        capacity={},
+        iommu_group=42,
+        iommufd="vfio3" if there else None,
+    )
+    made = SpecBuilder(
+        Inventory(devices=(gpu,), simulated=False),
+        driver_name="d.io",
+        node_name="node-a",
+        device_root=tmp_path,
+        declared_only=False,
+    )
+    prepared = replace(
+        RECORD.devices[0],
+        device_name="gpu-vfio-0",
+        kind="vfio",
+        settings=tuple(settings.items()),
+    )
+    spec = made.build(replace(RECORD, devices=(prepared,)))
+    [device] = spec["devices"]
+    nodes = device["containerEdits"]["deviceNodes"]
+    assert [node["path"] for node in nodes] == [f"/dev/{name}" for name in expected]
+    assert "deviceNodes" not in spec["containerEdits"]

@@ -376,6 +376,10 @@ static int control_line(void *context, unsigned number, char *line, const char *
     if (strcmp(verb, "recovery") == 0 && gpu != NULL)
         return next_number(&rest, 0, 255, &gpu->recovery_action) && rest == NULL ? SUCCESS
                                                                                  : INVALID_ARGUMENT;
+    if (strcmp(verb, "mig") == 0 && gpu != NULL) {
+        *complaint = "the MIG device cannot be made or destroyed";
+        return mig_control(gpu, rest);
+    }
     if (strcmp(verb, "event") == 0 && gpu != NULL) {
         long long type = 0, data = 0;
         unsigned gi = UINT_MAX, ci = UINT_MAX;

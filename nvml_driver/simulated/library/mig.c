@@ -6,17 +6,31 @@
  * slices: 0 for all of them, 1 and 2 for the halves, down to 7 to 13 for single slices, as
  * `nvidia-smi mig -lgi` numbers them. A MIG device that is made again has a new UUID.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "simulated.h"
 
-enum { HOPPER = 9, SHARED_ENGINES = 0 };
+enum { HOPPER = 9, SHARED_ENGINES = 0, MIG_CONFIG_CHANGE = 0x100 };
 
 /* Compute slices by NVML_COMPUTE_INSTANCE_PROFILE_*. */
 static const unsigned ci_slices[] = {1, 2, 3, 4, 7, 8, 6};
 
 const mig_profile_t *profile_of(const gi_t *gi) { return &gi->gpu->mig_profiles[gi->profile]; }
+
+/* Ends what state_begin began; a change that is stored is told to who waits for it. */
+static int changed(gpu_t *gpu, int token, int result)
+{
+    int stored = state_end(gpu->machine, token);
+    if (result == SUCCESS)
+        result = stored;
+    if (result == SUCCESS) {
+        events_post(gpu, MIG_CONFIG_CHANGE, 0, UINT_MAX, UINT_MAX);
+        events_wake(gpu->machine);
+    }
+    return result;
+}
 
 static bool overlap(unsigned a, unsigned a_size, unsigned b, unsigned b_size)
 {
@@ -187,8 +201,7 @@ API int nvmlDeviceSetMigMode(device_t device, unsigned mode, int *activation)
     if (result == SUCCESS)
         gpu->mig_mode = mode;
     *activation = SUCCESS;
-    int stored = state_end(gpu->machine, token);
-    return result != SUCCESS ? result : stored;
+    return changed(gpu, token, result);
 }
 
 /* ---- profiles and placements of GPU instances -------------------------------------------------- */
@@ -317,8 +330,7 @@ static int create_gi(gpu_t *gpu, unsigned id, const placement_t *placement, gi_t
     for (unsigned i = 0; *made == NULL && i < (placement != NULL ? 1 : profile->start_count); i++)
         *made = place_gi(gpu, (unsigned)(profile - gpu->mig_profiles),
                          placement != NULL ? placement->start : profile->starts[i], &result);
-    int stored = state_end(gpu->machine, token);
-    return result != SUCCESS ? result : stored;
+    return changed(gpu, token, result);
 }
 
 API int nvmlDeviceCreateGpuInstance(device_t device, unsigned id, gi_t **made)
@@ -407,8 +419,7 @@ API int nvmlGpuInstanceDestroy(gi_t *handle)
             result = IN_USE;
     if (result == SUCCESS)
         gi->used = false;
-    int stored = state_end(gi->gpu->machine, token);
-    return result != SUCCESS ? result : stored;
+    return changed(gi->gpu, token, result);
 }
 
 /* ---- compute instances --------------------------------------------------------------------------- */
@@ -502,8 +513,7 @@ static int create_ci(gi_t *gi, unsigned index, const placement_t *placement, ci_
     CHECK(state_begin(gi->gpu->machine, &token));
     *made = placement != NULL ? place_ci_at(gi, index, placement->start, -1, &result)
                               : place_ci(gi, index, -1, &result);
-    int stored = state_end(gi->gpu->machine, token);
-    return result != SUCCESS ? result : stored;
+    return changed(gi->gpu, token, result);
 }
 
 API int nvmlGpuInstanceCreateComputeInstance(gi_t *handle, unsigned index, ci_t **made)
@@ -586,7 +596,7 @@ API int nvmlComputeInstanceDestroy(ci_t *handle)
     CHECK(check_ci(__func__, handle, handle, &ci));
     CHECK(state_begin(ci->gi->gpu->machine, &token));
     ci->used = false;
-    return state_end(ci->gi->gpu->machine, token);
+    return changed(ci->gi->gpu, token, SUCCESS);
 }
 
 /* ---- MIG devices ---------------------------------------------------------------------------------- */
@@ -661,4 +671,54 @@ API int nvmlDeviceGetComputeInstanceId(device_t mig, unsigned *id)
     CHECK(check_mig(__func__, mig, id, &ci));
     *id = (unsigned)(ci - ci->gi->cis);
     return SUCCESS;
+}
+
+/* ---- what somebody else does ----------------------------------------------------------------------- */
+
+static int others_create(gpu_t *gpu, unsigned id, unsigned start)
+{
+    int result = NOT_SUPPORTED;
+    const mig_profile_t *profile = gpu->mig_mode == 1 ? profile_by_id(gpu, id) : NULL;
+    gi_t *gi = profile == NULL
+                   ? NULL
+                   : place_gi(gpu, (unsigned)(profile - gpu->mig_profiles), start, &result);
+    for (unsigned p = 0; gi != NULL && p < sizeof ci_slices / sizeof *ci_slices; p++)
+        if (ci_slices[p] == profile->slices)
+            place_ci(gi, p, -1, &result);
+    return result;
+}
+
+static int others_destroy(gpu_t *gpu, unsigned id)
+{
+    if (id >= MAX_GIS || !gpu->gis[id].used)
+        return NOT_FOUND;
+    for (unsigned c = 0; c < MAX_CIS; c++)
+        gpu->gis[id].cis[c].used = false;
+    gpu->gis[id].used = false;
+    return SUCCESS;
+}
+
+/* "create <profile id> <start>", "destroy <GPU instance id>" or "mode <0 or 1>". */
+int mig_control(gpu_t *gpu, char *words)
+{
+    char *verb = next_word(&words);
+    long long a = 0, b = 0;
+    int token;
+    if (verb == NULL || !gpu->has_mig || !read_number(next_word(&words), 0, INT_MAX, &a))
+        return INVALID_ARGUMENT;
+    bool create = strcmp(verb, "create") == 0;
+    if ((create && !read_number(next_word(&words), 0, INT_MAX, &b)) || words != NULL)
+        return INVALID_ARGUMENT;
+    CHECK(state_begin(gpu->machine, &token));
+    int result = INVALID_ARGUMENT;
+    if (create)
+        result = others_create(gpu, (unsigned)a, (unsigned)b);
+    else if (strcmp(verb, "destroy") == 0)
+        result = others_destroy(gpu, (unsigned)a);
+    else if (strcmp(verb, "mode") == 0 && a <= 1) {
+        result = a == 0 && has_instances(gpu) ? IN_USE : SUCCESS;
+        if (result == SUCCESS)
+            gpu->mig_mode = (unsigned)a;
+    }
+    return changed(gpu, token, result);
 }

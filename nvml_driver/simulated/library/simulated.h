@@ -182,6 +182,7 @@ gi_t *place_gi(gpu_t *gpu, unsigned profile, unsigned start, int *result);
 ci_t *place_ci(gi_t *gi, unsigned profile, int slot, int *result);
 void mig_uuid(const ci_t *ci, char out[MAX_TEXT]);
 void mig_boot(machine_t *machine);
+int mig_control(gpu_t *gpu, char *words); /* obeys the rest of a control line */
 
 /* state.c */
 int state_begin(machine_t *machine, int *token); /* locks the file and reads it */
