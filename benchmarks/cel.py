@@ -5,9 +5,9 @@
 Both sides see the same expressions and devices, in turns, several rounds. Three ratios, ours by
 Go's, so that less than 1 is faster:
 
-- ``evaluate``: a device converted once, as we keep it, against ``DeviceMatches``, which is how
-  upstream asks and which converts the device anew each time;
-- ``convert_and_evaluate``: the same with our conversion in it too;
+- ``convert_and_evaluate``: a device as it is published, converted and evaluated, against
+  ``DeviceMatches``, which is how upstream asks and which converts the device anew each time;
+- ``evaluate``: the same without our conversion, as we keep converted devices;
 - ``compile``: from text to program, with the estimate of its cost, nothing cached.
 
 Times are the fastest of several repetitions within a round; ratios are the median of the rounds.
@@ -115,7 +115,7 @@ def main() -> None:
         "kubernetes": "1.37",
         "rounds": arguments.rounds,
         "devices": arguments.devices,
-        "aim": {"evaluate": 1.0},
+        "aim": {"evaluate": 1.0, "convert_and_evaluate": 1.0},
         "geometric_mean": {
             kind: round(
                 statistics.geometric_mean([row[kind]["median"] for row in rows.values()]), 3
@@ -144,7 +144,7 @@ def measure(
 ) -> dict[str, Any]:
     """The ratios of one expression, each as median, least and most of the rounds."""
     ratios: dict[str, list[float]] = {"evaluate": [], "convert_and_evaluate": [], "compile": []}
-    nanoseconds: dict[str, list[float]] = {"ours": [], "go": []}
+    nanoseconds: dict[str, list[float]] = {"ours": [], "ours_with_conversion": [], "go": []}
     for _ in range(rounds):
         go_evaluate, go_compile = of_go(oracle, expression, devices)
         evaluate, both, compiling = of_ours(expression, devices)
@@ -152,6 +152,7 @@ def measure(
         ratios["convert_and_evaluate"].append(both / go_evaluate)
         ratios["compile"].append(compiling / go_compile)
         nanoseconds["ours"].append(evaluate)
+        nanoseconds["ours_with_conversion"].append(both)
         nanoseconds["go"].append(go_evaluate)
     row: dict[str, Any] = {"expression": expression}
     for kind, values in ratios.items():
@@ -203,7 +204,7 @@ def of_ours(expression: str, devices: Sequence[dict[str, Any]]) -> tuple[float, 
                 continue
 
     count = len(devices)
-    return fastest(evaluate, 20) / count, fastest(convert, 5) / count, compiling
+    return fastest(evaluate, 20) / count, fastest(convert, 20) / count, compiling
 
 
 def fastest(action: Callable[[], object], repeat: int) -> float:

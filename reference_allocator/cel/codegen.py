@@ -13,28 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from reference_allocator.cel import types
 from reference_allocator.cel.ast import (
     Call,
     Comprehension,
     Ident,
     ListExpr,
-    Literal,
     MapExpr,
     Node,
     Select,
+    StructExpr,
 )
-from reference_allocator.cel.emitter import inner_map, is_optional
 from reference_allocator.cel.emitter_operators import OperatorEmitter
 
 __all__ = ["generate"]
 
-_DEVICE_FIELDS: Final = {
-    "driver": "driver",
-    "attributes": "attributes",
-    "capacity": "capacity",
-    "allowMultipleAllocations": "allow_multiple_allocations",
-}
+
+class _UnsupportedError(Exception):
+    """The expression has a part that only the interpreter evaluates: protobuf messages are rare."""
 
 
 class _Generator(OperatorEmitter):
@@ -58,74 +53,10 @@ class _Generator(OperatorEmitter):
                 return self.map(node)
             case Comprehension():
                 return self.comprehension(node)
+            case StructExpr():
+                raise _UnsupportedError
             case _:
                 raise AssertionError(type(node))
-
-    # Names, fields and indices
-
-    def ident(self, node: Ident) -> str:
-        if node.constant is not None:
-            return self.constant(node.constant)
-        if node.local:
-            for names in reversed(self.locals):
-                if node.name in names:
-                    return names[node.name]
-            raise AssertionError(node.name)
-        name = node.name.removeprefix(".")
-        if self.device:
-            return "device.as_map"
-        return self.variables.setdefault(name, f"v{len(self.variables)}")
-
-    def select(self, node: Select) -> str:
-        if node.constant is not None:
-            return self.constant(node.constant)
-        operand = node.operand
-        if self.device and isinstance(operand, Ident) and not operand.local:
-            if node.test_only:
-                return "True"  # the checker knows the field, and it is always set
-            if operand.constant is None:
-                return f"device.{_DEVICE_FIELDS[node.field]}"
-        inner = self.emit(operand)
-        if node.test_only:
-            if inner_map(operand.type):
-                return f"({node.field!r} in {inner})"
-            return f"has_field({inner}, {node.field!r})"
-        if is_optional(operand.type):
-            return f"select_optional({inner}, {node.field!r})"
-        return f"{inner}[{node.field!r}]"
-
-    def index(self, node: Call) -> str:
-        container, key = node.args
-        inner = self.emit(container)
-        if is_optional(container.type):
-            return f"select_optional({inner}, {self.emit(key)})"
-        if isinstance(key, Literal):
-            text = isinstance(key.value, str)
-            whole = key.value.__class__ is int and key.value >= 0
-            if text or (whole and container.type.kind == "list"):
-                return f"{inner}[{key.value!r}]"
-        if container.type.kind == "map" and key.type == types.STRING:
-            return f"{inner}[{self.emit(key)}]"
-        return f"index({inner}, {self.emit(key)})"
-
-    def optional_index(self, node: Call) -> str:
-        return f"select_optional({self.emit(node.args[0])}, {self.emit(node.args[1])})"
-
-    def or_value(self, node: Call) -> str:
-        target = node.target
-        assert target is not None
-        default = self.emit(node.args[0])
-        if isinstance(target, Call) and target.function in ("_?._", "_[?_]"):
-            container, key = target.args
-            if (
-                isinstance(key, Literal)
-                and isinstance(key.value, str)
-                and inner_map(container.type)
-            ):
-                found = self.name("t")
-                value = f"({found} := {self.emit(container)}.get({key.value!r}, MISSING))"
-                return f"({default} if {value} is MISSING else {found})"
-        return f"or_value({self.emit(target)}, {default})"
 
     # Aggregates and folds
 
@@ -163,6 +94,12 @@ class _Generator(OperatorEmitter):
 
     def comprehension(self, node: Comprehension) -> str:
         if node.macro == "bind":
+            scope = self.binding(node.accu_var, node.accu_init)
+            if scope is not None:
+                self.locals.append(scope)
+                text = self.emit(node.parts[0])
+                self.locals.pop()
+                return text
             value = self.emit(node.accu_init)
             return f"{self.function_of((node.accu_var,), node.parts[0])}({value})"
         names = (node.iter_var, node.iter_var2)
@@ -211,6 +148,7 @@ _CALLS: Final[dict[str, Callable[[_Generator, Call], str]]] = {
     "orValue": _Generator.or_value,
     "isGreaterThan": _Generator.compared,
     "isLessThan": _Generator.compared,
+    "matches": _Generator.matches,
     "size": _Generator.size,
     "startsWith": _Generator.affix,
     "endsWith": _Generator.affix,
@@ -225,7 +163,8 @@ def generate(node: Node, *, device: bool) -> tuple[Callable[[Any], Any] | None, 
         device: the argument is a `CelDevice`; otherwise it is a dict from variable to value.
 
     Returns:
-        The function, or None where Python cannot compile an expression nested that deeply.
+        The function, or None where Python cannot compile an expression nested that deeply, or where
+        it builds a protobuf message.
     """
     generator = _Generator(device=device)
     try:
@@ -234,10 +173,14 @@ def generate(node: Node, *, device: bool) -> tuple[Callable[[Any], Any] | None, 
         loads = "".join(
             f"    {local} = scope[{name!r}]\n" for name, local in generator.variables.items()
         )
+        loads += "".join(
+            f"    {local} = device.driver == {domain!r}\n"
+            for domain, local in generator.owned.items()
+        )
         source = f"def evaluate({argument}):\n{loads}    return {body}\n"
         namespace = generator.globals
         exec(compile(source, "<cel>", "exec"), namespace)  # noqa: S102 - see the docstring above
-    except (RecursionError, MemoryError, SyntaxError):
+    except (RecursionError, MemoryError, SyntaxError, _UnsupportedError):
         return None, ""
     evaluate: Callable[[Any], Any] = namespace["evaluate"]
     return evaluate, source

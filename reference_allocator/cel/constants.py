@@ -18,11 +18,13 @@ from reference_allocator.cel.ast import (
     MapExpr,
     Node,
     Select,
+    StructExpr,
 )
 from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.results import KEY_CLASSES, SELECTIONS, go_type
 from reference_allocator.cel.runtime.dispatch import implementation
 from reference_allocator.cel.runtime.strings import RegexError, compile_regex
-from reference_allocator.cel.runtime.values import map_key
+from reference_allocator.cel.runtime.values import UndefinedType, map_key
 
 __all__ = ["UNKNOWN", "InstantiationError", "plan"]
 
@@ -50,10 +52,10 @@ def plan(node: Node) -> Any:
         case Literal():
             return node.value
         case Ident():
-            return UNKNOWN if node.constant is None else node.constant
+            return UNKNOWN if node.constant is None else _constant(node.constant)
         case Select():
             if node.constant is not None:
-                return node.constant
+                return _constant(node.constant)
             plan(node.operand)
             return UNKNOWN
         case Call():
@@ -76,8 +78,19 @@ def plan(node: Node) -> Any:
             ):
                 plan(part)
             return UNKNOWN
+        case StructExpr():
+            for entry in node.entries:
+                plan(entry.value)
+            return UNKNOWN
         case _:
             return UNKNOWN
+
+
+def _constant(value: Any) -> Any:
+    if value.__class__ is UndefinedType:
+        message = f"reference to undefined type: {value.name}"
+        raise InstantiationError(message)
+    return value
 
 
 def _map(node: MapExpr) -> Any:
@@ -109,6 +122,11 @@ def _call(node: Call) -> Any:
         except CelRuntimeError as error:
             raise InstantiationError(str(error)) from None
         return node.folded
+    if node.function in SELECTIONS and values[1] is not UNKNOWN:
+        key = values[1]
+        if key.__class__ not in KEY_CLASSES:
+            message = f"invalid qualifier type: {go_type(key)}"
+            raise InstantiationError(message)
     if node.overloads == ("in_list",) and values[1].__class__ is list and not values[1]:
         node.folded = False
         return False

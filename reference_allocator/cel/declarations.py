@@ -9,7 +9,7 @@ from typing import Final
 
 from reference_allocator.cel import types
 from reference_allocator.cel.runtime.values import TypeValue
-from reference_allocator.cel.tables import LATEST, Overload, load
+from reference_allocator.cel.tables import LATEST, OLDER, Message, Overload, Table, load
 from reference_allocator.cel.types import CelType
 
 __all__ = [
@@ -47,16 +47,26 @@ class Environment:
     Attributes:
         functions: name -> overloads, in the order in which they are tried.
         type_names: dotted name -> type, for types used as values.
+        messages: dotted name -> what ``Name{}`` may name.
+        constants: dotted name -> number, of enums.
         variables: name -> type.
         fields: name of an object type -> field -> type.
         attribute: the type of a device attribute's value.
+        modern: the rules are those of 1.37 and later (cel-go 0.29).
     """
 
     functions: Mapping[str, tuple[Overload, ...]]
     type_names: Mapping[str, CelType]
+    messages: Mapping[str, Message]
+    constants: Mapping[str, int]
     variables: Mapping[str, CelType]
     fields: Mapping[str, Mapping[str, CelType]] = field(default_factory=dict)
     attribute: CelType = types.DYN
+    modern: bool = True
+
+    def selects(self, checked: CelType) -> bool:
+        """Whether an expression of the type may be a selector."""
+        return checked in (types.BOOL, self.attribute) and (self.modern or not checked.nullable)
 
 
 def type_value(checked: CelType) -> TypeValue:
@@ -65,6 +75,15 @@ def type_value(checked: CelType) -> TypeValue:
 
 
 _DEVICE: Final = "kubernetes.DRADevice"
+
+
+def _fields(table: Table) -> dict[str, Mapping[str, CelType]]:
+    """The fields of the object types among the messages."""
+    return {
+        name: message.fields
+        for name, message in table.messages.items()
+        if message.type.kind == "struct"
+    }
 
 
 @cache
@@ -81,7 +100,7 @@ def device_environment(features: CelFeatures) -> Environment:
         (features.stored, features.consumable_capacity, features.list_type_attributes)
     ]
     functions = {
-        name: tuple(item for item in overloads if item.id not in variant.absent)
+        name: tuple(item for item in overloads if item.id.removesuffix(OLDER) not in variant.absent)
         for name, overloads in table.functions.items()
     }
     quantity = types.struct("kubernetes.Quantity")
@@ -91,12 +110,16 @@ def device_environment(features: CelFeatures) -> Environment:
         "capacity": types.map_of(types.STRING, types.map_of(types.STRING, quantity)),
         "allowMultipleAllocations": types.BOOL,
     }
+    device = {name: fields[name] for name in fields if name in variant.device_fields}
     return Environment(
         functions={name: overloads for name, overloads in functions.items() if overloads},
         type_names=table.type_names,
+        messages={**table.messages, _DEVICE: Message(types.struct(_DEVICE), device)},
+        constants=table.constants,
         variables={"device": types.struct(_DEVICE)},
-        fields={_DEVICE: {name: fields[name] for name in fields if name in variant.device_fields}},
+        fields={**_fields(table), _DEVICE: device},
         attribute=variant.attribute,
+        modern=features.kubernetes == LATEST,
     )
 
 
@@ -104,5 +127,10 @@ def generic_environment(variables: Mapping[str, CelType]) -> Environment:
     """The same functions with other variables, for expressions about any JSON object."""
     table = load(LATEST)
     return Environment(
-        functions=table.functions, type_names=table.type_names, variables=dict(variables)
+        functions=table.functions,
+        type_names=table.type_names,
+        messages=table.messages,
+        constants=table.constants,
+        variables=dict(variables),
+        fields=_fields(table),
     )

@@ -8,7 +8,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.runtime.values import type_name
+from reference_allocator.cel.runtime.values import (
+    JsonMap,
+    Message,
+    Optional,
+    TypeValue,
+    type_name,
+)
 from reference_allocator.cel.types import CelType
 
 __all__ = ["output_type_error", "to_attribute"]
@@ -27,8 +33,11 @@ _GO_VALUES: Final = {
     "google.protobuf.Duration": "time.Duration",
     "google.protobuf.Timestamp": "time.Time",
     "kubernetes.Quantity": "*resource.Quantity",
+    "kubernetes.NamedFormat": "cel.Format",
     "kubernetes.Semver": "semver.Version",
-    "type": "string",
+    "kubernetes.URL": "*url.URL",
+    "net.CIDR": "netip.Prefix",
+    "net.IP": "netip.Addr",
 }
 
 
@@ -43,7 +52,24 @@ def output_type_error(checked: CelType, *, lists: bool) -> str:
     return f"must evaluate to {allowed}, not {checked.declared}"
 
 
+class _Nothing:
+    """What an absent optional holds."""
+
+    cel_type = "<nil>"
+
+
+def _held(value: Any) -> Any:
+    """What Go's value of the value is: an optional's own, a type's name."""
+    while value.__class__ is Optional:
+        value = value.value if value.present else _Nothing()
+    return value.name if isinstance(value, TypeValue) else value
+
+
 def _go(value: Any) -> str:
+    if isinstance(value, Message):
+        return value.go_type
+    if value.__class__ is JsonMap:
+        return "*structpb.Struct"
     name = type_name(value)
     return _GO_VALUES.get(name, name)
 
@@ -55,24 +81,24 @@ def to_attribute(value: Any) -> dict[str, Any]:
         CelRuntimeError: the value has no such form.
     """
     kinds = {"bool": "bool", "int": "int", "string": "string", "kubernetes.Semver": "version"}
-    name = type_name(value)
-    if name == "type":  # Go holds a type as its name
-        return {"string": value.name}
+    held = _held(value)
+    name = type_name(held)
     if name in kinds:
-        return {kinds[name]: str(value) if kinds[name] == "version" else value}
-    if name != "list":
-        message = f"unsupported CEL return type: {_go(value)}"
+        return {kinds[name]: str(held) if kinds[name] == "version" else held}
+    if value.__class__ is not list:  # a list in an optional is none for Kubernetes
+        message = f"unsupported CEL return type: {_go(held)}"
         raise CelRuntimeError(message)
     if not value:
         return {"strings": []}
-    first = type_name(value[0])
+    items = [_held(item) for item in value]
+    first = type_name(items[0])
     if first not in kinds:
-        message = f"unsupported list element type: {_go(value[0])}"
+        message = f"unsupported list element type: {_go(items[0])}"
         raise CelRuntimeError(message)
-    for index, item in enumerate(value):
+    for index, item in enumerate(items):
         if type_name(item) != first:
             wanted = {"kubernetes.Semver": "semver"}.get(first, first)
             message = f"expected list element at index {index} to be {wanted}, got {_go(item)}"
             raise CelRuntimeError(message)
     version = first == "kubernetes.Semver"
-    return {f"{kinds[first]}s": [str(item) if version else item for item in value]}
+    return {f"{kinds[first]}s": [str(item) if version else item for item in items]}

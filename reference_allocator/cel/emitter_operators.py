@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reference_allocator.cel import types
-from reference_allocator.cel.ast import Call, Node
-from reference_allocator.cel.emitter import Emitter
+from reference_allocator.cel.ast import Call, Literal, Node
+from reference_allocator.cel.emitter_fields import FieldEmitter
+from reference_allocator.cel.patterns import matcher
 from reference_allocator.cel.runtime.membership import constant_set
 from reference_allocator.quantity import Quantity
 from reference_allocator.semver import Semver
@@ -20,7 +21,7 @@ _CLASSES: Final[dict[type, str]] = {str: "str", int: "int", bool: "bool"}
 _COMPARED: Final = {"isGreaterThan": ">", "isLessThan": "<"}
 
 
-class OperatorEmitter(Emitter):
+class OperatorEmitter(FieldEmitter):
     """Uses Python's operators where the static types or a constant allow it."""
 
     def truth(self, node: Node) -> str:
@@ -60,22 +61,16 @@ class OperatorEmitter(Emitter):
             if value.__class__ is Quantity and value_node is right:
                 return f"({self.emit(other)}.nanos == {value.nanos})"
             if value.__class__ in _CLASSES:
-                return self.guarded(
-                    "==",
-                    other,
-                    value,
-                    f"eq({{}}, {self.literal(value)})"
-                    if value_node is right
-                    else f"eq({self.literal(value)}, {{}})",
-                )
+                found, text = self.name("t"), self.literal(value)
+                pair = (found, text) if value_node is right else (text, found)
+                return self.guarded("==", other, value, found, f"eq({', '.join(pair)})")
         return f"eq({self.emit(left)}, {self.emit(right)})"
 
-    def guarded(self, operator: str, node: Node, value: Any, otherwise: str) -> str:
-        """An operator with a constant on the right, direct when the classes agree."""
-        found = self.name("t")
+    def guarded(self, operator: str, node: Node, value: Any, found: str, otherwise: str) -> str:
+        """An operator with a constant, direct when the classes agree; ``found`` names the node."""
         test = f"({found} := {self.emit(node)}).__class__ is {_CLASSES[value.__class__]}"
         direct = f"{found} {operator} {self.literal(value)}"
-        return f"({direct} if {test} else {otherwise.format(found)})"
+        return f"({direct} if {test} else {otherwise})"
 
     def order(self, node: Call) -> str:
         """``<`` and its like."""
@@ -85,8 +80,9 @@ class OperatorEmitter(Emitter):
             return f"({self.emit(left)} {operator} {self.emit(right)})"
         known, value = self.fold(right)
         if known and value.__class__ in (str, int):
-            otherwise = f"compare({{}}, {self.literal(value)}) {operator} 0"
-            return self.guarded(operator, left, value, otherwise)
+            found = self.name("t")
+            otherwise = f"compare({found}, {self.literal(value)}) {operator} 0"
+            return self.guarded(operator, left, value, found, otherwise)
         return f"(compare({self.emit(left)}, {self.emit(right)}) {operator} 0)"
 
     def membership(self, node: Call) -> str:
@@ -100,6 +96,9 @@ class OperatorEmitter(Emitter):
                 test = f"({found} := {self.emit(item)}).__class__ is str"
                 return f"({found} in {name} if {test} else is_member({name}, {found}))"
             return f"is_member({name}, {self.emit(item)})"
+        named = self.named_by(container, item)
+        if named is not None:
+            return named.present
         if container.type.kind == "map" and item.type == types.STRING:
             return f"({self.emit(item)} in {self.emit(container)})"
         return self.function(node)
@@ -133,4 +132,11 @@ class OperatorEmitter(Emitter):
         argument = node.args[0]
         if argument.type == types.STRING:
             return f"{self.emit(node.target)}.{method}({self.emit(argument)})"
+        return self.function(node)
+
+    def matches(self, node: Call) -> str:
+        """``matches`` with a constant pattern."""
+        text, pattern = node.args if node.target is None else (node.target, *node.args)
+        if isinstance(pattern, Literal) and isinstance(pattern.value, str):
+            return f"{self.constant(matcher(pattern.value))}({self.emit(text)})"
         return self.function(node)

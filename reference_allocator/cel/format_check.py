@@ -47,7 +47,7 @@ class _Misfit(Exception):  # noqa: N818 - a signal
 
 
 def _runtime_name(checked: CelType) -> str:
-    return checked.declared.partition("(")[0]
+    return checked.name if checked.nullable else checked.declared.partition("(")[0]
 
 
 def _verify(node: Node, clause: str) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 from lark.exceptions import UnexpectedInput
 
 from reference_allocator.cel.ast import Node
-from reference_allocator.cel.builder import BUILDER, MAX_DEPTH, STATE, ParseError
+from reference_allocator.cel.builder import BUILDER
 from reference_allocator.cel.errors import Issue
 from reference_allocator.cel.grammar import build_parser
+from reference_allocator.cel.parsing import MAX_DEPTH, STATE, ParseError
 from reference_allocator.cel.syntax_errors import syntax_issues
 
 __all__ = ["ParseError", "parse"]

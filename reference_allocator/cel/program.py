@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
-from reference_allocator.cel import types
-from reference_allocator.cel.ast import Node
+from reference_allocator.cel.ast import Call, Node
 from reference_allocator.cel.codegen import generate
 from reference_allocator.cel.compiling import MAX_LENGTH, compile_node, instantiate
 from reference_allocator.cel.cost.estimate import estimate
@@ -55,6 +54,7 @@ class Selector:
         "_evaluate",
         "_node",
         "_recover",
+        "_terms",
         "expression",
         "max_cost",
         "source",
@@ -69,6 +69,7 @@ class Selector:
         self._cost_limit = cost_limit
         self._evaluate, self.source = generate(node, device=True)
         self._recover: Recovery | None = None
+        self._terms = isinstance(node, Call) and node.function in ("_&&_", "_||_", "!_")
         if self.max_cost > cost_limit:  # only the interpreter counts
             self._evaluate = None
 
@@ -88,26 +89,28 @@ class Selector:
         if fast and self._evaluate is not None:
             try:
                 result = self._evaluate(device)
-            except KeyError:
-                result = self._without_attribute(device)
+            except KeyError as error:
+                result = self._without_attribute(device, error)
             except Exception:  # noqa: BLE001 - any failure means: ask the interpreter
                 result = None
             if result is True or result is False:
                 return bool(result)
         return self.interpret(device, deadline=deadline)
 
-    def _without_attribute(self, device: CelDevice) -> bool | None:
+    def _without_attribute(self, device: CelDevice, error: KeyError) -> bool | None:
         """The value where an attribute may be missing; None if the interpreter has to decide."""
         recover = self._recover
         if recover is None:
             # Compiled when first needed; two threads may both do it, with the same outcome.
             recover = self._recover = recovery(self._node) or _give_up
-        try:
-            found = recover(device)
-        except GiveUp:
-            return None
+        found: object = error.args[0] if error.args else None
+        if recover is _give_up or self._terms or found.__class__ is not str:
+            try:
+                found = recover(device)
+            except GiveUp:
+                return None
         if found is True or found is False:
-            return found
+            return bool(found)
         message = f"no such key: {found}"
         raise CelRuntimeError(message)
 
@@ -164,7 +167,7 @@ def _cached_selector(expression: str, features: CelFeatures, cost_limit: int) ->
     environment = device_environment(features)
     try:
         node = compile_node(expression, environment)
-        if node.type not in (types.BOOL, environment.attribute):
+        if not environment.selects(node.type):
             return f"must evaluate to bool or the unknown type, not {node.type.declared}"
         instantiate(node)
     except CelCompileError as error:

@@ -9,6 +9,7 @@ from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.conversions import shown
 from reference_allocator.cel.runtime.equality import equal
 from reference_allocator.cel.runtime.values import (
+    Message,
     Optional,
     UInt,
     map_keys,
@@ -18,6 +19,7 @@ from reference_allocator.cel.runtime.values import (
 
 __all__ = [
     "ABSENT",
+    "KEY_CLASSES",
     "SELECTIONS",
     "Err",
     "Growing",
@@ -63,6 +65,8 @@ class Growing(list[Any]):
 
 
 ABSENT: Final = object()
+KEY_CLASSES: Final = frozenset({bool, float, int, str, UInt})
+"""What can be a key or an index, whatever it is a key of."""
 SELECTIONS: Final = frozenset({"_[_]", "_[?_]", "_?._"})
 
 _GO_TYPES: Final = {
@@ -79,11 +83,19 @@ _GO_TYPES: Final = {
     "optional_type": "*types.Optional",
     "kubernetes.Quantity": "cel.Quantity",
     "kubernetes.Semver": "cel.Semver",
+    "kubernetes.URL": "cel.URL",
+    "kubernetes.NamedFormat": "cel.Format",
+    "net.CIDR": "cel.CIDR",
+    "net.IP": "cel.IP",
+    "list": "*types.baseList",
+    "map": "*types.baseMap",
 }
 
 
 def go_type(value: Any) -> str:
     """The Go type that cel-go's messages show for a value."""
+    if value.__class__ is Message:
+        return "*types.protoObj"
     name = type_name(value)
     return _GO_TYPES.get(name, name)
 
@@ -114,13 +126,12 @@ def check_tracked(node: Call, args: list[Any]) -> None:
     if overload == "list_distinct" or overload.endswith(("_sort", "_sortByAssociatedKeys")):
         if not isinstance(args[keys], list):
             found = "*types.Err" if args[keys].__class__ is Err else go_type(args[keys])
-            found = "*types.baseMap" if found == "map" else found
             # Go names the first method that is missing, by the alphabet.
             method = "Contains" if found in _ADDERS else "Add"
             missing = f"is not traits.Lister: missing method {method}"
             message = f"internal error: interface conversion: {found} {missing}"
             raise CelRuntimeError(message)
-    elif overload == "list_flatten_int" and args[1].__class__ is not int:
+    elif overload.startswith("list_flatten_int") and args[1].__class__ is not int:
         found = "*types.Err" if args[1].__class__ is Err else go_type(args[1])
         message = f"internal error: interface conversion: ref.Val is {found}, not types.Int"
         raise CelRuntimeError(message)

@@ -16,10 +16,34 @@ from typing import Any, Final
 from reference_allocator.cel import types
 from reference_allocator.cel.types import CelType
 
-__all__ = ["LATEST", "MINORS", "Overload", "Table", "Variant", "load"]
+__all__ = [
+    "CHANGED",
+    "LATEST",
+    "MINORS",
+    "OLDER",
+    "Message",
+    "Overload",
+    "Table",
+    "Variant",
+    "load",
+]
 
 MINORS: Final = ("1.34", "1.35", "1.36", "1.37")
 LATEST: Final = MINORS[-1]
+
+CHANGED: Final = frozenset(
+    [
+        "ends_with_string",
+        "list_flatten_int",
+        "lists_range",
+        "matches",
+        "starts_with_string",
+        "string_index_of_string_int",
+        "string_last_index_of_string_int",
+    ]
+)
+"""Overloads that 1.37 (cel-go 0.29) evaluates or charges differently; older ones have a suffix."""
+OLDER: Final = "@1.36"
 
 _BUILTIN: Final = {
     "bool": types.BOOL,
@@ -49,6 +73,19 @@ class Overload:
 
 
 @dataclass(frozen=True, slots=True)
+class Message:
+    """What ``Name{field: value}`` may name: a protobuf message, or a scalar that cannot be built.
+
+    Attributes:
+        type: the static type of the value, such as ``wrapper(int)`` for an Int64Value.
+        fields: name -> type.
+    """
+
+    type: CelType
+    fields: Mapping[str, CelType]
+
+
+@dataclass(frozen=True, slots=True)
 class Variant:
     """What a choice of features leaves of the table.
 
@@ -70,12 +107,16 @@ class Table:
     Attributes:
         functions: name -> overloads, in the order in which they are tried.
         type_names: dotted name -> type, for types used as values.
+        messages: dotted name -> message, also of those that are no values (see ``type_names``).
+        constants: dotted name -> number of an enum's value.
         macros: name and number of arguments.
         variants: (stored, consumable capacity, list type attributes) -> what is left.
     """
 
     functions: Mapping[str, tuple[Overload, ...]]
     type_names: Mapping[str, CelType]
+    messages: Mapping[str, Message]
+    constants: Mapping[str, int]
     macros: frozenset[tuple[str, int]]
     variants: Mapping[tuple[bool, bool, bool], Variant]
 
@@ -99,15 +140,27 @@ def _type(text: str, kinds: Mapping[str, str], type_params: frozenset[str]) -> C
             return types.param(name)
         return _BUILTIN.get(name) or CelType(kinds[name], name)
     params = tuple(_type(part, kinds, type_params) for part in _split(rest[:-1]))
+    if name == "wrapper":
+        return types.wrapper(params[0])
     kind = name if name in ("list", "map", "type") else kinds[name]
     return CelType(kind, name, params)
 
 
-def _overload(item: Mapping[str, Any], kinds: Mapping[str, str]) -> Overload:
+def _overload(item: Mapping[str, Any], kinds: Mapping[str, str], minor: str) -> Overload:
     names = frozenset(item.get("typeParams", ()))
     args = tuple(_type(text, kinds, names) for text in item["args"])
     result = _type(item["result"], kinds, names)
-    return Overload(item["id"], item.get("member", False), args, result, tuple(sorted(names)))
+    older = minor != LATEST and item["id"] in CHANGED
+    overload_id = f"{item['id']}{OLDER}" if older else item["id"]
+    return Overload(overload_id, item.get("member", False), args, result, tuple(sorted(names)))
+
+
+def _message(item: Mapping[str, Any], kinds: Mapping[str, str]) -> Message:
+    fields = item.get("fields", {})
+    return Message(
+        _type(item["type"], kinds, frozenset()),
+        {name: _type(text, kinds, frozenset()) for name, text in fields.items()},
+    )
 
 
 @cache
@@ -122,7 +175,8 @@ def load(minor: str) -> Table:
         raise ValueError(message)
     data = files("reference_allocator.cel").joinpath("data", f"kubernetes-{minor}.json")
     table: dict[str, Any] = json.loads(data.read_text(encoding="utf-8"))
-    kinds = {item["name"]: item["kind"] for item in table["types"]}
+    kinds = {item["name"]: "struct" for item in table["messages"]}
+    kinds |= {item["name"]: item["kind"] for item in table["types"]}
     named: dict[str, CelType] = {
         "list": types.list_of(types.DYN),
         "map": types.map_of(types.DYN, types.DYN),
@@ -131,12 +185,18 @@ def load(minor: str) -> Table:
     for item in table["types"]:
         if item.get("ident") and item["name"] not in named:
             named[item["name"]] = _type(item["name"], kinds, frozenset())
+    messages = {item["name"]: _message(item, kinds) for item in table["messages"]}
+    for item in table["messages"]:
+        if item.get("ident") and item["name"] not in named:
+            named[item["name"]] = messages[item["name"]].type
     return Table(
         functions={
-            function["name"]: tuple(_overload(item, kinds) for item in function["overloads"])
+            function["name"]: tuple(_overload(item, kinds, minor) for item in function["overloads"])
             for function in table["functions"]
         },
         type_names=named,
+        messages=messages,
+        constants={item["name"]: item["value"] for item in table["constants"]},
         macros=frozenset((item["name"], item["args"]) for item in table["macros"]),
         variants={
             (item["stored"], item["consumableCapacity"], item["listTypeAttributes"]): Variant(

@@ -33,6 +33,7 @@ __all__ = [
     "param",
     "struct",
     "type_of",
+    "wrapper",
 ]
 
 
@@ -40,25 +41,35 @@ class CelType:
     """A type: ``kind`` and, for lists, maps and the like, its parameters.
 
     ``name`` is what messages show; ``kind`` is ``opaque`` for Kubernetes' and optional types,
-    ``struct`` for object types, ``param`` for a type parameter, else the name itself.
+    ``struct`` for object types, ``param`` for a type parameter, else the name itself. ``nullable``
+    ones (``wrapper(int)``, of protobuf's Int64Value) accept null too; for equality they are the
+    type that they wrap, as in cel-go.
     """
 
-    __slots__ = ("_hash", "kind", "name", "params", "text")
+    __slots__ = ("_exact", "_hash", "kind", "name", "nullable", "params", "text")
 
     text: str
+    _exact: str
 
-    def __init__(self, kind: str, name: str, params: tuple[CelType, ...] = ()) -> None:
+    def __init__(
+        self, kind: str, name: str, params: tuple[CelType, ...] = (), *, nullable: bool = False
+    ) -> None:
         self.kind = kind
         self.name = name
         self.params = params
-        inner = ", ".join(item.text for item in params)
-        self.text = f"{name}({inner})" if params else name
-        self._hash = hash((kind, self.text))
+        self.nullable = nullable
+        shown = f"wrapper({name})" if nullable else name
+        self.text = f"{name}({', '.join(item.text for item in params)})" if params else shown
+        exact = ", ".join(item._exact for item in params)  # noqa: SLF001 - of the same class
+        self._exact = f"{name}({exact})" if params else name
+        self._hash = hash((kind, self._exact))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return isinstance(other, CelType) and self.kind == other.kind and self.text == other.text
+        return (
+            isinstance(other, CelType) and self.kind == other.kind and self._exact == other._exact
+        )
 
     def __hash__(self) -> int:
         return self._hash
@@ -71,7 +82,7 @@ class CelType:
         """The type as Kubernetes prints it outside of type errors (``google.protobuf.Any``)."""
         name = _DECLARED_NAMES.get(self.kind, self.name)
         if not self.params:
-            return name
+            return f"wrapper({name})" if self.nullable else name
         return f"{name}({', '.join(item.declared for item in self.params)})"
 
 
@@ -124,6 +135,11 @@ def struct(name: str) -> CelType:
     return CelType("struct", name)
 
 
+def wrapper(primitive: CelType) -> CelType:
+    """``wrapper(primitive)``: the type or null."""
+    return CelType(primitive.kind, primitive.name, nullable=True)
+
+
 def param(name: str) -> CelType:
     """A type parameter."""
     return CelType("param", name)
@@ -137,6 +153,10 @@ def is_dyn(checked: CelType) -> bool:
 def is_dyn_or_error(checked: CelType) -> bool:
     """Whether nothing can be said about the type (any more)."""
     return checked.kind in ("dyn", "any", "error")
+
+
+def _is_nullable(checked: CelType) -> bool:
+    return checked.nullable or checked.kind in _NULLABLE
 
 
 def _less_specific(first: CelType, second: CelType) -> bool:
@@ -213,9 +233,9 @@ class Bindings:
         if is_dyn_or_error(first) or is_dyn_or_error(second):
             return True
         if first.kind == "null":
-            return second.kind == "null" or second.kind in _NULLABLE
+            return second.kind == "null" or _is_nullable(second)
         if second.kind == "null":
-            return first.kind in _NULLABLE
+            return _is_nullable(first)
         if first.kind == "type":
             return second.kind == "type"
         if first.kind in ("list", "map", "opaque"):

@@ -19,6 +19,9 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
 	"k8s.io/apiserver/pkg/cel/environment"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
 )
@@ -65,10 +68,27 @@ type named struct {
 	Ident bool   `json:"ident,omitempty"`
 }
 
+// message is a type that "Name{field: value}" can name: a protobuf message, or one of the scalars
+// that Kubernetes resolves the same way (those have no fields of their own).
+type message struct {
+	Name   string            `json:"name"`
+	Type   string            `json:"type"`
+	Ident  bool              `json:"ident,omitempty"`
+	Fields map[string]string `json:"fields,omitempty"`
+}
+
+// constant is a value of an enum, which an expression can name.
+type constant struct {
+	Name  string `json:"name"`
+	Value int64  `json:"value"`
+}
+
 type table struct {
 	Functions []function `json:"functions"`
 	Macros    []macro    `json:"macros"`
 	Types     []named    `json:"types"`
+	Messages  []message  `json:"messages"`
+	Constants []constant `json:"constants"`
 	// One for each choice of features, for stored and for new expressions.
 	Variants []variant `json:"variants"`
 }
@@ -177,6 +197,64 @@ func namedTypes(e *cel.Env) []named {
 	return out
 }
 
+// linked calls back for every protobuf message and enum of this program, nested ones included.
+func linked(onMessage func(protoreflect.MessageDescriptor), onEnum func(protoreflect.EnumDescriptor)) {
+	var visit func(messages protoreflect.MessageDescriptors, enums protoreflect.EnumDescriptors)
+	visit = func(messages protoreflect.MessageDescriptors, enums protoreflect.EnumDescriptors) {
+		for i := range enums.Len() {
+			onEnum(enums.Get(i))
+		}
+		for i := range messages.Len() {
+			onMessage(messages.Get(i))
+			visit(messages.Get(i).Messages(), messages.Get(i).Enums())
+		}
+	}
+	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {
+		visit(file.Messages(), file.Enums())
+		return true
+	})
+}
+
+// messages lists what can be named in "Name{}" and the enum values, as far as the environment knows
+// them; the device's own type is described by the variants.
+func messages(e *cel.Env) (found []message, constants []constant) {
+	provider := e.CELTypeProvider()
+	add := func(name string, fields []string) {
+		t, ok := provider.FindStructType(name)
+		if !ok {
+			return
+		}
+		item := message{Name: name, Type: typeText(t.Parameters()[0]), Fields: map[string]string{}}
+		_, item.Ident = provider.FindIdent(name)
+		for _, field := range fields {
+			if f, ok := provider.FindStructFieldType(name, field); ok {
+				item.Fields[field] = typeText(f.Type)
+			}
+		}
+		found = append(found, item)
+	}
+	for _, name := range []string{"bool", "bytes", "double", "duration", "int", "null_type", "string", "timestamp", "uint", "list", "map"} {
+		add(name, nil)
+	}
+	linked(func(m protoreflect.MessageDescriptor) {
+		var fields []string
+		for i := range m.Fields().Len() {
+			fields = append(fields, string(m.Fields().Get(i).Name()))
+		}
+		add(string(m.FullName()), fields)
+	}, func(enum protoreflect.EnumDescriptor) {
+		for i := range enum.Values().Len() {
+			name := string(enum.FullName()) + "." + string(enum.Values().Get(i).Name())
+			if value, ok := provider.EnumValue(name).(types.Int); ok {
+				constants = append(constants, constant{Name: name, Value: int64(value)})
+			}
+		}
+	})
+	sort.Slice(found, func(i, j int) bool { return found[i].Name < found[j].Name })
+	sort.Slice(constants, func(i, j int) bool { return constants[i].Name < constants[j].Name })
+	return found, constants
+}
+
 // describe compares one environment with the whole table.
 func describe(all []function, stored, consumableCapacity, listTypeAttributes bool) (variant, error) {
 	out := variant{Stored: stored, ConsumableCapacity: consumableCapacity, ListTypeAttributes: listTypeAttributes, Absent: []string{}}
@@ -230,6 +308,7 @@ func run() error {
 		return err
 	}
 	out := table{Functions: functions(stored), Types: namedTypes(stored)}
+	out.Messages, out.Constants = messages(stored)
 	for _, m := range stored.Macros() {
 		out.Macros = append(out.Macros, macro{Name: m.Function(), Args: m.ArgCount(), Receiver: m.IsReceiverStyle(), Varargs: m.ArgCount() == 0})
 	}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from reference_allocator.cel.cost.names import CONSTANT, ORDERED, TRAVERSALS
 from reference_allocator.cel.cost.ranges import LIST_COST, REGEX_FACTOR, STRING_FACTOR, STRUCT_COST
 from reference_allocator.cel.runtime.named_formats import NamedFormat
 from reference_allocator.cel.runtime.network import CIDR, IP
@@ -20,51 +21,6 @@ from reference_allocator.semver import Semver
 __all__ = ["call_cost"]
 
 _UNIT_EQUALITY: Final = (Quantity, Semver, IP, CIDR, URL, NamedFormat)
-_CONSTANT: Final = frozenset(
-    [
-        "serviceAccount",
-        "path",
-        "group",
-        "resource",
-        "subresource",
-        "namespace",
-        "name",
-        "allowed",
-        "reason",
-        "error",
-        "errored",
-        "masked",
-        "prefixLength",
-        "family",
-        "isUnspecified",
-        "isLoopback",
-        "isLinkLocalMulticast",
-        "isLinkLocalUnicast",
-        "isGlobalUnicast",
-        "format.named",
-        "sign",
-        "asInteger",
-        "isInteger",
-        "asApproximateFloat",
-        "isGreaterThan",
-        "isLessThan",
-        "compareTo",
-        "add",
-        "sub",
-        "major",
-        "minor",
-        "patch",
-        "getScheme",
-        "getHostname",
-        "getHost",
-        "getPort",
-        "getEscapedPath",
-        "getQuery",
-    ]
-)
-_TRAVERSALS: Final = frozenset(
-    ["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"]
-)
 _SCANS: Final = frozenset(
     [
         "url",
@@ -80,11 +36,6 @@ _SCANS: Final = frozenset(
         "semver",
         "isSemver",
     ]
-)
-_ORDERED: Final = frozenset(
-    f"{order}_{kind}"
-    for order in ("less", "greater", "less_equals", "greater_equals")
-    for kind in ("string", "bytes")
 )
 
 
@@ -120,16 +71,24 @@ def _traversal(value: Any) -> int:
     return 1
 
 
+def _unguarded(cost: float, base: int) -> int:
+    """A cost up to 1.36, negative or too large: Go's conversion makes it 64 bits without sign."""
+    whole = int(cost) if -(2.0**63) < cost < 2.0**64 else 2**63
+    return (whole + base) % 2**64
+
+
 def _lists(overload: str, args: list[Any], result: Any) -> int | None:
     base = 1 + LIST_COST
     if overload == "dra_includes_dyn_dyn":  # of 1.36
         return 1
-    if overload in ("list_slice", "lists_range", "list_reverse"):
+    if overload in ("list_slice", "lists_range", "lists_range@1.36", "list_reverse"):
         return _size(result) + base
     if overload in ("list_flatten", "list_flatten_int"):
         depth = args[1] if len(args) == 2 and args[1].__class__ is int else 1
         factor = 1.0 if depth < 0 else float(depth)
         return int(float(_size(args[0])) * factor) + base
+    if overload == "list_flatten_int@1.36":
+        return _unguarded(float(_size(args[0])) * float(args[1]), base)
     if overload == "list_distinct" or overload.endswith(("_sort", "_sortByAssociatedKeys")):
         keys = args[1] if overload.endswith("Keys") else args[0]
         count = _size(keys)
@@ -142,11 +101,11 @@ def _lists(overload: str, args: list[Any], result: Any) -> int | None:
 
 
 def _library(function: str, overload: str, args: list[Any], result: Any) -> int | None:
-    if function in _CONSTANT or overload == "cidr_ip":
+    if function in CONSTANT or overload == "cidr_ip":
         return 1
     if function == "check":
         return 350_000
-    if function in _TRAVERSALS:
+    if function in TRAVERSALS:
         return _traversal(args[0])
     if function in _SCANS or (function == "ip" and args):
         return _scan(_size(args[0]))
@@ -186,13 +145,15 @@ def call_cost(function: str, overloads: tuple[str, ...], args: list[Any], result
         cost = _library(function, overload, args, result)
     if cost is not None:
         return cost
+    if overload in ("starts_with_string@1.36", "ends_with_string@1.36"):
+        return _scan(_any_size(args[0]))
     if overload in ("starts_with_string", "ends_with_string"):
         return _scan(_any_size(args[1]))
     if overload in ("string_to_bytes", "bytes_to_string", "strings_quote", "string_format"):
         return _scan(_any_size(args[0]))
     if overload == "in_list":
         return _any_size(args[1])
-    if overload in _ORDERED or overload in ("equals", "not_equals"):
+    if overload in ORDERED or overload in ("equals", "not_equals"):
         return _scan(min(_any_size(args[0]), _any_size(args[1])))
     if overload in ("add_string", "add_bytes"):
         return _scan(_any_size(args[0]) + _any_size(args[1]))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reference_allocator.cel.ast import Literal, Node
+from reference_allocator.cel.cost.names import CONSTANT, TRAVERSALS
 from reference_allocator.cel.cost.ranges import (
     LIST_COST,
     MAX,
@@ -74,7 +75,7 @@ def _sets(factor: float, args: list[Operand]) -> Estimate:
 def _by_overload(overload: str, target: Operand | None, args: list[Operand]) -> Estimate | None:
     if overload.startswith("list_sets_") and len(args) == 2:
         return _sets(2 if "equivalent" in overload else 1, args)
-    if overload == "lists_range" and len(args) == 1:
+    if overload in ("lists_range", "lists_range@1.36") and len(args) == 1:
         return _list_call(1, fixed(_literal_int(args[0], MAX)))
     if target is None:
         return None
@@ -86,7 +87,7 @@ def _by_overload(overload: str, target: Operand | None, args: list[Operand]) -> 
         return _list_call(1, fixed((end - start) % (MAX + 1)))
     if overload == "list_reverse":
         return _list_call(1, size)
-    if overload in ("list_flatten", "list_flatten_int"):
+    if overload in ("list_flatten", "list_flatten_int", "list_flatten_int@1.36"):
         depth = _literal_int(args[0], MAX) if args else 1
         return _list_call(float(depth), size)
     if overload == "list_distinct":
@@ -174,49 +175,6 @@ def _equality(left: Operand, right: Operand) -> Estimate | None:
     return None
 
 
-_CONSTANT: Final = frozenset(
-    [
-        "serviceAccount",
-        "path",
-        "group",
-        "resource",
-        "subresource",
-        "namespace",
-        "name",
-        "allowed",
-        "reason",
-        "error",
-        "errored",
-        "masked",
-        "prefixLength",
-        "family",
-        "isUnspecified",
-        "isLoopback",
-        "isLinkLocalMulticast",
-        "isLinkLocalUnicast",
-        "isGlobalUnicast",
-        "format.named",
-        "sign",
-        "asInteger",
-        "isInteger",
-        "asApproximateFloat",
-        "isGreaterThan",
-        "isLessThan",
-        "compareTo",
-        "add",
-        "sub",
-        "major",
-        "minor",
-        "patch",
-        "getScheme",
-        "getHostname",
-        "getHost",
-        "getPort",
-        "getEscapedPath",
-        "getQuery",
-    ]
-)
-_FOLDS: Final = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"])
 _SCANS: Final = frozenset(
     ["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"]
 )
@@ -229,7 +187,7 @@ def estimate_call(
     special = _by_overload(overload, target, args)
     if special is not None:
         return special
-    if function in _CONSTANT or overload == "cidr_ip":
+    if function in CONSTANT or overload == "cidr_ip":
         return _ONE, None
     if function == "check":
         return fixed(350_000), None
@@ -253,7 +211,7 @@ def estimate_call(
 
 def _method(function: str, overload: str, target: Operand, args: list[Operand]) -> Estimate | None:
     size = target.size_or_unknown()
-    if function in _FOLDS:
+    if function in TRAVERSALS:
         return _fold(function, target)
     if function in ("lowerAscii", "upperAscii", "substring", "trim"):
         return size.scaled(STRING_FACTOR), size

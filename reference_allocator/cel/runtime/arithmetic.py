@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.equality import no_overload
+from reference_allocator.cel.runtime.times import unix_seconds
 from reference_allocator.cel.runtime.values import (
     INT_MAX,
     INT_MIN,
@@ -46,17 +47,21 @@ def _uint(value: int) -> UInt:
 
 
 def _duration(nanos: int) -> Duration:
-    if not INT_MIN <= nanos <= INT_MAX:
-        message = "duration overflow"
-        raise CelRuntimeError(message)
-    return Duration(nanos)
+    return Duration(_int(nanos))
 
 
-def _timestamp(nanos: int) -> Timestamp:
-    if not _TIME_MIN <= nanos <= _TIME_MAX:
+def _shifted(start: Timestamp, nanos: int) -> Timestamp:
+    """A time later by a duration; the seconds have to fit 64 bits, and the years 1 to 9999."""
+    seconds, rest = divmod(nanos, 10**9)
+    if nanos < 0 and rest:  # Go truncates toward zero, and adds the rest afterwards
+        seconds, rest = seconds + 1, rest - 10**9
+    total = _int(unix_seconds(start) + seconds)
+    carry, rest = divmod(start.nanos % 10**9 + rest, 10**9)
+    shifted = _int(total + carry) * 10**9 + rest
+    if not _TIME_MIN <= shifted <= _TIME_MAX:
         message = "timestamp overflow"
         raise CelRuntimeError(message)
-    return Timestamp(nanos)
+    return Timestamp(shifted)
 
 
 def add(left: Any, right: Any) -> Any:
@@ -69,7 +74,8 @@ def add(left: Any, right: Any) -> Any:
             return _duration(left.nanos + right.nanos)
         if kind is Timestamp and other is Timestamp:
             raise no_overload()
-        return _timestamp(left.nanos + right.nanos)
+        time, span = (left, right) if kind is Timestamp else (right, left)
+        return _shifted(time, span.nanos)
     if kind not in (str, bytes, list, int, UInt, float, Timestamp, Duration):
         raise _unsupported("_+_", left)
     if kind is not other:
@@ -83,8 +89,9 @@ def subtract(left: Any, right: Any) -> Any:
     if kind is int and other is int:
         return _int(left - right)
     if kind is Timestamp and other in (Timestamp, Duration):
-        nanos = left.nanos - right.nanos
-        return _duration(nanos) if other is Timestamp else _timestamp(nanos)
+        if other is Timestamp:
+            return _duration(left.nanos - right.nanos)
+        return _shifted(left, _int(-right.nanos))
     if kind not in (int, UInt, float, Timestamp, Duration):
         raise _unsupported("_-_", left)
     if kind is not other:

@@ -18,6 +18,7 @@ from reference_allocator.cel.runtime.times import (
     parse_duration,
     parse_timestamp,
     timestamp_from_seconds,
+    unix_seconds,
 )
 from reference_allocator.cel.runtime.values import (
     INT_MAX,
@@ -197,7 +198,7 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "double_to_int64": double_to_int,
     "duration_to_int64": lambda value: value.nanos,
     "string_to_int64": string_to_int,
-    "timestamp_to_int64": lambda value: value.nanos // 10**9,
+    "timestamp_to_int64": unix_seconds,
     "uint64_to_int64": uint_to_int,
     "string_to_string": _same,
     "bool_to_string": lambda value: "true" if value else "false",

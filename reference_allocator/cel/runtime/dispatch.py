@@ -37,7 +37,7 @@ from reference_allocator.cel.runtime.values import (
     type_name,
     unmap_key,
 )
-from reference_allocator.cel.tables import MINORS, load
+from reference_allocator.cel.tables import CHANGED, MINORS, OLDER, load
 from reference_allocator.cel.types import CelType
 
 __all__ = ["IMPLEMENTATIONS", "implementation"]
@@ -68,6 +68,9 @@ IMPLEMENTATIONS: Final[dict[str, Callable[..., Any]]] = {
     **times.OVERLOADS,
     **urls.OVERLOADS,
 }
+
+for _overload in CHANGED:
+    IMPLEMENTATIONS.setdefault(f"{_overload}{OLDER}", IMPLEMENTATIONS[_overload])
 
 # Functions that take any values and sort out the types themselves.
 _BY_NAME: Final[dict[str, Callable[..., Any]]] = {

@@ -12,6 +12,7 @@ from typing import Any
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.values import (
     Duration,
+    Message,
     Optional,
     Timestamp,
     UInt,
@@ -84,6 +85,10 @@ def equal(left: Any, right: Any) -> bool:
         if not (left.present and right.present):
             return bool(left.present == right.present)
         return equal(left.value, right.value)
+    if kind is Message:
+        return left.fields.keys() == right.fields.keys() and all(
+            equal(value, right.fields[field]) for field, value in left.fields.items()
+        )
     return bool(left == right)
 
 

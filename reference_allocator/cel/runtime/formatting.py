@@ -114,13 +114,21 @@ def _refused(letter: str, value: Any) -> CelRuntimeError:
     return CelRuntimeError(f"error during formatting: {message}")
 
 
+def _convert(value: Any) -> str:
+    try:
+        return to_string(value)
+    except CelRuntimeError as error:
+        message = f"could not convert argument {go_quote(str(error))} to string"
+        raise CelRuntimeError(f"error during formatting: {message}") from None
+
+
 def _in_list(value: Any) -> str:
     """A value inside a list or map, as a CEL literal."""
     name = type_name(value)
     if name == "string":
         return go_quote(value)
     if name == "bytes":
-        return "b" + go_quote(value.decode(errors="replace"))
+        return "b" + go_quote(_convert(value))
     if name == "double":
         if not math.isfinite(value):
             return f'"{_fixed_text(value, 6)}"'
@@ -165,14 +173,7 @@ def _string(value: Any) -> str:
         "google.protobuf.Timestamp",
         "google.protobuf.Duration",
     ):
-        try:
-            return to_string(value)
-        except CelRuntimeError as error:
-            message = (
-                "error during formatting: could not convert argument"
-                f" {go_quote(str(error))} to string"
-            )
-            raise CelRuntimeError(message) from None
+        return _convert(value)
     raise _refused("s", value)
 
 

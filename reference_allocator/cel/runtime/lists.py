@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cmp_to_key
 from typing import Any, Final
 
-from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.errors import CelCostError, CelRuntimeError
 from reference_allocator.cel.runtime.arithmetic import add
 from reference_allocator.cel.runtime.equality import (
     compare,
@@ -26,6 +26,7 @@ from reference_allocator.cel.runtime.values import (
     map_keys,
     unmap_key,
 )
+from reference_allocator.cel.tables import OLDER
 
 __all__ = ["MAX_ATTRIBUTE_VALUES", "OVERLOADS", "insert_entry", "size"]
 
@@ -89,6 +90,18 @@ def lists_range(count: int) -> list[int]:
     if count > _RANGE_LIMIT:
         message = f"lists.range: size {count} exceeds maximum allowed ({_RANGE_LIMIT})"
         raise CelRuntimeError(message)
+    return list(range(count))
+
+
+def unlimited_range(count: int) -> list[int]:
+    """``lists.range`` up to 1.36, where only the cost limit ends it.
+
+    Raises:
+        CelCostError: the list would be beyond any cost limit, and beyond what fits into memory.
+    """
+    if count > _RANGE_LIMIT:
+        message = "operation cancelled: actual cost limit exceeded"
+        raise CelCostError(message)
     return list(range(count))
 
 
@@ -244,6 +257,7 @@ def _overloads() -> dict[str, Callable[..., Any]]:
         "list_reverse": lambda items: items[::-1],
         "list_slice": slice_list,
         "lists_range": lists_range,
+        f"lists_range{OLDER}": unlimited_range,
         "list_a_index_of_int": index_of,
         "list_a_last_index_of_int": last_index_of,
         "list_includes_dyn_dyn": includes,

@@ -10,6 +10,7 @@ import re2  # type: ignore[import-untyped]
 
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.conversions import shown
+from reference_allocator.cel.tables import OLDER
 
 __all__ = ["OVERLOADS", "RegexError", "compile_regex", "quote"]
 
@@ -126,6 +127,11 @@ def last_index_of(text: str, part: str, offset: int | None = None) -> int:
     return text.rfind(part, 0, offset + len(part))
 
 
+def _found_at_offset(search: Callable[[str, str, int], int]) -> Callable[[str, str, int], int]:
+    """Up to 1.36 an empty part is found at any offset, whatever the text."""
+    return lambda text, part, offset: search(text, part, offset) if part else offset
+
+
 def substring(text: str, start: int, end: int | None = None) -> str:
     if end is not None and start > end:
         message = f"invalid substring range. start: {start}, end: {end}"
@@ -188,6 +194,8 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "string_char_at_int": char_at,
     "string_index_of_string": index_of,
     "string_index_of_string_int": index_of,
+    f"string_index_of_string_int{OLDER}": _found_at_offset(index_of),
+    f"string_last_index_of_string_int{OLDER}": _found_at_offset(last_index_of),
     "string_last_index_of_string": last_index_of,
     "string_last_index_of_string_int": last_index_of,
     "string_lower_ascii": lambda text: text.translate(_LOWER),

@@ -10,15 +10,19 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.quoting import go_quote
 from reference_allocator.cel.runtime.values import INT_MAX, INT_MIN, Duration, Timestamp
 
 __all__ = [
     "OVERLOADS",
+    "duration_of",
     "format_duration",
     "format_timestamp",
     "parse_duration",
     "parse_timestamp",
     "timestamp_from_seconds",
+    "timestamp_of",
+    "unix_seconds",
 ]
 
 _UNITS: Final = {
@@ -39,6 +43,9 @@ _RFC3339: Final = re.compile(
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MIN_SECONDS: Final = -62135596800
 _MAX_SECONDS: Final = 253402300799
+_YEAR: Final = 366 * 86400
+_CYCLE: Final = 146097 * 86400
+"""400 years."""
 
 
 def _failed(source: str, target: str) -> CelRuntimeError:
@@ -88,6 +95,28 @@ def timestamp_from_seconds(seconds: int) -> Timestamp:
     return Timestamp(seconds * 10**9)
 
 
+def timestamp_of(seconds: int, nanos: int) -> Timestamp:
+    """The time of the fields of a protobuf Timestamp, of any year (Go's ``time.Unix``)."""
+    whole, rest = divmod(nanos, 10**9)
+    # Go counts seconds since the year 1, in 64 bits that may overflow.
+    since_year_one = seconds + whole - _MIN_SECONDS
+    return Timestamp((_int64(since_year_one) + _MIN_SECONDS) * 10**9 + rest)
+
+
+def duration_of(seconds: int, nanos: int) -> Duration:
+    """The span of the fields of a protobuf Duration, the nearest one that fits 64 bits."""
+    return Duration(min(max(seconds * 10**9 + nanos, INT_MIN), INT_MAX))
+
+
+def unix_seconds(value: Timestamp) -> int:
+    """Whole seconds since 1970, in 64 bits."""
+    return _int64(value.nanos // 10**9)
+
+
+def _int64(value: int) -> int:
+    return (value - INT_MIN) % 2**64 + INT_MIN
+
+
 def parse_timestamp(text: str) -> Timestamp:
     """An RFC 3339 time."""
     match = _RFC3339.fullmatch(text)
@@ -113,16 +142,26 @@ def parse_timestamp(text: str) -> Timestamp:
     return Timestamp(seconds * 10**9 + nanos)
 
 
-def _datetime(value: Timestamp, zone: tzinfo) -> datetime:
-    return (_EPOCH + timedelta(seconds=value.nanos // 10**9)).astimezone(zone)
+def _datetime(value: Timestamp, zone: tzinfo) -> tuple[datetime, int]:
+    """The time in a zone, and how many years have to be added to what Python can represent.
+
+    The calendar repeats itself every 400 years, weekdays included.
+    """
+    seconds = value.nanos // 10**9
+    cycles = 0
+    if not _MIN_SECONDS + _YEAR <= seconds <= _MAX_SECONDS - _YEAR:
+        cycles = (seconds - _MAX_SECONDS // 2) // _CYCLE
+        seconds -= cycles * _CYCLE
+    return (_EPOCH + timedelta(seconds=seconds)).astimezone(zone), 400 * cycles
 
 
 def format_timestamp(value: Timestamp) -> str:
     """RFC 3339 in UTC with as many digits of a second as needed."""
-    moment = _datetime(value, UTC)
+    moment, years = _datetime(value, UTC)
+    year = moment.year + years
     nanos = value.nanos % 10**9
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-    return f"{moment:%Y-%m-%dT%H:%M:%S}".zfill(19) + f"{fraction}Z"
+    return f"{'-' * (year < 0)}{abs(year):04d}{moment:-%m-%dT%H:%M:%S}{fraction}Z"
 
 
 def _zone(name: str) -> tzinfo:
@@ -142,7 +181,7 @@ def _zone(name: str) -> tzinfo:
     parts = []
     for text in (hours_text, minutes_text):
         if not re.fullmatch(r"[-+]?[0-9]{1,4}", text):
-            message = f'strconv.Atoi: parsing "{text}": invalid syntax'
+            message = f"strconv.Atoi: parsing {go_quote(text)}: invalid syntax"
             raise CelRuntimeError(message)
         parts.append(int(text))
     hours, minutes = parts
@@ -162,7 +201,6 @@ def _truncate(nanos: int, unit: int) -> int:
 
 
 _FIELDS: Final[dict[str, Callable[[datetime, int], int]]] = {
-    "year": lambda moment, _: moment.year,
     "month": lambda moment, _: moment.month - 1,
     "day_of_year": lambda moment, _: moment.timetuple().tm_yday - 1,
     "day_of_month": lambda moment, _: moment.day - 1,
@@ -177,9 +215,14 @@ _FIELDS: Final[dict[str, Callable[[datetime, int], int]]] = {
 
 def _accessor(field: Callable[[datetime, int], int]) -> Callable[..., int]:
     def access(value: Timestamp, zone: str = "UTC") -> int:
-        return field(_datetime(value, _zone(zone)), value.nanos % 10**9)
+        return field(_datetime(value, _zone(zone))[0], value.nanos % 10**9)
 
     return access
+
+
+def _year(value: Timestamp, zone: str = "UTC") -> int:
+    moment, years = _datetime(value, _zone(zone))
+    return moment.year + years
 
 
 def _duration_milliseconds(value: Duration) -> int:
@@ -197,6 +240,7 @@ def _overloads() -> dict[str, Callable[..., Any]]:
         access = _accessor(field)
         table[f"timestamp_to_{name}"] = access
         table[f"timestamp_to_{name}_with_tz"] = access
+    table["timestamp_to_year"] = table["timestamp_to_year_with_tz"] = _year
     table["timestamp_to_seconds_tz"] = table.pop("timestamp_to_seconds_with_tz")
     return table
 

@@ -8,6 +8,7 @@
 | duration, timestamp | `Duration`, `Timestamp` (nanoseconds) |
 | type | `TypeValue` |
 | optional | `Optional` |
+| protobuf message | `Message`, for the few that are no other value |
 | Kubernetes types | `Quantity`, `Semver` and others with a class attribute ``cel_type`` |
 
 JSON data is therefore usable as it is, without conversion.
@@ -25,10 +26,13 @@ __all__ = [
     "UINT_MAX",
     "BoolKey",
     "Duration",
+    "JsonMap",
+    "Message",
     "Optional",
     "Timestamp",
     "TypeValue",
     "UInt",
+    "UndefinedType",
     "map_key",
     "map_keys",
     "type_name",
@@ -73,6 +77,12 @@ class TypeValue:
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+class UndefinedType(TypeValue):
+    """A name that the type checker knows as a type, but that no value has."""
+
+    __slots__ = ()
 
 
 class Duration:
@@ -123,6 +133,27 @@ class Optional:
             message = "optional.none() dereference"
             raise CelRuntimeError(message)
         return self.value
+
+
+class JsonMap(dict[str, Any]):
+    """A map that was a ``google.protobuf.Struct``, which only names of Go types tell."""
+
+    __slots__ = ()
+
+
+class Message:
+    """A protobuf message that stays one: ``Empty`` and the entries of a ``Struct``.
+
+    All others become what they stand for (``Int64Value`` an int) as soon as they are built.
+    """
+
+    __slots__ = ("cel_type", "fields", "go_type")
+
+    def __init__(self, name: str, fields: dict[str, Any], go_type: str) -> None:
+        """``fields`` are those that are set; ``go_type`` is how Go's errors call the value."""
+        self.cel_type = name
+        self.fields = fields
+        self.go_type = go_type
 
 
 _TYPE_NAMES: dict[type, str] = {

@@ -29,9 +29,12 @@ _LITERALS: dict[str, list[str]] = {
     "net.CIDR": ['cidr("10.0.0.0/8")', 'cidr("fe80::1/64")'],
     "kubernetes.URL": ['url("https://a.b:80/p?q=1")'],
     "kubernetes.NamedFormat": ["format.dns1123Label()", "format.uuid()"],
-    "type": ["int", "string", "type(1)"],
+    "type": ["int", "string", "type(1)", "google.protobuf.Duration", "google.protobuf.Empty"],
+    "google.protobuf.Empty": ["google.protobuf.Empty{}"],
 }
 _ATTRIBUTES = ["type", "n", "b", "v", "zero", "l", "ls", "nope"]
+_OTHERS = ["null", "type", "duration", "timestamp", "net.IP", "kubernetes.URL", "kubernetes.Semver"]
+_OTHERS += ["optional_type(int)", "list(int)", "map(string, int)", "google.protobuf.Empty"]
 _SIMPLE = ["int", "uint", "double", "bool", "string", "bytes"]
 
 
@@ -67,6 +70,8 @@ class Generator:
 
     def _value(self, kind: str, depth: int) -> str:
         roll = self._random.random()
+        if self._random.random() < 0.02:
+            return self._message(kind, depth)
         if roll < 0.03:
             kind = self._random.choice([*_SIMPLE, "dyn", "list(int)", "kubernetes.Semver"])
         if depth <= 0 or roll > 0.92:
@@ -99,6 +104,9 @@ class Generator:
         return self._random.choice(_LITERALS[self._random.choice(_SIMPLE)])
 
     def _dyn(self, depth: int) -> str:
+        if depth > 0 and self._random.random() < 0.05:
+            mark = self._random.choice(["", "", "?"])
+            return f"{self._value('dyn', depth - 1)}[{mark}{self._value('dyn', depth - 1)}]"
         if self._random.random() < 0.6:
             domain = self._random.choice(
                 ['"dra.example.com"', '"other.io"', "device.driver", '"zz"']
@@ -108,7 +116,25 @@ class Generator:
                 [f".{name}", f'["{name}"]', f".{name}", f".?{name}.orValue(1)"]
             )
             return f"device.attributes[{domain}]{select}"
-        return f"dyn({self._value(self._random.choice(_SIMPLE), depth - 1)})"
+        kinds = _SIMPLE if self._random.random() < 0.7 else _OTHERS
+        return f"dyn({self._value(self._random.choice(kinds), depth - 1)})"
+
+    def _message(self, kind: str, depth: int) -> str:
+        """A protobuf message that stands for a value of the kind, or any other."""
+        messages = device_environment(CelFeatures()).messages
+        fitting = [
+            name for name in messages if messages[name].type.text in (kind, f"wrapper({kind})")
+        ]
+        name = self._random.choice(fitting or sorted(messages))
+        fields = []
+        for field, checked in messages[name].fields.items():
+            if self._random.random() < 0.6:
+                chosen = checked.text if self._random.random() < 0.8 else "dyn"
+                value = self._value(chosen, depth - 1)
+                if self._random.random() < 0.05:
+                    field, value = f"?{field}", f"optional.of({value})"
+                fields.append(f"{field}: {value}")
+        return f"{name}{{{', '.join(fields)}}}"
 
     def _boolean(self, depth: int) -> str:
         choose = self._random.choice

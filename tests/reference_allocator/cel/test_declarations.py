@@ -15,7 +15,7 @@ from reference_allocator.cel import CelFeatures, compile_derived, types
 from reference_allocator.cel.declarations import Environment, device_environment
 from reference_allocator.cel.macros import _RECEIVER
 from reference_allocator.cel.runtime.dispatch import _BY_NAME, IMPLEMENTATIONS
-from reference_allocator.cel.tables import LATEST, MINORS, Table, Variant, load
+from reference_allocator.cel.tables import CHANGED, LATEST, MINORS, OLDER, Table, Variant, load
 from reference_allocator.cel.types import CelType
 
 ROOT = Path(__file__).parents[3]
@@ -69,7 +69,7 @@ def test_every_declared_macro_is_expanded(minor: str) -> None:
 
 def overloads(table: Table) -> dict[str, tuple[str, CelType]]:
     return {
-        overload.id: (name, overload.result)
+        overload.id.removesuffix(OLDER): (name, overload.result)
         for name, found in table.functions.items()
         for overload in found
     }
@@ -93,6 +93,13 @@ def test_the_minors_differ_in_two_functions() -> None:
         "1.37": (["dra_includes_dyn_dyn", "int64_to_duration"], ["list_includes_dyn_dyn"]),
     }
     assert all(load(minor).type_names == load(LATEST).type_names for minor in MINORS)
+
+
+def test_what_1_37_evaluates_or_charges_differently_has_a_name_of_its_own_before() -> None:
+    for minor in MINORS:
+        found = {overload.id for items in load(minor).functions.values() for overload in items}
+        older = {name.removesuffix(OLDER) for name in found if name.endswith(OLDER)}
+        assert older == (set() if minor == LATEST else CHANGED)
 
 
 def test_new_expressions_of_1_34_lack_the_list_functions_that_1_33_does_not_have() -> None:

@@ -1,0 +1,70 @@
+"""What the methods that build the syntax tree share: positions, errors, the limits of depth.
+
+The limits are cel-go's: 250 nested expressions, and 250 levels of binary operators and members.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from lark import Token
+
+from reference_allocator.cel.ast import Literal, Node
+from reference_allocator.cel.errors import Issue
+
+__all__ = ["MAX_DEPTH", "STATE", "ParseError", "at", "report", "sized"]
+
+MAX_DEPTH: Final = 250
+
+
+class ParseError(Exception):
+    """The text is no expression; ``issues`` says where and why."""
+
+    def __init__(self, issues: list[Issue]) -> None:
+        super().__init__(issues[0].message)
+        self.issues = issues
+
+
+class _State(threading.local):
+    """What one parse collects; per thread, because the parser object is shared."""
+
+    def __init__(self) -> None:
+        self.issues: list[Issue] = []
+
+
+STATE = _State()
+
+
+def at(token: Token) -> int:
+    """Where a token starts."""
+    return token.start_pos or 0
+
+
+def report(offset: int, message: str) -> Node:
+    """Remember what is wrong; the node that stands for the place goes unused."""
+    STATE.issues.append(Issue(offset, message))
+    return Literal(offset, None)
+
+
+def sized(
+    node: Node, inner: Sequence[Node], expressions: Sequence[Node] = (), *, counted: bool = False
+) -> Node:
+    """The node with the two depths that cel-go's parser limits.
+
+    Args:
+        node: the new node.
+        inner: its parts, where they are no expressions of their own.
+        expressions: its parts that the grammar calls an expression: in brackets, as arguments.
+        counted: whether cel-go's visitor counts the node as a level (binary operators, members).
+    """
+    parts = [*inner, *expressions]
+    node.levels = counted + max((part.levels for part in parts), default=0)
+    node.nesting = max(
+        max((part.nesting for part in inner), default=0),
+        max((part.nesting + 1 for part in expressions), default=0),
+    )
+    if node.nesting >= MAX_DEPTH:
+        raise ParseError([Issue(-1, f"expression recursion limit exceeded: {MAX_DEPTH}")])
+    return node
