@@ -1,25 +1,38 @@
-"""How long prepare and unprepare take: ``python -m benchmarks.driver [--claims N] [--durable]``.
+"""What the driver costs: ``python -m benchmarks.driver [--claims N] [--rounds N]``.
 
-A simulated node, the real plugin behind its unix socket, claims from memory instead of an API
-server: what is measured is gRPC, lock, checkpoint, CDI spec and fsync. One claim a call, as for
-pods that start one after the other; then all claims in calls of ten.
+How long prepare and unprepare take: a simulated node, the real plugin behind its unix socket,
+claims from memory instead of an API server; so what is measured is gRPC, lock, checkpoint, CDI
+spec and, as in production, fsync. One claim a call, as for pods that start one after the other;
+then all claims in calls of ten.
+
+What it takes while nothing happens: ``nvml-dra-driver run`` beside an API server that only
+listens; memory, processor time, and how often it wakes up.
+
+Medians of several rounds; results go to ``benchmarks/results/driver.json`` with machine and
+versions, without which they say nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import grpc
 
+from benchmarks.idling import idle
+from conformance import __version__
 from nvml_driver.core import DriverCore
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
 from nvml_driver.kubeletapi.dra.v1 import api_pb2_grpc as v1_grpc
@@ -27,6 +40,8 @@ from nvml_driver.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from nvml_driver.plugin import KubeletPlugin
 
+Json = dict[str, Any]
+RESULTS = Path(__file__).parent / "results" / "driver.json"
 DRIVER = "gpu.nvidia.com"
 
 
@@ -80,39 +95,76 @@ def timed(stub: Any, what: str, batch: Sequence[v1.Claim]) -> float:
     return took
 
 
-def summary(seconds: Sequence[float]) -> dict[str, float]:
-    """Milliseconds: median, 95th percentile, greatest."""
-    ordered = sorted(seconds)
-    at95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
+def summary(rounds: Sequence[Sequence[float]]) -> dict[str, float]:
+    """Milliseconds: median, 95th percentile and greatest call of a round; of these the medians."""
+
+    def of_rounds(statistic: Callable[[list[float]], float]) -> float:
+        return round(statistics.median(statistic(sorted(calls)) for calls in rounds) * 1000, 2)
+
     return {
-        "median_ms": round(statistics.median(ordered) * 1000, 2),
-        "p95_ms": round(at95 * 1000, 2),
-        "max_ms": round(ordered[-1] * 1000, 2),
+        "median_ms": of_rounds(statistics.median),
+        "p95_ms": of_rounds(lambda calls: calls[min(len(calls) - 1, int(len(calls) * 0.95))]),
+        "max_ms": of_rounds(lambda calls: calls[-1]),
     }
 
 
-def main() -> int:
-    """Measure and print JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def latencies(count: int, rounds: int, *, durable: bool) -> Json:
+    """All claims prepared and unprepared: one a call, then ten a call; each round anew."""
+    claims = {f"c{n}": claim(n) for n in range(count)}
+    references = [v1.Claim(namespace="bench", name=f"c{n}", uid=f"uid-{n}") for n in range(count)]
+    found: Json = {}
+    for size, name in ((1, "one claim a call"), (10, "ten claims a call")):
+        batches = [references[at : at + size] for at in range(0, count, size)]
+        calls: dict[str, list[list[float]]] = {"Prepare": [], "Unprepare": []}
+        for _ in range(rounds):
+            with (
+                tempfile.TemporaryDirectory(prefix="b") as folder,
+                served(Path(folder), claims, durable) as stub,
+            ):
+                for what, times in calls.items():
+                    times.append([timed(stub, what, batch) for batch in batches])
+        found[name] = {what.lower(): summary(times) for what, times in calls.items()}
+        for what, times in calls.items():
+            per_second = statistics.median(count / sum(one) for one in times)
+            found[name][what.lower()]["claims_per_second"] = round(per_second)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print JSON and write it down."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--claims", type=int, default=100)
-    parser.add_argument("--durable", action="store_true", help="with fsync, as in production")
-    options = parser.parse_args()
-    claims = {f"c{n}": claim(n) for n in range(options.claims)}
-    references = [
-        v1.Claim(namespace="bench", name=f"c{n}", uid=f"uid-{n}") for n in range(options.claims)
-    ]
-    report: dict[str, Any] = {"claims": options.claims, "fsync": options.durable}
-    with (
-        tempfile.TemporaryDirectory(prefix="b") as folder,
-        served(Path(folder), claims, options.durable) as stub,
-    ):
-        for size, name in ((1, "one claim a call"), (10, "ten claims a call")):
-            batches = [references[at : at + size] for at in range(0, len(references), size)]
-            report[name] = {
-                what.lower(): summary([timed(stub, what, batch) for batch in batches])
-                for what in ("Prepare", "Unprepare")
-            }
-    print(json.dumps(report, indent=1))
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--idle-seconds", type=float, default=60, help="0: leave idling out")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    options = parser.parse_args(arguments)
+    result: Json = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": {
+            "cores": os.cpu_count(),
+            "processor": platform.machine(),
+            "system": platform.system(),
+            "load": round(os.getloadavg()[0], 1),
+        },
+        "versions": {
+            "suite": __version__,
+            "python": platform.python_version(),
+            "grpcio": version("grpcio"),
+            "nvidia-ml-py": version("nvidia-ml-py"),
+        },
+        "claims": options.claims,
+        "rounds": options.rounds,
+        "with fsync": latencies(options.claims, options.rounds, durable=True),
+        "without fsync": latencies(options.claims, options.rounds, durable=False),
+    }
+    if options.idle_seconds:
+        result["idle"] = {
+            " ".join(shown): idle(shown, options.idle_seconds)
+            for shown in (["t4x4"], ["b200x8"], ["h100-80x8", "--dynamic-mig"])
+        }
+    text = json.dumps(result, indent=1)
+    options.output.write_text(text + "\n", encoding="utf-8")
+    print(text)
     return 0
 
 

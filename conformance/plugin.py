@@ -37,6 +37,7 @@ from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.scenario.registry import load_registry
 from conformance.scenario.yamlfile import read_documents
 from conformance.targets.base import RUN_LABEL
+from conformance.targets.checking import check_options
 from conformance.targets.opening import Opened, connect, open_cluster, open_reference
 from conformance.targets.options import TargetOptions
 
@@ -86,6 +87,10 @@ def pytest_configure(config: pytest.Config) -> None:
         binaries=config.getoption("--dra-binaries"),
         image=config.getoption("--dra-image"),
     )
+    try:
+        check_options(options)
+    except ConformanceError as error:
+        raise pytest.UsageError(str(error)) from None
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker is not None:
         access = ClusterAccess.from_json(worker["dra_access"]) if worker.get("dra_access") else None

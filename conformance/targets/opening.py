@@ -15,6 +15,7 @@ from conformance.clusters.base import ClusterAccess, Progress, silent
 from conformance.errors import UsageError
 from conformance.scenario.profile import DriverProfile
 from conformance.targets.base import Capabilities, Target
+from conformance.targets.checking import check_options, check_running
 from conformance.targets.options import REFERENCE_DRIVER, TargetOptions
 from conformance.targets.sources import cluster_of, local_cluster, running_cluster
 from nvml_driver.errors import NvmlUnavailableError, ProfileError
@@ -45,6 +46,7 @@ def open_target(options: TargetOptions, progress: Progress = silent) -> Iterator
         UsageError: the options do not go together, or name something that is not there.
         InfrastructureError: the cluster could not be started or reached.
     """
+    check_options(options)
     if options.target == "reference":
         with open_reference(options) as opened:
             yield opened
@@ -57,8 +59,6 @@ def open_target(options: TargetOptions, progress: Progress = silent) -> Iterator
 @contextmanager
 def open_reference(options: TargetOptions) -> Iterator[Opened]:
     """The in-process reference, for itself or to compare a cluster with."""
-    if options.target == "reference" and options.cluster is not None:
-        raise UsageError("--cluster goes with --target cluster; the reference needs none")
     from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 
     profile = options.profile()
@@ -95,6 +95,8 @@ def open_cluster(options: TargetOptions, progress: Progress = silent) -> Iterato
     A local cluster that is up already (``dra-conformance cluster up``) is used and stays.
     """
     if options.cluster == "local" and (running := running_cluster(options)) is not None:
+        if (state := local_cluster(options).state()) is not None:
+            check_running(options, state)
         progress(f"using the local cluster {options.name!r} that runs already")
         yield running
         return
@@ -130,6 +132,7 @@ def connect(access: ClusterAccess, options: TargetOptions) -> Iterator[Opened]:
 @contextmanager
 def open_existing(options: TargetOptions) -> Iterator[Target | None]:
     """The target of a cluster that is there already; None where a local one does not run."""
+    check_options(options)
     found = running_cluster(options)
     if found is None:
         yield None

@@ -96,6 +96,10 @@ def test_a_run_that_is_stopped_cleans_up_and_reports_what_had_run(
     assert process.returncode == 3, output
     assert "lost" in output
     assert "Traceback" not in output
+    assert {ref.kind for ref in target.owned("stopped")} <= {"Namespace"}
+    end = time.monotonic() + 30
+    while target.owned("stopped") and time.monotonic() < end:
+        time.sleep(0.5)
     assert target.owned("stopped") == []
     assert (tmp_path / "dra-conformance-results/junit.xml").is_file()
 

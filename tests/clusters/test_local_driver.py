@@ -18,6 +18,7 @@ from conformance.clusters.local.driver import (
 )
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.options import LocalOptions
+from conformance.clusters.local.owndriver import Shown, check_unused, shown_by
 
 LAYOUT = Layout("a", Path("/s/a"))
 
@@ -68,12 +69,56 @@ def test_callers_variables_do_not_replace_those_that_every_driver_gets() -> None
 
 
 def test_our_own_driver_runs_without_a_command() -> None:
-    command = driver_spec(LAYOUT, LocalOptions(simulate="a100x8"), 1).command
+    command = driver_spec(LAYOUT, LocalOptions(simulate="a100-40x8"), 1).command
     assert command[:4] == (sys.executable, "-m", "nvml_driver", "run")
-    assert command[command.index("--simulate") + 1] == "a100x8"
+    assert command[command.index("--simulate") + 1] == "a100-40x8"
+    assert "--dynamic-mig" not in command
     assert command[command.index("--driver-name") + 1] == "gpu.nvidia.com"
     for option in ("--device-root", "--state-dir"):
         assert command[command.index(option) + 1].startswith("/s/a/n1/d/")
+
+
+def test_our_own_driver_finds_a_profiles_file_from_every_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = driver_spec(LAYOUT, LocalOptions(simulate="mine.json"), 1).command
+    assert command[command.index("--simulate") + 1] == str(tmp_path / "mine.json")
+
+
+@pytest.mark.parametrize(
+    "shown", [Shown("t4x4", False, "gpu.nvidia.com"), Shown("a30x4", True, "gpu.other.example")]
+)
+def test_what_our_own_driver_shows_is_read_from_how_it_was_started(shown: Shown) -> None:
+    simulate, dynamic_mig, name = shown
+    options = LocalOptions(simulate=simulate, dynamic_mig=dynamic_mig, driver_name=name)
+    assert shown_by(driver_spec(LAYOUT, options, 1).command) == shown
+
+
+def test_what_another_driver_shows_is_not_known() -> None:
+    assert shown_by(("/bin/driver", "--simulate", "t4x4")) is None
+
+
+def test_simulated_gpus_are_checked_before_anything_starts() -> None:
+    check_command(LocalOptions(simulate="a30x4", dynamic_mig=True))
+    check_command(LocalOptions(simulate="mixed"))
+    with pytest.raises(ClusterUsageError, match=r"--simulate nope.*shipped: .*a30x4.*t4x4"):
+        check_command(LocalOptions(simulate="nope"))
+    with pytest.raises(ClusterUsageError, match=r"--simulate a30x4.*add --dynamic-mig"):
+        check_command(LocalOptions(simulate="a30x4"))
+    check_command(LocalOptions(simulate="nope", driver=False))
+
+
+def test_devices_that_are_in_use_are_not_taken_away() -> None:
+    def claim(name: str, driver: str) -> dict[str, Any]:
+        results = [{"driver": driver, "pool": "node-1", "device": "gpu-0"}]
+        status = {"allocation": {"devices": {"results": results}}}
+        return {"metadata": {"namespace": "ns", "name": name}, "status": status}
+
+    waiting = {"metadata": {"namespace": "ns", "name": "waiting"}, "status": {}}
+    check_unused([waiting, claim("other", "d.example.org")], "d.example.com")
+    with pytest.raises(ClusterUsageError, match=r"claims \(ns/used\); delete their pods"):
+        check_unused([waiting, claim("used", "d.example.com")], "d.example.com")
 
 
 def test_driver_command_is_found_before_anything_starts(tmp_path: Path) -> None:

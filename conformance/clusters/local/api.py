@@ -74,6 +74,19 @@ class LocalApi:
         if status not in (http.client.CREATED, http.client.OK, http.client.CONFLICT):
             raise ClusterError(f"API server {self._address}: POST {path}: {status} {body[:300]}")
 
+    def delete(self, path: str) -> None:
+        """Delete an object, or all of a collection; what is not there is gone already.
+
+        Raises:
+            ClusterError: the server refused it or did not answer.
+        """
+        try:
+            status, body = self._request("DELETE", path, None)
+        except (OSError, http.client.HTTPException) as error:
+            raise ClusterError(f"API server {self._address}: DELETE {path}: {error}") from error
+        if status not in (http.client.OK, http.client.ACCEPTED, http.client.NOT_FOUND):
+            raise ClusterError(f"API server {self._address}: DELETE {path}: {status} {body[:300]}")
+
     def _request(self, method: str, path: str, body: str | None) -> tuple[int, str]:
         host, port = self._address
         connection = http.client.HTTPSConnection(

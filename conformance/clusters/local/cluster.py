@@ -6,6 +6,7 @@ removal).
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from conformance.clusters.base import (
 )
 from conformance.clusters.local import (
     driver,
+    owndriver,
     preflight,
     status,
 )
@@ -32,10 +34,11 @@ from conformance.clusters.local.layout import (
     make_layout,
 )
 from conformance.clusters.local.options import LocalOptions
+from conformance.clusters.local.owndriver import Shown
 from conformance.clusters.local.processes import Processes
 from conformance.clusters.local.removal import remove_cluster
 from conformance.clusters.local.start import Start, make_access
-from conformance.clusters.local.state import locked, read_state
+from conformance.clusters.local.state import State, locked, read_state
 from conformance.clusters.local.status import ComponentStatus
 from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
 
@@ -52,6 +55,7 @@ class LocalCluster:
         self.options = options
         self.layout: Layout = make_layout(options.name, options.state_dir, os.environ)
         self._processes = Processes(self.layout)
+        self._keep_logs = False  # a start failed, and what was said about it names them
 
     def up(self, progress: Progress = silent) -> ClusterAccess:
         """Start the cluster and wait until it is usable: nodes Ready, drivers attached.
@@ -80,13 +84,16 @@ class LocalCluster:
     def down(self, progress: Progress = silent) -> None:
         """Stop and remove the cluster, whoever started it and however far it came.
 
+        The logs stay where this object's `up` failed with an error that names them; the next
+        cluster of that name, or another `down`, removes them.
+
         Raises:
             ClusterUsageError: the state directory is not a local cluster's.
             ClusterError: something is left; the message names it.
         """
         self._check_ours()
         with locked(self.layout):
-            remove_cluster(self.layout, progress, keep_logs=False)
+            remove_cluster(self.layout, progress, keep_logs=self._keep_logs)
 
     def access(self) -> ClusterAccess:
         """How to use this cluster, which another program may have started.
@@ -101,6 +108,10 @@ class LocalCluster:
                 f"start it with `dra-conformance cluster up --name {self.layout.name}`"
             )
         return make_access(self.layout, state)
+
+    def state(self) -> State | None:
+        """What was written down when the cluster was started; None where there is none."""
+        return read_state(self.layout)
 
     def status(self) -> list[ComponentStatus]:
         """Each component of the cluster; empty where there is none."""
@@ -123,11 +134,54 @@ class LocalCluster:
         """
         self._components().restart(component)
 
-    def _components(self) -> Components:
+    def shown(self) -> Shown | None:
+        """The simulated GPUs that our own driver shows in the cluster that runs.
+
+        None where there is no such cluster, or another driver or none in it.
+        """
+        for name, record in self._processes.records().items():
+            if name.endswith("/driver"):
+                return owndriver.shown_by(record.spec.command)
+        return None
+
+    def change_driver(self, simulate: str, *, dynamic_mig: bool = False) -> None:
+        """Have the drivers of a running cluster show other GPUs, which is quick.
+
+        Args:
+            simulate: a profile of nvml_driver, or a file.
+            dynamic_mig: whether they publish the MIG devices that could be made.
+
+        Raises:
+            ClusterUsageError: no such cluster runs, it has another driver, there is no such
+                profile, or devices are in use.
+            ClusterError: a driver did not attach.
+        """
+        nodes = len(self.access().nodes)
+        before = self.shown()
+        if before is None:
+            raise ClusterUsageError(
+                f"local cluster {self.layout.name!r} does not run our own driver on simulated GPUs"
+            )
+        options = dataclasses.replace(
+            self.options,
+            driver_name=before.driver_name,
+            driver_command=None,
+            simulate=simulate,
+            dynamic_mig=dynamic_mig,
+        )
+        driver.check_command(options)
+        with locked(self.layout):
+            self._components(before.driver_name).change_driver(
+                [driver.driver_spec(self.layout, options, i + 1) for i in range(nodes)]
+            )
+
+    def _components(self, driver_name: str = "") -> Components:
         state = read_state(self.layout)
         if state is None:
             raise ClusterUsageError(f"no local cluster named {self.layout.name!r} runs")
-        return Components(self.layout, state, self._processes, self.options.driver_name)
+        return Components(
+            self.layout, state, self._processes, driver_name or self.options.driver_name
+        )
 
     def _make_room(self, progress: Progress) -> None:
         """Remove what a crashed start or an ended program left under this name."""
@@ -156,6 +210,7 @@ class LocalCluster:
     def _undo(self, error: BaseException, progress: Progress) -> None:
         """Remove a cluster that did not start; its logs stay where they help."""
         keep = isinstance(error, ClusterError) and self.layout.logs.exists()
+        self._keep_logs = keep
         try:
             remove_cluster(self.layout, progress, keep_logs=keep)
         except ClusterError as left:

@@ -5,14 +5,14 @@ A start and a restart wait for the same sign, so it is written down once here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import yaml
 
 from conformance.clusters.base import ClusterError, ClusterUsageError
-from conformance.clusters.local import driver, node, nodeconfig, procfs
+from conformance.clusters.local import driver, node, nodeconfig, owndriver, procfs
 from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.network import LOOPBACK
@@ -24,6 +24,7 @@ READY_SECONDS = 120.0
 
 STOP_SECONDS = 15.0
 
+_CLAIMS_PATH = "/apis/resource.k8s.io/v1/resourceclaims"
 _NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 
 
@@ -111,6 +112,24 @@ class Components:
         driver.wait_attached(
             self._processes, spec.name, self._driver_name, node_name, self.api, kubelet
         )
+
+    def change_driver(self, specs: Sequence[ProcessSpec]) -> None:
+        """Have our own driver show other devices: one spec for each node.
+
+        Raises:
+            ClusterUsageError: devices are in use.
+            ClusterError: a driver did not attach.
+        """
+        document = self.api.get(_CLAIMS_PATH)
+        owndriver.check_unused(document["items"] if document else (), self._driver_name)
+        selector = f"?fieldSelector=spec.driver%3D{self._driver_name}"
+        for spec in specs:
+            self._processes.stop(spec.name, STOP_SECONDS)
+            owndriver.forget(self._layout.node(self._index(spec.name.partition("/")[0])))
+        # They would be taken for the next driver's.
+        self.api.delete(driver.SLICES_PATH + selector)
+        for spec in specs:
+            self.start_driver(spec)
 
     def _spec(self, name: str) -> ProcessSpec:
         records = self._processes.records()

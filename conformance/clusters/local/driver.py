@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 from conformance.clusters.base import ClusterUsageError
+from conformance.clusters.local import owndriver
 from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.layout import Layout, NodeLayout
 from conformance.clusters.local.options import LocalOptions
@@ -97,13 +97,15 @@ def driver_environment(layout: Layout, node: NodeLayout) -> dict[str, str]:
 
 
 def check_command(options: LocalOptions) -> None:
-    """Find the driver's program before anything is started.
+    """Find the driver's program, or what our own is to show, before anything is started.
 
     Raises:
-        ClusterUsageError: there is no such program.
+        ClusterUsageError: there is no such program or profile.
     """
     if options.driver and options.driver_command is not None:
         find_program(options.driver_command[0])
+    elif options.driver:
+        owndriver.check_shown(options.simulate, options.dynamic_mig)
 
 
 def find_program(name: str) -> str:
@@ -121,24 +123,13 @@ def find_program(name: str) -> str:
     return str(Path(path).absolute())
 
 
-def own_driver_command(options: LocalOptions, node: NodeLayout) -> tuple[str, ...]:
-    """Our own driver on simulated GPUs; what it keeps lies in the node's directory."""
-    return (
-        *(sys.executable, "-m", "nvml_driver", "run"),
-        *("--driver-name", options.driver_name),
-        *("--simulate", options.simulate),
-        *("--device-root", str(node.driver / "devices")),
-        *("--state-dir", str(node.driver / "state")),
-    )
-
-
 def driver_spec(layout: Layout, options: LocalOptions, index: int) -> ProcessSpec:
     """The driver's process on node `index` (from 1), in the machine's own namespaces."""
     node = layout.node(index)
     name = f"{node.name}/driver"
     env = {**options.driver_env, **driver_environment(layout, node)}
     if options.driver_command is None:
-        command = own_driver_command(options, node)
+        command = owndriver.command(options, node)
         env["PYTHONPATH"] = python_path()
     else:
         program = find_program(options.driver_command[0])

@@ -155,6 +155,9 @@ def kubelet_config(layout: Layout, state: State, index: int) -> dict[str, Any]:
         "kubeAPIBurst": 1000,
         "eventRecordQPS": 0,
         "nodeStatusUpdateFrequency": "2s",
+        # How soon a pod whose devices could not be prepared is tried again (default 1m): on a slow
+        # machine the API server may not know yet that a pod's claim is for this node, and refuses.
+        "syncFrequency": "10s",
     }
     if state.feature_gates:
         config["featureGates"] = dict(state.feature_gates)

@@ -25,7 +25,8 @@ class LocalOptions:
         driver_command: the driver to run; None: our own, on simulated NVML.
         driver_name: the name its ResourceSlices carry in spec.driver.
         driver_env: environment variables for the driver, beside those that it always gets.
-        simulate: which simulated GPUs our own driver shows (a profile name of nvml_driver).
+        simulate: which simulated GPUs our own driver shows: a profile of nvml_driver, or a file.
+        dynamic_mig: whether our own driver publishes the MIG devices that could be made.
         persistent: True: the cluster stays until `down` (`cluster up`). False: it belongs to the
             program that started it and is removed when that program ends, however it ends.
     """
@@ -40,6 +41,7 @@ class LocalOptions:
     driver_name: str = "gpu.nvidia.com"
     driver_env: Mapping[str, str] = field(default_factory=dict)
     simulate: str = "t4x4"
+    dynamic_mig: bool = False
     persistent: bool = False
 
     def __post_init__(self) -> None:

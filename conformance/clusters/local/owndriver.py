@@ -1,0 +1,108 @@
+"""Our own driver beside a local cluster's kubelets: which simulated GPUs it shows.
+
+A cluster takes longer to start than a driver, so a cluster that is up can be given other GPUs.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from conformance.clusters.base import ClusterUsageError
+from conformance.clusters.local.layout import NodeLayout
+from conformance.clusters.local.options import LocalOptions
+from nvml_driver.errors import ProfileError
+from nvml_driver.simulated.profile import load, shipped
+
+PROGRAM = ("-m", "nvml_driver", "run")
+SIMULATE, DYNAMIC_MIG, DRIVER_NAME = "--simulate", "--dynamic-mig", "--driver-name"
+
+
+class Shown(NamedTuple):
+    """The simulated GPUs of our own driver."""
+
+    simulate: str
+    dynamic_mig: bool
+    driver_name: str
+
+    def __str__(self) -> str:
+        return f"{SIMULATE} {self.simulate}" + (f" {DYNAMIC_MIG}" if self.dynamic_mig else "")
+
+
+def command(options: LocalOptions, node: NodeLayout) -> tuple[str, ...]:
+    """Our own driver on simulated GPUs; what it keeps lies in the node's directory."""
+    return (
+        *(sys.executable, *PROGRAM),
+        *(DRIVER_NAME, options.driver_name),
+        *(SIMULATE, name_or_file(options.simulate)),
+        *("--device-root", str(node.driver / "devices")),
+        *("--state-dir", str(node.driver / "state")),
+        *((DYNAMIC_MIG,) if options.dynamic_mig else ()),
+    )
+
+
+def name_or_file(simulate: str) -> str:
+    """A shipped profile's name as it is; a file by a path that holds in every directory."""
+    return simulate if simulate in shipped() else str(Path(simulate).absolute())
+
+
+def shown_by(started: Sequence[str]) -> Shown | None:
+    """What a driver that was started with this command shows; None where it is not our own."""
+    if tuple(started[1 : 1 + len(PROGRAM)]) != PROGRAM or SIMULATE not in started:
+        return None
+    after = dict(pairwise(started))
+    return Shown(after[SIMULATE], DYNAMIC_MIG in started, after[DRIVER_NAME])
+
+
+def check_shown(simulate: str, dynamic_mig: bool) -> None:
+    """Refuse simulated GPUs of which our driver would publish nothing.
+
+    Raises:
+        ClusterUsageError: no such profile, or all its GPUs wait to be partitioned.
+    """
+    try:
+        profile = load(simulate)
+    except ProfileError as error:
+        raise ClusterUsageError(f"{SIMULATE} {simulate}: {error}") from None
+    if not dynamic_mig and all(
+        gpu.mig_mode == "enabled" and not gpu.mig_instances for gpu in profile.shown
+    ):
+        raise ClusterUsageError(
+            f"{SIMULATE} {simulate}: no GPU of it can be used as it is (they are in MIG mode and "
+            f"have no MIG device), so there would be nothing to publish; add {DYNAMIC_MIG}"
+        )
+
+
+def forget(node: NodeLayout) -> None:
+    """Remove what our driver kept on a node: the next one shows GPUs that never were in use."""
+    for kept in ("state", "devices"):
+        shutil.rmtree(node.driver / kept, ignore_errors=True)
+
+
+def check_unused(claims: Sequence[dict[str, Any]], driver_name: str) -> None:
+    """Refuse to take away devices that are in use.
+
+    Args:
+        claims: all ResourceClaims.
+        driver_name: whose devices they might have.
+
+    Raises:
+        ClusterUsageError: claims have some; the message names them.
+    """
+    held = [
+        f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"
+        for claim in claims
+        for result in ((claim.get("status") or {}).get("allocation") or {})
+        .get("devices", {})
+        .get("results", ())
+        if result["driver"] == driver_name
+    ]
+    if held:
+        raise ClusterUsageError(
+            f"devices of {driver_name} are allocated to claims ({', '.join(sorted(set(held))[:5])})"
+            "; delete their pods before the driver is given other devices"
+        )
