@@ -78,11 +78,16 @@ def _netip_error(text: str, reason: str, at: str = "") -> str:
     return f"ParseAddr({go_quote(text)}): {reason}{suffix}"
 
 
-def _parse_v4(text: str) -> ipaddress.IPv4Address:
-    """As ``netip`` (``parseIPv4Fields``): four decimal fields without leading zeros."""
+def _v4_fields(text: str, part: str) -> list[int]:
+    """As ``netip.parseIPv4Fields``: four decimal fields without leading zeros.
+
+    Args:
+        text: the whole address, for the message of the ValueError.
+        part: what should be the four fields.
+    """
     fields: list[int] = []
     digits = ""
-    for index, char in enumerate(text):
+    for index, char in enumerate(part):
         if "0" <= char <= "9":
             if digits == "0":
                 raise ValueError(_netip_error(text, "IPv4 field has octet with leading zero"))
@@ -90,25 +95,25 @@ def _parse_v4(text: str) -> ipaddress.IPv4Address:
             if int(digits) > 255:
                 raise ValueError(_netip_error(text, "IPv4 field has value >255"))
         elif char == ".":
-            if not digits or index == len(text) - 1:
+            if not digits or index == len(part) - 1:
                 reason = "IPv4 field must have at least one digit"
-                raise ValueError(_netip_error(text, reason, text[index:]))
+                raise ValueError(_netip_error(text, reason, part[index:]))
             if len(fields) == 3:
                 raise ValueError(_netip_error(text, "IPv4 address too long"))
             fields.append(int(digits))
             digits = ""
         else:
-            raise ValueError(_netip_error(text, "unexpected character", text[index:]))
+            raise ValueError(_netip_error(text, "unexpected character", part[index:]))
     if len(fields) < 3:
         raise ValueError(_netip_error(text, "IPv4 address too short"))
-    return ipaddress.IPv4Address(bytes([*fields, int(digits)]))
+    return [*fields, int(digits)]
 
 
 def _parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     """As ``netip.ParseAddr``; raises ValueError with its message."""
     for char in text:
         if char == ".":
-            return _parse_v4(text)
+            return ipaddress.IPv4Address(bytes(_v4_fields(text, text)))
         if char == ":":
             break
         if char == "%":
@@ -121,26 +126,41 @@ def _parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     try:
         address = ipaddress.IPv6Address(bare)
     except ValueError:
-        raise ValueError(_netip_error(text, *_v6_reason(bare))) from None
-    return ipaddress.IPv6Address(f"{address}%{zone}") if percent else address
+        reason, at = _v6_reason(text, bare)
+        raise ValueError(_netip_error(text, reason, at)) from None
+    # Python takes no second % in a zone; callers only ask whether there is a zone.
+    return ipaddress.IPv6Address(f"{address}%{zone.replace('%', '.')}") if percent else address
 
 
-def _v6_reason(text: str) -> tuple[str, str]:
-    """Why an IPv6 address does not parse, and the rest of the text where that shows."""
-    rest, fields, shortened = text, 0, False
+def _v6_reason(text: str, bare: str) -> tuple[str, str]:
+    """Why an IPv6 address does not parse, and the rest of it where that shows.
+
+    Args:
+        text: the whole address.
+        bare: the same without its zone.
+
+    Raises:
+        ValueError: it is the IPv4 address at its end that does not parse.
+    """
+    rest, fields, shortened = bare, 0, False
     if rest.startswith("::"):
         rest, shortened = rest[2:], True
     while rest and fields < 8:
         digits = len(rest) - len(rest.lstrip("0123456789abcdefABCDEF"))
         if digits > 4:
-            return "each group must have 4 or fewer digits", rest
+            return "each group must have 4 or less digits", rest
         if digits == 0:
             return "each colon-separated field must have at least one digit", rest
         if rest[digits : digits + 1] == ".":
             if not shortened and fields != 6:
                 reason = "embedded IPv4 address must replace the final 2 fields of the address"
                 return reason, rest
-            return "IPv4 field has value >255", ""
+            if fields > 6:
+                reason = "too many hex fields to fit an embedded IPv4 at the end of the address"
+                return reason, rest
+            _v4_fields(text, rest)
+            rest, fields = "", fields + 2
+            break
         rest, fields = rest[digits:], fields + 1
         if not rest:
             break
