@@ -67,7 +67,8 @@ def string_to_uint(text: str) -> UInt:
 
 def string_to_double(text: str) -> float:
     """Decimal or hexadecimal, with underscores between digits, as Go's ParseFloat."""
-    digits = re.sub(r"(?<=[0-9a-fA-FxX])_(?=[0-9a-fA-F])", "", text)
+    before = "0-9a-fA-FxX" if re.match(r"[+-]?0[xX]", text) else "0-9"
+    digits = re.sub(rf"(?<=[{before}])_(?=[{before.rstrip('xX')}])", "", text)
     hexadecimal = _HEX_FLOAT.fullmatch(digits) is not None
     if not (hexadecimal or _FLOAT.fullmatch(digits)):
         raise _failed(text, "double")

@@ -15,7 +15,7 @@ from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.equality import no_overload
 from reference_allocator.cel.runtime.quoting import go_quote
 
-__all__ = ["CIDR", "IP", "OVERLOADS"]
+__all__ = ["CIDR", "IP", "OVERLOADS", "parse_address"]
 
 _IPV4_PART: Final = re.compile(r"[0-9]{1,3}")
 
@@ -109,7 +109,7 @@ def _v4_fields(text: str, part: str) -> list[int]:
     return [*fields, int(digits)]
 
 
-def _parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+def parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     """As ``netip.ParseAddr``; raises ValueError with its message."""
     for char in text:
         if char == ".":
@@ -128,8 +128,8 @@ def _parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     except ValueError:
         reason, at = _v6_reason(text, bare)
         raise ValueError(_netip_error(text, reason, at)) from None
-    # Python takes no second % in a zone; callers only ask whether there is a zone.
-    return ipaddress.IPv6Address(f"{address}%{zone.replace('%', '.')}") if percent else address
+    # Python takes fewer zones than Go; callers only ask whether there is one.
+    return ipaddress.IPv6Address(f"{address}%zone") if percent else address
 
 
 def _v6_reason(text: str, bare: str) -> tuple[str, str]:
@@ -183,7 +183,7 @@ def _v6_reason(text: str, bare: str) -> tuple[str, str]:
 def parse_ip(text: str) -> IP:
     """An address; raises CelRuntimeError with Kubernetes' message."""
     try:
-        address = _parse_address(text)
+        address = parse_address(text)
     except ValueError as error:
         message = f"IP Address {go_quote(text)} parse error during conversion from string: {error}"
         raise CelRuntimeError(message) from None
@@ -208,7 +208,7 @@ def parse_cidr(text: str) -> CIDR:
     if not slash:
         raise refused("no '/'")
     try:
-        address = _parse_address(address_text)
+        address = parse_address(address_text)
     except ValueError as error:
         raise refused(str(error)) from None
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id:
@@ -218,7 +218,7 @@ def parse_cidr(text: str) -> CIDR:
     if len(bits_text) > 4 or int(bits_text) > address.max_prefixlen:
         raise refused("prefix length out of range")
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        message = f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed"
+        message = f"{prefix}IPv4-mapped IPv6 address {go_quote(text)} is not allowed"
         raise CelRuntimeError(message)
     return CIDR(IP(address), int(bits_text))
 

@@ -26,6 +26,8 @@ def go_quote(text: str) -> str:
         code = ord(char)
         if char in _ESCAPES:
             parts.append(_ESCAPES[char])
+        elif 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8, by Python's surrogateescape
+            parts.append(f"\\x{code - 0xDC00:02x}")
         elif char.isprintable():
             parts.append(char)
         elif code < 0x80:

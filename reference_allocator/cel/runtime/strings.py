@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -42,23 +43,76 @@ _REGEX_MESSAGES: Final = {
     "invalid escape sequence": "invalid escape sequence",
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
-    "trailing \\ at end of regexp": "trailing backslash at end of expression",
+    "trailing \\": "trailing backslash at end of expression",
 }
+
+
+_UNICODE_CLASS: Final = re.compile(
+    r"\\(?:Q.*?(?:\\E|$)|([pP])(?:\{(\^?)([A-Za-z _-]+)\}|([A-Za-z]))|.)", re.DOTALL
+)
+
+
+def _named_as_re2_does(pattern: str) -> str:
+    """Names of Unicode classes in RE2's spelling; Go takes any case since 1.25, RE2 does not."""
+
+    def respelled(found: re.Match[str]) -> str:
+        sign, negation, name, letter = found.groups()
+        if found.group() == r"\C":  # any byte, which Go's texts have no match for
+            raise RegexError("error parsing regexp: invalid escape sequence: `\\C`")
+        if sign is None:
+            return found.group()
+        words = re.split("[ _-]", letter or name)
+        return f"\\{sign}{{{negation or ''}{'_'.join(word.capitalize() for word in words)}}}"
+
+    return _UNICODE_CLASS.sub(respelled, pattern)
 
 
 @lru_cache(maxsize=1024)
 def compile_regex(pattern: str) -> Any:
     """A compiled RE2 pattern; raises RegexError."""
+    respelled = _named_as_re2_does(pattern)
     try:
-        return re2.compile(pattern, _OPTIONS)
+        return re2.compile(respelled, _OPTIONS)
     except re2.error as error:
-        raw = error.args[0] if error.args else ""
-        text = raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)
-        kind, _, argument = text.partition(": ")
+        kind, argument = _reason(error)
+        if kind == "invalid character class range":
+            argument = next(iter(_unknown_classes(pattern)), argument)
+        elif argument == respelled:
+            argument = pattern
         message = _REGEX_MESSAGES.get(kind, kind)
+        repeat = re.search(r"\{([0-9]+)(,([0-9]*))?\}$", argument)
         if kind == "missing )":
             argument = pattern
+        elif kind == "bad repetition operator" and repeat and not _can_repeat(repeat):
+            message, argument = "invalid repeat count", repeat.group()  # Go looks at that first
+        elif kind == "invalid escape sequence" and argument in ("\\p", "\\P"):
+            message = "invalid character class range"
         raise RegexError(f"error parsing regexp: {message}: `{argument}`") from None
+
+
+def _reason(error: Exception) -> tuple[str, str]:
+    """What RE2 has against a pattern, and the part of it."""
+    raw = error.args[0] if error.args else ""
+    text = raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)
+    kind, _, argument = text.partition(": ")
+    return kind, argument
+
+
+def _unknown_classes(pattern: str) -> Iterator[str]:
+    """The names of Unicode classes in a pattern that RE2 does not know, as they are written."""
+    for found in _UNICODE_CLASS.finditer(pattern):
+        if found[1] is not None:
+            try:
+                re2.compile(_named_as_re2_does(found.group()), _OPTIONS)
+            except re2.error:
+                yield found.group()
+
+
+def _can_repeat(repeat: re.Match[str]) -> bool:
+    """Whether ``{2,3}`` may be: at most 1000, and not the wrong way round."""
+    least = int(repeat[1])
+    most = int(repeat[3]) if repeat[3] else least
+    return least <= most <= 1000
 
 
 def matches(text: str, pattern: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.network import parse_address
 from reference_allocator.cel.runtime.quoting import go_quote
 
 __all__ = ["OVERLOADS", "URL", "parse_request_uri"]
@@ -64,7 +65,7 @@ def _unescape(text: str, *, plus: bool = False) -> bytes:
             continue
         digits = raw[position + 1 : position + 3].decode("latin-1")
         if len(digits) < 2 or not set(digits) <= _HEX:
-            bad = raw[position : position + 3].decode(errors="replace")
+            bad = raw[position : position + 3].decode(errors="surrogateescape")
             message = f"invalid URL escape {go_quote(bad)}"
             raise _UrlError(message)
         out.append(int(digits, 16))
@@ -103,40 +104,82 @@ def _scheme(text: str) -> tuple[str, str]:
     return "", text
 
 
-def _host(text: str) -> str:
-    """The host with its port, decoded."""
-    if "[" in text:
-        closing = text.rfind("]")
-        if closing < 0:
-            message = "missing ']' in host"
-            raise _UrlError(message)
-        port = text[closing + 1 :]
-    else:
-        colon = text.rfind(":")
-        port = text[colon:] if colon >= 0 else ""
+def _host(scheme: str, text: str) -> str:
+    """The host with its port, decoded: ``parseHost`` of net/url in Go 1.26."""
+    opening = text.rfind("[")
+    if opening > 0:
+        raise _UrlError("invalid IP-literal")
+    if opening == 0:
+        return _ip_literal(text)
+    # Only these two schemes are strict about a second colon (go.dev/issue/78077).
+    colon = text.find(":") if scheme in ("http", "https") else text.rfind(":")
+    if colon >= 0:
+        _check_port(text[colon:])
+    return _unescape_host(text)
+
+
+def _ip_literal(text: str) -> str:
+    """``[fe80::1%25en0]:80``, as RFC 3986 and RFC 6874 have it."""
+    closing = text.rfind("]")
+    if closing < 0:
+        raise _UrlError("missing ']' in host")
+    port = text[closing + 1 :]
+    _check_port(port)
+    name, mark, zone = text[1:closing].partition("%25")
+    # What is no UTF-8 makes no address, and is told byte by byte.
+    host = _unescape_host(name, errors="surrogateescape")
+    address = host + _unescape_host(mark + zone, zone=True)
+    try:
+        parsed = parse_address(address)
+    except ValueError as error:
+        message = f"invalid host: {error}"
+        raise _UrlError(message) from None
+    if parsed.version == 4:
+        raise _UrlError("invalid IP-literal")
+    return f"[{address}]{port}"
+
+
+def _check_port(port: str) -> None:
     if port and not re.fullmatch(r":[0-9]*", port):
         message = f"invalid port {go_quote(port)} after host"
         raise _UrlError(message)
-    for char in text:
-        if char.isascii() and char not in _HOST_PLAIN and char != "%":
-            message = f"invalid character {go_quote(char)} in host name"
-            raise _UrlError(message)
-    for match in re.finditer("%(..?)?", text):
-        escape = match.group(0)
-        if not re.fullmatch("%[89a-fA-F][0-9a-fA-F]", escape) and escape != "%25":
+
+
+def _unescape_host(text: str, *, zone: bool = False, errors: str = "replace") -> str:
+    """In a host only non-ASCII bytes and ``%`` may be escaped, in a zone what a host may have."""
+    raw, position = text.encode(), 0
+    while position < len(raw):
+        char = chr(raw[position])
+        if char != "%":
+            if char.isascii() and char not in _HOST_PLAIN:
+                message = f"invalid character {go_quote(char)} in host name"
+                raise _UrlError(message)
+            position += 1
+            continue
+        escape = raw[position : position + 3].decode(errors="surrogateescape")
+        if not re.fullmatch("%[0-9a-fA-F]{2}", escape) or not _escaped_in_host(escape, zone):
             message = f"invalid URL escape {go_quote(escape)}"
             raise _UrlError(message)
-    return _unescape(text).decode(errors="replace")
+        position += 3
+    return _unescape(text).decode(errors=errors)
 
 
-def _authority(text: str) -> str:
-    user, at, host = text.rpartition("@")
+def _escaped_in_host(escape: str, zone: bool) -> bool:
+    value = chr(int(escape[1:], 16))
+    if escape == "%25":
+        return True
+    return value == " " or value in _HOST_PLAIN if zone else not value.isascii()
+
+
+def _authority(scheme: str, text: str) -> str:
+    user, at, name = text.rpartition("@")
+    host = _host(scheme, name)  # told before what is wrong with the user, as in Go
     if at:
         if not all(char in _USER_INFO for char in user):
             message = "net/url: invalid userinfo"
             raise _UrlError(message)
         _unescape(user)
-    return _host(host)
+    return host
 
 
 def _parse(text: str, *, via_request: bool) -> URL:
@@ -163,7 +206,7 @@ def _parse(text: str, *, via_request: bool) -> URL:
     if (scheme or (not via_request and not path.startswith("///"))) and path.startswith("//"):
         authority, slash, path = path[2:].partition("/")
         path = slash + path
-        host = _authority(authority)
+        host = _authority(scheme, authority)
     return URL(scheme, host, _escaped_path(path), query, text)
 
 
@@ -183,11 +226,13 @@ def parse_url(text: str) -> URL:
     except ValueError as error:
         raise CelRuntimeError(prefix + str(error)) from None
     without_fragment, _, fragment = text.partition("#")
+    parsed = without_fragment
     try:
-        _unescape(fragment)
         url = _parse(without_fragment, via_request=False)
+        parsed = text
+        _unescape(fragment)
     except _UrlError as error:
-        message = f"{prefix}parse {go_quote(text)}: {error}"
+        message = f"{prefix}parse {go_quote(parsed)}: {error}"
         raise CelRuntimeError(message) from None
     url.text = text
     return url

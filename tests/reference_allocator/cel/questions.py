@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.reference_allocator.cel.generator import Generator
+from tests.reference_allocator.cel.texts import text_question
 
 Json = dict[str, Any]
 
@@ -40,6 +41,9 @@ def question(seed: str, number: int) -> Json:
         result["derived"] = True
     elif roll < 0.24:
         result["costLimit"] = random.choice((0, 1, 5, 10, 30, 100, 1000))
+    if random.random() < 0.1 and "derived" not in result:
+        result["expression"], text = text_question(random)
+        result["device"] = {"driver": "d", "attributes": {"t": {"string": text}}}
     return result
 
 

@@ -17,7 +17,7 @@ from tests.reference_allocator.cel.answers import (
     ours,
 )
 
-NAMES = ("selectors", "gates", "devices", "derived", "limits", "fuzzed", "messages")
+NAMES = ("selectors", "gates", "devices", "derived", "limits", "fuzzed", "messages", "texts")
 
 
 def cases() -> list[Any]:
