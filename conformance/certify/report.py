@@ -7,8 +7,10 @@ else can make the same report from it (``verify``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from conformance import __version__
+from conformance.certify.contradictions import EvidenceError, contradictions
+from conformance.certify.judging import ComparedRun, read_comparison
 from conformance.certify.model import (
     ComparisonSummary,
     ConformanceReport,
@@ -21,10 +23,23 @@ from conformance.certify.model import (
     Suite,
 )
 from conformance.certify.profiles import Profile
+from conformance.compare.conclude import conclude
 from conformance.compare.results import RunResult, by_outcome
-from conformance.compare.verdicts import Verdict
+from conformance.compare.verdicts import Verdict, Witness
 from conformance.engine.events import Outcome, PlannedScenario
-from conformance.errors import UsageError
+from conformance.errors import ConformanceError, UsageError
+
+
+class OtherSuiteError(ConformanceError):
+    """The run was of another version of the suite, whose scenarios are not known here."""
+
+    def __init__(self, result: RunResult) -> None:
+        version = result.run.suite_version
+        super().__init__(
+            f"{result.where('header')}: the run was of suite {version!r} and this is {__version__},"
+            " which has other scenarios and rules, so that nothing can be concluded here; install"
+            f" dra-conformance {version} and run this again"
+        )
 
 
 def build_report(
@@ -32,18 +47,41 @@ def build_report(
     implementation: Implementation,
     profiles: Sequence[Profile],
     catalogue: Sequence[PlannedScenario] | None = None,
+    witness: Witness | None = None,
 ) -> ConformanceReport:
     """The report on a run.
 
     Args:
         result: the run, with its footer.
         implementation: what is certified.
-        profiles: for what.
+        profiles: for what; one that is named twice is there once.
         catalogue: every scenario that the suite ships; a scenario of a profile that the run did not
             even plan makes the profile partial. Without it a run of a selection looks whole.
+        witness: who judges the allocations again; None is the reference that the suite ships.
 
     Raises:
         UsageError: the result file was cut off, or no profile is given.
+        OtherSuiteError: a catalogue is given, and the run was of another version of the suite.
+        EvidenceError: the result file contradicts itself.
+    """
+    if catalogue is not None and result.run.suite_version != __version__:
+        raise OtherSuiteError(result)
+    if found := contradictions(result, witness):
+        raise EvidenceError(found)
+    return told(result, implementation, profiles, catalogue)
+
+
+def told(
+    result: RunResult,
+    implementation: Implementation,
+    profiles: Sequence[Profile],
+    catalogue: Sequence[PlannedScenario] | None = None,
+) -> ConformanceReport:
+    """What a result file tells, believed as it stands (:func:`build_report` does not).
+
+    Raises:
+        UsageError: the result file was cut off, its comparison is malformed, or no profile is
+            given.
     """
     if result.footer is None:
         raise UsageError("the result file has no footer, so there is nothing to certify; run again")
@@ -60,7 +98,7 @@ def build_report(
         simulated=run.simulated,
         suite=Suite(version=run.suite_version, scenario_set_digest=run.scenario_set_digest),
         evidence=Evidence(run=run.run, digest=result.digest, interrupted=result.footer.interrupted),
-        profiles=tuple(profile_result(result, item, catalogue) for item in profiles),
+        profiles=tuple(profile_result(result, item, catalogue) for item in dict.fromkeys(profiles)),
     )
 
 
@@ -76,10 +114,10 @@ def profile_result(
     not_selected = sorted(
         item.id for item in catalogue or () if profile.has(item) and item.id not in ids
     )
-    comparison = _comparison(result.comparison, ids)
+    comparison = _comparison(result, ids)
     return ProfileResult(
         name=profile.name,
-        result=_conclude(profile, outcomes, not_selected, comparison),
+        result=_conclude(result, profile, outcomes, not_selected, comparison),
         statistics=Statistics(**{str(key): len(names) for key, names in outcomes.items()}),
         failed=outcomes[Outcome.FAILED],
         error=outcomes[Outcome.ERROR],
@@ -94,48 +132,49 @@ def profile_result(
 
 
 def _conclude(
+    result: RunResult,
     profile: Profile,
     outcomes: Mapping[Outcome, Sequence[str]],
     not_selected: Sequence[str],
     comparison: ComparisonSummary | None,
 ) -> Result:
-    """The same order as the exit code: failure, then not known, then partial."""
-    if outcomes[Outcome.FAILED] or (comparison is not None and comparison.not_conformant):
-        return Result.FAILURE
-    if outcomes[Outcome.LOST] or outcomes[Outcome.ERROR]:
-        return Result.INCONCLUSIVE
-    if comparison is not None and comparison.not_judged:
-        return Result.INCONCLUSIVE
-    if profile.skips == "partial" and (outcomes[Outcome.SKIPPED] or not_selected):
-        return Result.PARTIAL
-    if not outcomes[Outcome.PASSED]:
-        return Result.INCONCLUSIVE
-    return Result.SUCCESS
+    """By the rule of the run's own exit code; what ended the run early is about every profile."""
+    skips_count = profile.skips == "partial"
+    footer = result.footer
+    code = conclude(
+        outcomes,
+        incomplete=skips_count and bool(outcomes[Outcome.SKIPPED] or not_selected),
+        against_rules=comparison is not None and bool(comparison.not_conformant),
+        not_judged=comparison is not None and bool(comparison.not_judged),
+        interrupted=footer is None or footer.interrupted,
+        left=() if footer is None else footer.left,
+    )
+    return next(item for item in Result if item.exit_code is code)
 
 
-def _comparison(comparison: Mapping[str, Any] | None, ids: set[str]) -> ComparisonSummary | None:
-    """The part of ``Comparison.to_json`` that is about these scenarios."""
-    if comparison is None:
+def _comparison(result: RunResult, ids: set[str]) -> ComparisonSummary | None:
+    """The part of the comparison that is about these scenarios."""
+    if result.comparison is None:
         return None
     try:
-        scenarios = [item for item in comparison["scenarios"] if item["id"] in ids]
-        counts = {
-            str(verdict): sum(int(item["counts"].get(verdict, 0)) for item in scenarios)
-            for verdict in Verdict
-        }
-        bad = sorted(
-            item["id"]
-            for item in scenarios
-            if item["verdict"] is not None and not Verdict(item["verdict"]).conformant
-        )
-        return ComparisonSummary(
-            verdicts=counts,
-            differences=sum(len(item["differences"]) for item in scenarios),
-            not_conformant=tuple(bad),
-            not_judged=tuple(sorted(item["id"] for item in scenarios if item["problems"])),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        compared: ComparedRun = read_comparison(result.comparison)
+    except ValueError as error:
         raise UsageError(
-            f"the result file's comparison is malformed ({error!r}); use the version of the suite"
-            " that wrote it"
+            f"{result.where('comparison')}: {error}; use the version of the suite that wrote it"
         ) from None
+    scenarios = [item for item in compared.scenarios if item.id in ids]
+    return ComparisonSummary(
+        verdicts={
+            str(verdict): sum(item.counts.get(verdict, 0) for item in scenarios)
+            for verdict in Verdict
+        },
+        differences=sum(len(item.differences) for item in scenarios),
+        not_conformant=tuple(
+            sorted(
+                item.id
+                for item in scenarios
+                if item.verdict is not None and not item.verdict.conformant
+            )
+        ),
+        not_judged=tuple(sorted(item.id for item in scenarios if item.problems)),
+    )

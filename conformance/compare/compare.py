@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.compare.demands import unrecorded
 from conformance.compare.observations import Difference, compare_observations, observed
 from conformance.compare.verdicts import Judgement, Verdict, Witness, judge, judge_undecided
 from conformance.engine.events import Event, Outcome, ScenarioFinished
@@ -177,6 +178,10 @@ def compare_scenario(
         else:
             if missed is not None:
                 judgements.append(missed)
+    try:
+        problems.extend(unrecorded(target))  # what was not recorded is not judged
+    except ConformanceError as error:
+        problems.append(f"what it must have recorded is not known: {error}")
     differences: tuple[Difference, ...] = ()
     if reference is not None:
         differences = compare_observations(target, reference)

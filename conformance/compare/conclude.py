@@ -7,7 +7,7 @@ is conformant by skipping. "Nothing failed" alone is no success: something must 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from conformance.compare.compare import Comparison
 from conformance.compare.results import by_outcome
@@ -32,14 +32,43 @@ def exit_code(
         interrupted: the run was broken off.
         left: what the whole run's cleanup could not remove.
     """
+    core = {item.id for item in planned if item.level == "core"}
     outcomes = by_outcome(planned, finished)
-    if outcomes[Outcome.FAILED] or (comparison is not None and not comparison.conformant):
+    return conclude(
+        outcomes,
+        incomplete=bool(core.intersection(outcomes[Outcome.SKIPPED])),
+        against_rules=comparison is not None and not comparison.conformant,
+        not_judged=comparison is not None and bool(comparison.problems),
+        interrupted=interrupted,
+        left=left,
+    )
+
+
+def conclude(
+    outcomes: Mapping[Outcome, Sequence[str]],
+    *,
+    incomplete: bool,
+    against_rules: bool,
+    not_judged: bool,
+    interrupted: bool,
+    left: Sequence[str],
+) -> ExitCode:
+    """The one rule for runs and for conformance reports.
+
+    Args:
+        outcomes: as ``by_outcome`` gives them.
+        incomplete: something that counts was skipped, or not even selected.
+        against_rules: an allocation broke a rule.
+        not_judged: an allocation could not be judged.
+        interrupted: the run was broken off.
+        left: what the whole run's cleanup could not remove.
+    """
+    if outcomes[Outcome.FAILED] or against_rules:
         return ExitCode.NOT_CONFORMANT
     unknown = outcomes[Outcome.LOST] or outcomes[Outcome.ERROR] or interrupted or left
-    if unknown or (comparison is not None and comparison.problems):
+    if unknown or not_judged:
         return ExitCode.INCONCLUSIVE
-    core = {item.id for item in planned if item.level == "core"}
-    if core.intersection(outcomes[Outcome.SKIPPED]):
+    if incomplete:
         return ExitCode.PARTIAL
     if not outcomes[Outcome.PASSED]:
         return ExitCode.INCONCLUSIVE

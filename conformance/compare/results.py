@@ -1,16 +1,15 @@
 """Read a result file, and tell apart the ways in which one can be wrong.
 
-A file that was cut off, edited or put together from two runs must never be taken for a good one:
-a truncated file of another suite was once published as a result. Each way has an error of its own,
-and each message names ``file:line`` and what to do.
+A file that was cut off, edited or put together from two runs must never be taken for a good one.
+Each way has an error of its own (``resulterrors``), and each message names ``file:line`` and what
+to do.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,17 @@ from conformance.compare.records import (
     HeaderRecord,
     ScenarioRecord,
 )
+from conformance.compare.resulterrors import (
+    DigestMismatchError,
+    DuplicateRecordError,
+    EmptyResultFileError,
+    MalformedResultFileError,
+    ResultFileError,
+    TruncatedResultFileError,
+    UnknownVersionError,
+    UnreadableResultFileError,
+)
+from conformance.compare.strictjson import loads
 from conformance.engine.events import (
     Outcome,
     PlannedScenario,
@@ -31,35 +41,20 @@ from conformance.engine.events import (
     RunStarted,
     ScenarioFinished,
 )
-from conformance.errors import UsageError
 
-
-class ResultFileError(UsageError):
-    """A result file cannot be used; the message begins with its path."""
-
-
-class EmptyResultFileError(ResultFileError):
-    """Nothing is in it: the run ended before it began, or the disk was full."""
-
-
-class TruncatedResultFileError(ResultFileError):
-    """There is no footer: the run was killed, or the file was cut off."""
-
-
-class DuplicateRecordError(ResultFileError):
-    """A scenario or a header is there twice: two runs in one file."""
-
-
-class DigestMismatchError(ResultFileError):
-    """The file is not as it was written: the footer does not fit the lines before it."""
-
-
-class UnknownVersionError(ResultFileError):
-    """Written by another version of the format."""
-
-
-class MalformedResultFileError(ResultFileError):
-    """A line is not what the format says."""
+__all__ = [
+    "DigestMismatchError",
+    "DuplicateRecordError",
+    "EmptyResultFileError",
+    "MalformedResultFileError",
+    "ResultFileError",
+    "RunResult",
+    "TruncatedResultFileError",
+    "UnknownVersionError",
+    "UnreadableResultFileError",
+    "by_outcome",
+    "load_results",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +68,8 @@ class RunResult:
         comparison: ``Comparison.to_json()`` of the run, None without one.
         footer: None only where ``load_results`` was told to take a truncated file.
         digest: ``sha256:`` of the whole file.
+        path: of the file, as it was given.
+        lines: kind of record and scenario id (empty where there is none) -> line number.
     """
 
     run: RunStarted
@@ -81,6 +78,13 @@ class RunResult:
     comparison: Mapping[str, Any] | None
     footer: RunFinished | None
     digest: str
+    path: str = "results"
+    lines: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    def where(self, record: str, scenario: str = "") -> str:
+        """``file:line`` of a record, the file alone where it has none of that kind."""
+        line = self.lines.get((record, scenario))
+        return self.path if line is None else f"{self.path}:{line}"
 
     @property
     def lost(self) -> tuple[PlannedScenario, ...]:
@@ -129,7 +133,7 @@ def load_results(path: Path, *, truncated_ok: bool = False) -> RunResult:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ResultFileError(
+        raise UnreadableResultFileError(
             f"{path}: cannot be read: {error.strerror}; give the result file of a run"
         ) from None
     if not content.strip():
@@ -147,6 +151,7 @@ class _Reader:
         self.scenarios: dict[str, ScenarioRecord] = {}
         self.comparison: ComparisonRecord | None = None
         self.footer: FooterRecord | None = None
+        self.numbers: dict[tuple[str, str], int] = {}
 
     def read(self) -> RunResult:
         for number, offset, line in self._lines():
@@ -166,6 +171,8 @@ class _Reader:
             comparison=self.comparison.comparison if self.comparison else None,
             footer=self.footer.to_event() if self.footer else None,
             digest=f"sha256:{hashlib.sha256(self.content).hexdigest()}",
+            path=str(self.path),
+            lines=self.numbers,
         )
         if self.footer:
             self._check_counts(result, self.footer)
@@ -182,12 +189,13 @@ class _Reader:
     def _parse(self, number: int, line: bytes) -> dict[str, Any] | None:
         """The document of a line; None for a last line that was cut off."""
         try:
-            document = json.loads(line, parse_constant=_no_constant)
+            document = loads(line)
         except (ValueError, RecursionError) as error:
             if self.footer is None and self._is_last(number):
                 return None
             raise MalformedResultFileError(
-                f"{self.path}:{number}: is not JSON ({_short(str(error))}); the file was changed"
+                f"{self.path}:{number}: is not JSON as a run writes it ({_short(str(error))}); the"
+                " file was changed"
             ) from None
         if not isinstance(document, dict):
             raise MalformedResultFileError(f"{self.path}:{number}: is not a JSON object")
@@ -208,6 +216,8 @@ class _Reader:
             record = LINE.validate_python(document)
         except ValidationError as error:
             raise MalformedResultFileError(f"{where}: {_first(error)}") from None
+        name = record.id if isinstance(record, ScenarioRecord) else ""
+        self.numbers[record.record, name] = number
         if isinstance(record, HeaderRecord):
             self._take_header(where, record)
         elif isinstance(record, ScenarioRecord):
@@ -263,10 +273,6 @@ class _Reader:
                 f"{self.path}: the footer's counts are not those of the lines before it; the file"
                 " was changed after the run"
             )
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON value")
 
 
 def _first(error: ValidationError) -> str:

@@ -10,6 +10,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conformance import __version__
+from conformance.certify.contradictions import EvidenceError
 from conformance.certify.model import (
     ConformanceReport,
     Implementation,
@@ -19,7 +21,7 @@ from conformance.certify.model import (
     report_schema,
 )
 from conformance.certify.profiles import CORE, Profile, check_features, load_profiles
-from conformance.certify.report import build_report
+from conformance.certify.report import build_report, told
 from conformance.compare.compare import Comparer, compare_runs
 from conformance.compare.conclude import exit_code
 from conformance.compare.results import RunResult
@@ -39,6 +41,7 @@ IMPLEMENTATION = Implementation(
     contact=("@example/team",),
 )
 PROFILES = load_profiles().profiles
+SUITE = {"suite_version": __version__}
 
 
 def recorded(
@@ -48,7 +51,9 @@ def recorded(
     **changes: Any,
 ) -> RunResult:
     path = folder / "results.jsonl"
-    play(ResultFile(path), stream(scenarios, events, **changes))
+    # A scenario that is skipped has no steps.
+    ran = [replace(e, steps=()) if e.outcome is Outcome.SKIPPED else e for e in events]
+    play(ResultFile(path), stream(scenarios, ran, **{"start": SUITE, **changes}))
     return load_results(path)
 
 
@@ -60,8 +65,9 @@ def core(folder: Path, events: list[ScenarioFinished], **changes: Any) -> Result
 
 
 def test_a_report_says_what_the_result_file_says(tmp_path: Path) -> None:
-    result = recorded(tmp_path, *sample()[:2])
-    report = build_report(result, IMPLEMENTATION, PROFILES, sample()[0] + [planned("core/new")])
+    play(ResultFile(tmp_path / "r"), stream(*sample()[:2]))
+    catalogue = sample()[0] + [planned("core/new")]
+    report = told(load_results(tmp_path / "r"), IMPLEMENTATION, PROFILES, catalogue)
     check("report.yaml", report.to_yaml(), GOLDEN)
 
 
@@ -146,13 +152,15 @@ def test_a_selection_never_looks_like_the_whole_profile(tmp_path: Path) -> None:
 
 def test_an_inadmissible_allocation_fails_the_profile_though_all_passed(tmp_path: Path) -> None:
     event = finished(A, decisions=(decision([claim()], [allocation("gpu-0")]),))
-    comparer = Comparer([], Scripted(violations=["selector: no"]))
+    witness = Scripted(violations=["selector: no"])
+    comparer = Comparer([], witness)
     path = tmp_path / "r"
     writer = ResultFile(path, lambda: comparer.comparison().to_json())
     for item in stream([A], [event]):
         comparer.handle(item)
         writer.handle(item)
-    profile = build_report(load_results(path), IMPLEMENTATION, PROFILES).profiles[0]
+    result = load_results(path)
+    profile = build_report(result, IMPLEMENTATION, PROFILES, witness=witness).profiles[0]
     assert profile.result is Result.FAILURE
     assert profile.comparison is not None
     assert profile.comparison.not_conformant == ("core/a",)
@@ -167,10 +175,12 @@ def test_the_core_result_and_the_exit_code_of_the_run_agree(
     assert core(tmp_path, events).exit_code is exit_code([A, B], events)
 
 
-def test_a_comparison_that_is_malformed_is_a_usage_error(tmp_path: Path) -> None:
+def test_a_comparison_that_is_malformed_is_refused(tmp_path: Path) -> None:
     result = replace(recorded(tmp_path, [A], [finished(A)]), comparison={"scenarios": [{}]})
-    with pytest.raises(UsageError, match="comparison is malformed"):
+    with pytest.raises(EvidenceError, match="comparison is malformed"):
         build_report(result, IMPLEMENTATION, PROFILES)
+    with pytest.raises(UsageError, match="comparison is malformed"):
+        told(result, IMPLEMENTATION, PROFILES)
 
 
 def test_a_truncated_run_cannot_be_certified(tmp_path: Path) -> None:

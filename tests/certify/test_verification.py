@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from conformance import __version__
+from conformance.certify.contradictions import scenario_set_digest
 from conformance.certify.profiles import load_profiles
-from conformance.certify.report import build_report
-from conformance.certify.verify import Verification, scenario_set_digest, verify
+from conformance.certify.report import OtherSuiteError, told
+from conformance.certify.verify import Verification, verify
 from conformance.compare.compare import Comparer
 from conformance.compare.verdicts import Answer
 from conformance.engine.events import Outcome, PlannedScenario
@@ -40,7 +41,7 @@ class Submission:
         events = [
             finished("core/a", decisions=decisions),
             finished("core/b", Outcome.FAILED, "no"),
-            finished("core/c", Outcome.SKIPPED, "no devices"),
+            finished("core/c", Outcome.SKIPPED, "no devices", steps=()),
             finished("extended/d"),
         ]
         comparer = Comparer([], WITNESS)
@@ -49,7 +50,7 @@ class Submission:
             comparer.handle(event)
             writer.handle(event)
         result = load_results(self.results)
-        report = build_report(result, IMPLEMENTATION, PROFILES.profiles, catalogue)
+        report = told(result, IMPLEMENTATION, PROFILES.profiles, catalogue)
         self.report.write_text(report.to_yaml())
 
     def edit_report(self, old: str, new: str) -> None:
@@ -66,7 +67,7 @@ class Submission:
         records[-1]["digest"] = f"sha256:{hashlib.sha256(body.encode()).hexdigest()}"
         self.results.write_text(body + json.dumps(records[-1]) + "\n")
         result = load_results(self.results)
-        report = build_report(result, IMPLEMENTATION, PROFILES.profiles, self.catalogue)
+        report = told(result, IMPLEMENTATION, PROFILES.profiles, self.catalogue)
         self.report.write_text(report.to_yaml())
 
     def verify(self, witness: Any = WITNESS) -> Verification:
@@ -174,7 +175,7 @@ def test_a_forged_scenario_is_not_the_one_that_the_suite_ships(catalogued: Submi
 
     catalogued.forge(weaken)
     messages = [str(item) for item in catalogued.verify().discrepancies]
-    assert any("results: core/a: is not the scenario that the suite ships" in m for m in messages)
+    assert any("jsonl:1: core/a: is not the scenario that the suite ships" in m for m in messages)
     assert any("the header's scenario-set digest is" in message for message in messages)
 
 
@@ -185,7 +186,7 @@ def test_a_scenario_moved_to_another_level_is_told(catalogued: Submission) -> No
 
     catalogued.forge(demote)
     messages = [str(item) for item in catalogued.verify().discrepancies]
-    assert "results: core/b: is core ResourceClaim in the suite, the header says extended" in (
+    assert "jsonl:1: core/b: is core ResourceClaim in the suite, the header says extended" in (
         "\n".join(messages)
     )
 
@@ -210,7 +211,7 @@ def test_a_forged_comparison_is_told(catalogued: Submission) -> None:
 
     catalogued.forge(forget)
     messages = [str(item) for item in catalogued.verify().discrepancies]
-    assert "results: core/a: was not compared, though others were" in messages
+    assert any("jsonl:6: core/a: was not compared, though others were" in m for m in messages)
 
 
 def test_what_could_not_be_checked_is_said(tmp_path: Path) -> None:
@@ -223,7 +224,8 @@ def test_what_could_not_be_checked_is_said(tmp_path: Path) -> None:
             record["suiteVersion"] = "0.0.1"
 
     alone.forge(age)
-    assert "the run was of suite 0.0.1" in alone.verify().notes[0]
+    with pytest.raises(OtherSuiteError, match=r"suite '0\.0\.1'.*install dra-conformance 0\.0\.1"):
+        alone.verify()
 
 
 def test_a_report_made_with_the_shipped_scenarios_verifies_without_them(tmp_path: Path) -> None:

@@ -1,0 +1,200 @@
+"""What a scenario that passed must have left behind, as far as its steps tell.
+
+A comparison is worth as much as the decisions that it judged: with none recorded, nothing is
+against a rule. So for the scenarios that the suite ships (known by id and digest) it is worked out
+which claims must have been allocated and which pods must have been left waiting; what is missing in
+a result counts as not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from conformance.data import scenarios_dir
+from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
+from conformance.scenario.expectations import (
+    DevicesExpectation,
+    EnvironmentExpectation,
+    ObjectExpectation,
+    PodExpectation,
+)
+from conformance.scenario.loader import default_paths, load_scenarios
+from conformance.scenario.model import Scenario, Step
+from conformance.scenario.registry import load_registry
+
+POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+"""Annotation of a generated claim (k8s.io/api/resource/v1, PodResourceClaimAnnotation)."""
+
+NO_DEVICES = "cannot allocate all claims"
+"""What the scheduler says of a pod whose claims are there and find no devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedClaim:
+    """A claim that must have been allocated.
+
+    Attributes:
+        owner: the pod or Job that names it.
+        entry: the name in ``spec.resourceClaims`` of the pod.
+        claim: the ResourceClaim's name; empty for one generated from a template.
+        number: how many of them: a Job has one for each of its pods.
+    """
+
+    owner: str
+    entry: str
+    claim: str
+    number: int = 1
+
+    def is_it(self, claim: Mapping[str, Any]) -> bool:
+        """Whether a claim of a decision is this one."""
+        name = name_in(claim)
+        if self.claim:
+            return name == self.claim
+        entry = _part(_part(claim, "metadata"), "annotations").get(POD_CLAIM_NAME)
+        return entry == self.entry and name.startswith(f"{self.owner}-")
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a scenario's document says of a result of it that passed.
+
+    Attributes:
+        steps: for each step its action and how many expectations it observes.
+        claims: what must have been allocated.
+        waiting: pods that must have been seen to wait for devices, claims and all.
+    """
+
+    steps: tuple[tuple[str, int], ...]
+    claims: tuple[WantedClaim, ...]
+    waiting: tuple[str, ...]
+
+
+def demand_of(scenario: PlannedScenario) -> Demand | None:
+    """What is demanded of a scenario; None for one that the suite does not ship."""
+    return _shipped().get((scenario.id, scenario.digest))
+
+
+def unrecorded(finished: ScenarioFinished) -> tuple[str, ...]:
+    """Decisions that a scenario which passed must have recorded and has not, each in words."""
+    if finished.outcome is not Outcome.PASSED:
+        return ()
+    demand = demand_of(finished.scenario)
+    if demand is None:
+        return ()
+    return (*_unallocated(demand, finished.decisions), *_unseen(demand, finished.undecided))
+
+
+def demands(scenario: Scenario) -> Demand:
+    """What a scenario's document demands; names with variables in them are left out."""
+    pods: dict[str, Sequence[Mapping[str, Any]]] = {}
+    claims: dict[WantedClaim, None] = {}
+    waiting: dict[str, None] = {}
+    for step in scenario.spec.steps:
+        pods.update(_pods(step))
+        for name, number in _placed(step):
+            for entry in pods.get(name, ()):
+                claim = str(entry.get("resourceClaimName") or "")
+                one = WantedClaim(name, str(entry.get("name")), claim, 1 if claim else number)
+                if not any("${" in text for text in (one.owner, one.entry, one.claim)):
+                    claims[one] = None
+        for name in _kept_waiting(step):
+            if pods.get(name) and "${" not in name:
+                waiting[name] = None
+    steps = tuple((_verb(step), len(step.expect or ())) for step in scenario.spec.steps)
+    return Demand(steps, tuple(claims), tuple(waiting))
+
+
+@cache
+def _shipped() -> Mapping[tuple[str, str], Demand]:
+    root = scenarios_dir()
+    loaded = load_scenarios(default_paths(root), root, load_registry(root / "features.yaml"))
+    return {(item.id, item.digest): demands(item.scenario) for item in loaded}
+
+
+def _unallocated(demand: Demand, decisions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    decided = [claim for decision in decisions for claim in _objects(decision, "claims")]
+    for wanted in demand.claims:
+        names = {name_in(claim) for claim in decided if wanted.is_it(claim)}
+        if len(names) < wanted.number:
+            many = f" ({len(names)} of {wanted.number})" if wanted.number > 1 else ""
+            yield (
+                f"claim {wanted.claim or wanted.entry} of {wanted.owner} was allocated, and no"
+                f" decision of it was recorded{many}"
+            )
+
+
+def _unseen(demand: Demand, undecided: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    seen = {
+        name_in(_part(item, "pod"))
+        for item in undecided
+        if _objects(_part(item, "snapshot"), "claims")
+    }
+    for name in demand.waiting:
+        if name not in seen:
+            yield f"pod {name} was left waiting for devices, and no snapshot of it was recorded"
+
+
+def name_in(obj: Mapping[str, Any]) -> str:
+    """``metadata.name`` of an object of which nobody knows yet that it is well formed."""
+    return str(_part(obj, "metadata").get("name", ""))
+
+
+def _part(obj: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    value = obj.get(field)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _objects(obj: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
+    value = obj.get(field)
+    if not isinstance(value, list | tuple):
+        return []
+    return [item for item in value if isinstance(item, Mapping)]
+
+
+def _pods(step: Step) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
+    """Name and ``spec.resourceClaims`` of the pods and Jobs that a step makes, in its namespace."""
+    for obj in step.apply or ():
+        meta, spec = obj.get("metadata") or {}, obj.get("spec") or {}
+        if obj.get("kind") == "Job":
+            spec = (spec.get("template") or {}).get("spec") or {}
+        elif obj.get("kind") != "Pod":
+            continue
+        # A pod that names its node goes past the scheduler.
+        if not meta.get("namespace") and not spec.get("nodeName"):
+            yield str(meta.get("name")), spec.get("resourceClaims") or ()
+
+
+def _placed(step: Step) -> Iterator[tuple[str, int]]:
+    """Pods that a step sees on a node, and Jobs that it sees ended with so many pods."""
+    for item in step.expect or ():
+        match item:
+            case PodExpectation():
+                if item.scheduled or item.node or item.phase in ("Running", "Succeeded"):
+                    yield item.pod, 1
+            case DevicesExpectation():
+                yield from ((name.partition("/")[0], 1) for name in item.devices.seen_by)
+            case EnvironmentExpectation():
+                seen_by = item.environment.seen_by
+                yield from ((name.partition("/")[0], 1) for name in seen_by)
+            case ObjectExpectation():
+                ended = ((item.match or {}).get("status") or {}).get("succeeded")
+                if item.object.kind == "Job" and item.object.name and isinstance(ended, int):
+                    yield item.object.name, ended
+            case _:
+                pass
+
+
+def _kept_waiting(step: Step) -> Iterator[str]:
+    for item in step.expect or ():
+        if isinstance(item, PodExpectation) and item.pending and item.consistently is None:
+            message = item.pending.message or ""
+            if NO_DEVICES in message:
+                yield item.pod
+
+
+def _verb(step: Step) -> str:
+    """The word that a step's title begins with (``engine.steps.title``)."""
+    return step.fault.action if step.fault is not None else step.action

@@ -1,0 +1,448 @@
+"""What a careful liar does: every digest and count computed again, the report made to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.certify.contradictions import EvidenceError, contradictions, scenario_set_digest
+from conformance.certify.profiles import CORE
+from conformance.certify.report import OtherSuiteError, build_report, told
+from conformance.cli.selection import select
+from conformance.compare.compare import compare_runs
+from conformance.compare.conclude import exit_code
+from conformance.compare.demands import WantedClaim, demand_of, unrecorded
+from conformance.compare.results import MalformedResultFileError, load_results
+from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
+from conformance.errors import ExitCode, UsageError
+from tests.certify.evidence import (
+    IMPLEMENTATION,
+    JOB,
+    PROFILES,
+    REJECTED,
+    SHARED,
+    WAITS,
+    Forgery,
+    genuine,
+    run_reference,
+)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[PlannedScenario]]:
+    path = tmp_path_factory.mktemp("genuine") / "results.ndjson"
+    return path, genuine(path)
+
+
+@pytest.fixture
+def forgery(source: tuple[Path, list[PlannedScenario]], tmp_path: Path) -> Forgery:
+    return Forgery(source[0], tmp_path, source[1])
+
+
+def report_of(forgery: Forgery) -> Any:
+    result = load_results(forgery.results)
+    return build_report(result, IMPLEMENTATION, PROFILES.named([CORE]), forgery.catalogue)
+
+
+def test_genuine_evidence_is_reported_and_verified(forgery: Forgery) -> None:
+    forgery.write()
+    assert report_of(forgery).profiles[0].result == "success"
+    assert forgery.claim() == "success"
+    assert forgery.verify().discrepancies == ()
+    counts = {name: forgery.compared(name)["counts"]["identical"] for name in (WAITS, SHARED, JOB)}
+    assert counts == {WAITS: 2, SHARED: 1, JOB: 10}
+
+
+def a_step_failed(it: Forgery) -> None:
+    it.scenario(SHARED)["steps"][-1]["outcome"] = "failed"
+
+
+def no_steps(it: Forgery) -> None:
+    it.scenario(SHARED)["steps"] = []
+
+
+def a_step_is_missing(it: Forgery) -> None:
+    del it.scenario(SHARED)["steps"][-1]
+
+
+def another_step(it: Forgery) -> None:
+    it.scenario(SHARED)["steps"][-1]["title"] = "wait 1 s"
+
+
+def nothing_was_observed(it: Forgery) -> None:
+    it.scenario(SHARED)["steps"][-1]["observed"] = []
+
+
+def steps_out_of_order(it: Forgery) -> None:
+    it.scenario(SHARED)["steps"].reverse()
+
+
+def something_was_left(it: Forgery) -> None:
+    it.scenario(SHARED)["left"] = ["Pod x"]
+
+
+def no_cleanup(it: Forgery) -> None:
+    it.scenario(SHARED)["cleanup"] = "skipped"
+
+
+def no_version(it: Forgery) -> None:
+    it.header["kubernetesVersion"] = "banana"
+
+
+def another_version(it: Forgery) -> None:
+    it.header["kubernetesVersion"] = "1.38.0"
+
+
+def another_version_everywhere_in_the_header(it: Forgery) -> None:
+    it.header["kubernetesVersion"] = it.header["versions"]["kubernetes"] = "1.38.0"
+
+
+def nothing_was_simulated(it: Forgery) -> None:
+    it.header["simulated"] = []
+    it.header["target"] = "cluster"
+    it.header["versions"] = {"kubernetes": "1.37.1"}
+
+
+def the_reference_was_real(it: Forgery) -> None:
+    it.header["simulated"] = []
+    it.header["versions"] = {}
+
+
+def a_version_says_that_it_is_simulated(it: Forgery) -> None:
+    it.header["simulated"] = []
+    it.header["target"] = "cluster"
+    it.header["versions"] = {"driver": "0.1.0 (simulated NVML)"}
+
+
+def another_driver(it: Forgery) -> None:
+    it.header["driver"] = "gpu.acme.com"
+
+
+def another_set(it: Forgery) -> None:
+    it.header["scenarioSetDigest"] = "sha256:" + "0" * 64
+
+
+def no_comparison(it: Forgery) -> None:
+    it.records = [record for record in it.records if record["record"] != "comparison"]
+
+
+def no_comparison_was_asked_for(it: Forgery) -> None:
+    no_comparison(it)
+    it.header["options"] = {}
+
+
+def a_comparison_that_nobody_asked_for(it: Forgery) -> None:
+    it.header["options"]["compare"] = False
+
+
+def no_decisions(it: Forgery) -> None:
+    for name in (WAITS, SHARED, JOB):
+        it.forget_decisions(name)
+        it.scenario(name)["undecided"] = []
+
+
+def one_decision_less(it: Forgery) -> None:
+    it.forget_decisions(WAITS, lambda index: index != 1)
+
+
+def one_decision_of_a_job_less(it: Forgery) -> None:
+    it.forget_decisions(JOB, lambda index: index != 4)
+
+
+def no_waiting_pod(it: Forgery) -> None:
+    it.scenario(WAITS)["undecided"] = []
+
+
+def a_waiting_pod_without_claims(it: Forgery) -> None:
+    it.scenario(WAITS)["undecided"][0]["snapshot"]["claims"] = []
+
+
+def another_device(it: Forgery) -> None:
+    [allocation] = it.scenario(SHARED)["decisions"][0]["allocations"]
+    allocation["devices"]["results"][0]["device"] = "gpu-none"
+
+
+def not_compared(it: Forgery) -> None:
+    scenarios = it.comparison["scenarios"]
+    scenarios.remove(it.compared(SHARED))
+
+
+def other_sums(it: Forgery) -> None:
+    it.comparison["counts"]["identical"] += 1
+
+
+def compared_twice(it: Forgery) -> None:
+    it.comparison["scenarios"].append(it.compared(SHARED))
+
+
+def another_outcome_compared(it: Forgery) -> None:
+    next(i for i in it.comparison["scenarios"] if i["id"] == SHARED)["outcome"] = "failed"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (a_step_failed, rf"{SHARED}: passed, and its step 1 \(expect .*\) failed"),
+        (no_steps, rf"{SHARED}: passed with 0 steps; the scenario has 2"),
+        (a_step_is_missing, rf"{SHARED}: passed with 1 steps; the scenario has 2"),
+        (another_step, rf"{SHARED}: its step 1 is 'wait 1 s'; the scenario's is to expect"),
+        (nothing_was_observed, rf"{SHARED}: its step 1 .* observed 0 things; the scenario has"),
+        (steps_out_of_order, rf"{SHARED}: its steps are not in their order"),
+        (something_was_left, rf"{SHARED}: passed, and its cleanup left Pod x"),
+        (no_cleanup, rf"{SHARED}: passed, and its cleanup was skipped"),
+        (no_version, r":1: kubernetesVersion 'banana' is no version of Kubernetes"),
+        (another_version, r":1: kubernetesVersion is 1\.38\.0, versions\.kubernetes 1\.37\.1"),
+        (
+            another_version_everywhere_in_the_header,
+            r"a snapshot is of Kubernetes 1\.37\.1, the header says 1\.38\.0",
+        ),
+        (nothing_was_simulated, "the devices of gpu.nvidia.com are simulated, the header does not"),
+        (the_reference_was_real, ":1: the run was on the reference, and the header says"),
+        (a_version_says_that_it_is_simulated, r":1: versions\.driver is '0\.1\.0 \(simulated"),
+        (another_driver, "gpu.nvidia.com were allocated, the header says that the driver is gpu.a"),
+        (another_set, ":1: the header's scenario-set digest is sha256:000"),
+        (no_comparison, "the run was to be compared .* and there is no comparison"),
+        (no_comparison_was_asked_for, "decisions were recorded for a comparison, and there is"),
+        (a_comparison_that_nobody_asked_for, "was not to be compared .*, and there is a compar"),
+        (no_decisions, rf"{SHARED}: .*claim shared-gpu of pod0 was allocated, and no decision"),
+        (one_decision_less, rf"{WAITS}: .*claim all of pod-all was allocated, and no decision"),
+        (one_decision_of_a_job_less, rf"{JOB}: .*of example-dra-job .* recorded \(9 of 10\)"),
+        (no_waiting_pod, rf"{WAITS}: .*pod pod-all was left waiting for devices, and no snapshot"),
+        (a_waiting_pod_without_claims, rf"{WAITS}: .*pod pod-all was left waiting for devices"),
+        (another_device, rf'{SHARED}: the comparison\'s verdict are "identical", judged again'),
+        (not_compared, rf"{SHARED}: was not compared, though others were"),
+        (other_sums, "the comparison's counts of the run are"),
+        (compared_twice, "a scenario was compared twice"),
+        (another_outcome_compared, rf'{SHARED}: the comparison\'s outcome are "failed", judged'),
+    ],
+)
+def test_evidence_that_contradicts_itself_is_refused_with_its_place(
+    forgery: Forgery, change: Callable[[Forgery], None], message: str
+) -> None:
+    change(forgery)
+    forgery.write()
+    assert forgery.claim() == "success"  # whoever believes the file says so
+    with pytest.raises(
+        EvidenceError, match=rf"results\.ndjson:\d+: .*{message}|{message}"
+    ) as caught:
+        report_of(forgery)
+    assert caught.value.exit_code is ExitCode.NOT_CONFORMANT
+    assert all(f"{forgery.results}:" in line for line in str(caught.value).splitlines())
+    verification = forgery.verify()
+    assert verification.exit_code is ExitCode.NOT_CONFORMANT
+    assert set(caught.value.found) <= set(verification.discrepancies)
+
+
+def test_the_place_is_the_line_of_the_scenario(forgery: Forgery) -> None:
+    something_was_left(forgery)
+    forgery.write()
+    with pytest.raises(EvidenceError, match=rf"results\.ndjson:{forgery.line(SHARED)}: {SHARED}"):
+        report_of(forgery)
+
+
+def test_a_long_list_of_contradictions_is_cut(forgery: Forgery) -> None:
+    for record in forgery.scenarios:
+        record["steps"] = record["steps"] * 9
+        for step in record["steps"]:
+            step["outcome"] = "failed"
+    forgery.write()
+    with pytest.raises(EvidenceError, match=r"and \d+ more contradictions") as caught:
+        report_of(forgery)
+    assert len(str(caught.value).splitlines()) == 21
+
+
+def test_a_skipped_scenario_that_ran_is_refused(forgery: Forgery) -> None:
+    forgery.scenario(SHARED)["outcome"] = "skipped"
+    forgery.write()
+    with pytest.raises(EvidenceError, match=f"{SHARED}: was skipped, and has steps or decisions"):
+        report_of(forgery)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        {},
+        {"scenarios": "abc"},
+        {"scenarios": [{"id": [1], "verdict": 7}]},
+        {"conformant": True, "counts": {"splendid": 1}, "differences": 0, "scenarios": []},
+    ],
+)
+def test_a_malformed_comparison_is_refused(forgery: Forgery, garbage: dict[str, Any]) -> None:
+    forgery.write()
+    forgery.claim()
+    for record in forgery.records:
+        if record["record"] == "comparison":
+            record["comparison"] = garbage
+    forgery.write()
+    with pytest.raises(EvidenceError, match=r"results\.ndjson:6: the comparison is malformed: \$"):
+        report_of(forgery)
+    assert forgery.verify().exit_code is ExitCode.NOT_CONFORMANT
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        {"allocations": 7},
+        {"snapshot": {"kind": "Snapshot", "slices": [1, 2]}, "claims": [[[[]]]], "pod": None},
+        {"claims": [{"metadata": 3}], "allocations": [{"devices": 1}], "snapshot": {"slices": 5}},
+    ],
+)
+def test_malformed_decisions_are_refused_and_break_nothing(forgery: Forgery, garbage: Any) -> None:
+    forgery.scenario(SHARED)["decisions"] = [garbage]
+    forgery.scenario(WAITS)["undecided"] = [garbage, {}]
+    forgery.write()
+    with pytest.raises(EvidenceError, match=f"{SHARED}: cannot be judged again: decision 0"):
+        report_of(forgery)
+
+
+@pytest.mark.parametrize("change", [{"left": ["Namespace foo"]}, {"interrupted": True}])
+def test_what_ended_badly_is_inconclusive_for_run_and_report(
+    forgery: Forgery, change: dict[str, Any]
+) -> None:
+    forgery.write()
+    assert forgery.claim() == "success"
+    claimed = forgery.report.read_text()
+    forgery.footer.update(change)
+    forgery.write()
+    result = load_results(forgery.results)
+    assert result.footer is not None
+    report = report_of(forgery)
+    assert report.exit_code is ExitCode.INCONCLUSIVE
+    assert report.exit_code is exit_code(
+        result.run.planned,
+        result.finished,
+        interrupted=result.footer.interrupted,
+        left=result.footer.left,
+    )
+    forgery.report.write_text(claimed.replace(claimed.split("digest: ")[1][:71], result.digest))
+    paths = [item.path for item in forgery.verify().discrepancies]
+    assert "$.profiles[0].result" in paths
+
+
+def test_a_key_that_is_there_twice_is_refused(forgery: Forgery) -> None:
+    forgery.write()
+    forgery.claim()
+    forgery.write(
+        lambda text: text.replace('"outcome": "passed"', '"outcome": "failed", "outcome": "passed"')
+    )
+    with pytest.raises(MalformedResultFileError, match=r":2: .*the key 'outcome' is there twice"):
+        load_results(forgery.results)
+    verification = forgery.verify()
+    assert verification.exit_code is ExitCode.NOT_CONFORMANT
+    assert "is there twice" in str(verification.discrepancies[0])
+
+
+def narrowed(forgery: Forgery, version: str) -> None:
+    """Keep two scenarios of four, as a run of an older suite that had no others."""
+    keep = (SHARED, REJECTED)
+    forgery.forget_decisions(WAITS)
+    forgery.forget_decisions(JOB)
+    forgery.records = [r for r in forgery.records if r.get("id", SHARED) in keep]
+    forgery.header["planned"] = [p for p in forgery.header["planned"] if p["id"] in keep]
+    forgery.header["suiteVersion"] = version
+    for record in forgery.records:
+        if record["record"] == "comparison":
+            scenarios = record["comparison"]["scenarios"]
+            record["comparison"]["scenarios"] = [s for s in scenarios if s["id"] in keep]
+    planned = [item for item in forgery.catalogue if item.id in keep]
+    forgery.header["scenarioSetDigest"] = scenario_set_digest(planned)
+    forgery.write()
+
+
+def test_another_suite_version_does_not_hide_what_was_not_selected(forgery: Forgery) -> None:
+    narrowed(forgery, "0.9.9")
+    shipped, forgery.catalogue = forgery.catalogue, []
+    assert forgery.claim() == "success"
+    forgery.catalogue = shipped
+    with pytest.raises(OtherSuiteError, match=r":1: .*'0\.9\.9'.*install dra-conformance 0\.9\.9"):
+        forgery.verify()
+    with pytest.raises(OtherSuiteError) as caught:
+        report_of(forgery)
+    assert caught.value.exit_code is ExitCode.INCONCLUSIVE
+
+
+def test_a_selection_is_partial_whatever_the_report_says(forgery: Forgery) -> None:
+    version = forgery.header["suiteVersion"]
+    narrowed(forgery, version)
+    assert report_of(forgery).profiles[0].result == "partial"
+    shipped, forgery.catalogue = forgery.catalogue, []
+    assert forgery.claim() == "success"
+    forgery.catalogue = shipped
+    paths = [item.path for item in forgery.verify().discrepancies]
+    assert {"$.profiles[0].result", "$.profiles[0].notSelected"} <= set(paths)
+
+
+def test_a_profile_that_is_named_twice_is_there_once(forgery: Forgery) -> None:
+    forgery.write()
+    result = load_results(forgery.results)
+    twice = [*PROFILES.named([CORE, CORE]), *PROFILES.named([CORE])]
+    report = build_report(result, IMPLEMENTATION, twice, forgery.catalogue)
+    assert [item.name for item in report.profiles] == [CORE]
+
+
+def test_a_folder_in_place_of_a_file_is_a_usage_error(forgery: Forgery) -> None:
+    forgery.write()
+    forgery.claim()
+    with pytest.raises(UsageError, match="cannot be read: Is a directory") as caught:
+        load_results(forgery.results.parent)
+    assert caught.value.exit_code is ExitCode.USAGE
+    forgery.results.unlink()
+    forgery.results.mkdir()
+    with pytest.raises(UsageError, match="cannot be read: Is a directory"):
+        forgery.verify()
+
+
+def test_a_comparison_that_judged_nothing_is_inconclusive_for_the_run_too(forgery: Forgery) -> None:
+    no_decisions(forgery)
+    forgery.write()
+    result = load_results(forgery.results)
+    compared = compare_runs(result.finished, ())
+    assert compared.conformant
+    assert {problem.partition(":")[0] for problem in compared.problems} == {WAITS, SHARED, JOB}
+    assert exit_code(result.run.planned, result.finished, compared) is ExitCode.INCONCLUSIVE
+    report = told(
+        replace(result, comparison=compared.to_json()),
+        IMPLEMENTATION,
+        PROFILES.named([CORE]),
+        forgery.catalogue,
+    )
+    assert report.profiles[0].comparison is not None
+    assert report.profiles[0].comparison.not_judged == (WAITS, SHARED, JOB)
+    assert report.exit_code is ExitCode.INCONCLUSIVE
+
+
+def test_no_shipped_scenario_demands_what_a_genuine_run_does_not_record(tmp_path: Path) -> None:
+    shipped = run_reference(select([]), tmp_path / "results.ndjson")
+    result = load_results(tmp_path / "results.ndjson")
+    passed = [event for event in result.finished if event.outcome is Outcome.PASSED]
+    assert len(passed) > 50
+    assert {item.id for item in shipped} == {event.scenario.id for event in result.finished}
+    assert {event.scenario.id: unrecorded(event) for event in passed if unrecorded(event)} == {}
+    assert sum(bool(claims_of(event)) for event in passed) > 40
+    # Without the comparison that was left out for speed, nothing contradicts itself.
+    found = [str(item) for item in contradictions(replace(result, comparison=None))]
+    assert len(found) == 1
+    assert "decisions were recorded for a comparison, and there is none" in found[0]
+
+
+def claims_of(event: ScenarioFinished) -> tuple[WantedClaim, ...]:
+    demand = demand_of(event.scenario)
+    assert demand is not None
+    return demand.claims
+
+
+def test_shipped_scenarios_that_cannot_be_read_are_a_problem_and_no_crash(
+    forgery: Forgery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: PlannedScenario) -> None:
+        raise UsageError("core/x.yaml:3: is not YAML")
+
+    forgery.write()
+    event = load_results(forgery.results).finished[0]
+    monkeypatch.setattr("conformance.compare.demands.demand_of", broken)
+    [problem] = compare_runs([event], ()).problems
+    assert "what it must have recorded is not known: core/x.yaml:3" in problem
