@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -47,22 +48,32 @@ _REGEX_MESSAGES: Final = {
 }
 
 
+_NO_ESCAPE: Final = r"\y"
 _UNICODE_CLASS: Final = re.compile(
     r"\\(?:Q.*?(?:\\E|$)|([pP])(?:\{(\^?)([A-Za-z _-]+)\}|([A-Za-z]))|.)", re.DOTALL
 )
 
 
-def _named_as_re2_does(pattern: str) -> str:
-    """Names of Unicode classes in RE2's spelling; Go takes any case since 1.25, RE2 does not."""
+@lru_cache(maxsize=1024)
+def _class_name(name: str) -> str | None:
+    """RE2's name of a Unicode class; Go takes any case and spacing since 1.25."""
+    words = re.split("[ _-]+", name)
+    for known in ("_".join(word.capitalize() for word in words), "".join(words).capitalize()):
+        with contextlib.suppress(re2.error):
+            re2.compile(f"\\p{{{known}}}", _OPTIONS)
+            return known
+    return None
+
+
+def _respelled(pattern: str) -> str:
+    """The pattern as RE2 has to see it to answer as Go does."""
 
     def respelled(found: re.Match[str]) -> str:
         sign, negation, name, letter = found.groups()
-        if found.group() == r"\C":  # any byte, which Go's texts have no match for
-            raise RegexError("error parsing regexp: invalid escape sequence: `\\C`")
-        if sign is None:
-            return found.group()
-        words = re.split("[ _-]", letter or name)
-        return f"\\{sign}{{{negation or ''}{'_'.join(word.capitalize() for word in words)}}}"
+        if found.group() == r"\C":  # any byte, which Go does not know
+            return _NO_ESCAPE
+        known = _class_name(letter or name) if sign else None
+        return f"\\{sign}{{{negation or ''}{known}}}" if known else found.group()
 
     return _UNICODE_CLASS.sub(respelled, pattern)
 
@@ -70,20 +81,20 @@ def _named_as_re2_does(pattern: str) -> str:
 @lru_cache(maxsize=1024)
 def compile_regex(pattern: str) -> Any:
     """A compiled RE2 pattern; raises RegexError."""
-    respelled = _named_as_re2_does(pattern)
+    respelled = _respelled(pattern)
     try:
         return re2.compile(respelled, _OPTIONS)
     except re2.error as error:
         kind, argument = _reason(error)
-        if kind == "invalid character class range":
-            argument = next(iter(_unknown_classes(pattern)), argument)
+        if argument == _NO_ESCAPE and _NO_ESCAPE not in pattern:
+            argument = r"\C"
         elif argument == respelled:
             argument = pattern
         message = _REGEX_MESSAGES.get(kind, kind)
-        repeat = re.search(r"\{([0-9]+)(,([0-9]*))?\}$", argument)
+        repeat = re.search(r"\{([0-9]+)(,([0-9]*))?\}(?=\??$)", argument)
         if kind == "missing )":
             argument = pattern
-        elif kind == "bad repetition operator" and repeat and not _can_repeat(repeat):
+        elif "repetition" in kind and repeat and not _can_repeat(repeat):
             message, argument = "invalid repeat count", repeat.group()  # Go looks at that first
         elif kind == "invalid escape sequence" and argument in ("\\p", "\\P"):
             message = "invalid character class range"
@@ -96,16 +107,6 @@ def _reason(error: Exception) -> tuple[str, str]:
     text = raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)
     kind, _, argument = text.partition(": ")
     return kind, argument
-
-
-def _unknown_classes(pattern: str) -> Iterator[str]:
-    """The names of Unicode classes in a pattern that RE2 does not know, as they are written."""
-    for found in _UNICODE_CLASS.finditer(pattern):
-        if found[1] is not None:
-            try:
-                re2.compile(_named_as_re2_does(found.group()), _OPTIONS)
-            except re2.error:
-                yield found.group()
 
 
 def _can_repeat(repeat: re.Match[str]) -> bool:

@@ -178,7 +178,8 @@ def _authority(scheme: str, text: str) -> str:
         if not all(char in _USER_INFO for char in user):
             message = "net/url: invalid userinfo"
             raise _UrlError(message)
-        _unescape(user)
+        for part in user.split(":", 1):
+            _unescape(part)
     return host
 
 
