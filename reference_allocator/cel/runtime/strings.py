@@ -56,9 +56,8 @@ _UNICODE_CLASS: Final = re.compile(
 
 @lru_cache(maxsize=1024)
 def _class_name(name: str) -> str | None:
-    """RE2's name of a Unicode class; Go takes any case and spacing since 1.25."""
-    words = re.split("[ _-]+", name)
-    for known in ("_".join(word.capitalize() for word in words), "".join(words).capitalize()):
+    """RE2's name of a Unicode class; Go takes any case since 1.25 (``canonicalName``)."""
+    for known in (name, re.sub("[ _-]", "", name).capitalize()):
         with contextlib.suppress(re2.error):
             re2.compile(f"\\p{{{known}}}", _OPTIONS)
             return known
