@@ -1,5 +1,5 @@
 """The command line: one door to the engine (the pytest plugin is the other)."""
 
-from conformance.cli.app import main
+from conformance.cli.entry import main
 
 __all__ = ["main"]

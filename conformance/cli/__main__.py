@@ -1,5 +1,5 @@
 """``python -m conformance.cli`` is ``dra-conformance``."""
 
-from conformance.cli.app import main
+from conformance.cli.entry import main
 
 main()

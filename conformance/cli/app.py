@@ -1,15 +1,11 @@
-"""Assembles the commands, and turns every known error into one message and an exit code."""
+"""Assembles the commands; ``conformance.cli.entry`` runs them."""
 
 from __future__ import annotations
-
-import signal
-import sys
 
 import typer
 
 from conformance import __version__
 from conformance.cli import cleanup, cluster, oracle, report, run, scenarios
-from conformance.errors import ConformanceError, ExitCode
 
 app = typer.Typer(
     name="dra-conformance",
@@ -48,34 +44,3 @@ def _options(
     ),
 ) -> None:
     """Options of every command."""
-
-
-INTERRUPTED = 130
-"""What typer makes of a KeyboardInterrupt."""
-
-
-def main() -> None:
-    """Run the command line; never shows a traceback for something the user can mend.
-
-    SIGTERM ends a run as Ctrl-C does, because that is how CI systems cancel: what was made is
-    removed, and what had run is reported.
-    """
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        app()
-    except ConformanceError as error:
-        for line in str(error).splitlines():
-            print(f"error: {line}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except SystemExit as ended:
-        if ended.code != INTERRUPTED:
-            raise
-        print(
-            "error: interrupted; `dra-conformance cleanup` removes what may be left",
-            file=sys.stderr,
-        )
-        sys.exit(ExitCode.INCONCLUSIVE)
-    except BrokenPipeError:
-        sys.exit(ExitCode.INCONCLUSIVE)
-    finally:
-        signal.signal(signal.SIGTERM, before)

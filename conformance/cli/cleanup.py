@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import ClusterChoice, ClusterOption, ContextName, Kubeconfig, Name, say
+from conformance.cli.options import (
+    ClusterChoice,
+    ClusterOption,
+    ContextName,
+    Kubeconfig,
+    Name,
+    name_context,
+    say,
+)
+from conformance.cli.shown import shown
 from conformance.clusters.local import stale_clusters
 from conformance.engine.sweep import sweep
 from conformance.errors import ExitCode, UsageError
@@ -36,6 +45,7 @@ def cleanup(
         context=context,
         name=name,
     )
+    name_context(options)
     if cluster is ClusterChoice.LOCAL and not dry_run:
         for stale in stale_clusters():
             typer.echo(f"removing local cluster {stale.layout.name}, whose program has ended")
@@ -46,10 +56,11 @@ def cleanup(
             return
         found = target.owned(run)
         for ref in found:
-            typer.echo(f"{'would delete' if dry_run else 'deleting'} {ref}")
+            unless = ", unless another run uses it" if run and ref.kind == "DeviceClass" else ""
+            typer.echo(f"{'would delete' if dry_run else 'deleting'} {ref}{unless}")
         left = () if dry_run else sweep(target, run)
     for problem in left:
-        typer.echo(f"still there: {problem}")
+        typer.echo(shown(f"still there: {problem}"))
     typer.echo(f"{len(found)} found, {len(left)} left" if not dry_run else f"{len(found)} found")
     if left:
         raise typer.Exit(ExitCode.INCONCLUSIVE)

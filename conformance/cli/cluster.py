@@ -1,4 +1,4 @@
-"""Commands about the local cluster: up, down, status."""
+"""Commands about the local cluster: up, driver, down, status."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from conformance.cli.options import (
     Binaries,
     Driver,
     DriverCommand,
+    DynamicMig,
     FeatureGates,
     Name,
     Nodes,
@@ -19,9 +20,10 @@ from conformance.cli.options import (
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.data import scenarios_dir
 from conformance.scenario.profile import load_profile
+from conformance.targets.options import DEFAULT_PROFILE
 
 app = typer.Typer(
-    help="A real cluster on this machine, without a container engine: up, down, status.",
+    help="A real cluster on this machine, without a container engine.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -34,7 +36,8 @@ def up(
     binaries: Binaries = None,
     driver: Driver = "gpu.nvidia.com",
     driver_command: DriverCommand = "",
-    simulate: Simulate = "t4x4",
+    simulate: Simulate = None,
+    dynamic_mig: DynamicMig = False,
     gate: FeatureGates = None,
 ) -> None:
     """Start a cluster that stays until `down`, and print how to use it."""
@@ -46,7 +49,8 @@ def up(
         driver=nodes > 0,
         driver_name=profile.driver,
         driver_command=split_command(driver_command) or None,
-        simulate=simulate,
+        simulate=simulate or DEFAULT_PROFILE,
+        dynamic_mig=dynamic_mig,
         feature_gates=feature_gates(gate),
         persistent=True,
     )
@@ -54,6 +58,18 @@ def up(
     typer.echo(f"export KUBECONFIG={access.kubeconfig}")
     typer.echo(f"dra-conformance run --target cluster --cluster local --name {name}  # to test it")
     typer.echo(f"dra-conformance cluster down --name {name}  # to remove it")
+
+
+@app.command()
+def driver(
+    name: Name = "default", simulate: Simulate = None, dynamic_mig: DynamicMig = False
+) -> None:
+    """Have our own driver of a cluster that runs show other simulated GPUs."""
+    cluster = LocalCluster(LocalOptions(name=name))
+    before = cluster.shown()
+    kept = before.simulate if before else DEFAULT_PROFILE
+    cluster.change_driver(simulate or kept, dynamic_mig=dynamic_mig)
+    typer.echo(f"local cluster {name} runs with {cluster.shown()}")
 
 
 @app.command()

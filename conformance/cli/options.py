@@ -11,6 +11,9 @@ from typing import Annotated
 import typer
 
 from conformance.errors import UsageError
+from conformance.targets.options import DEFAULT_PROFILE, TargetOptions
+from conformance.targets.sources import cluster_of
+from nvml_driver.simulated.profile import shipped
 
 
 class TargetChoice(StrEnum):
@@ -33,7 +36,7 @@ ClusterOption = Annotated[
 ]
 Kubeconfig = Annotated[
     Path | None,
-    typer.Option("--kubeconfig", help="File for --cluster kubeconfig (default ~/.kube/config)."),
+    typer.Option("--kubeconfig", help="File for --cluster kubeconfig; by default $KUBECONFIG, else ~/.kube/config."),
 ]
 ContextName = Annotated[
     str,
@@ -57,7 +60,17 @@ Nodes = Annotated[
 ]
 Name = Annotated[str, typer.Option("--name", help="Name of a local or kind cluster.")]
 Simulate = Annotated[
-    str, typer.Option("--simulate", help="Simulated GPUs of our own driver, for example t4x4.")
+    str | None,
+    typer.Option(
+        "--simulate",
+        metavar="PROFILE",
+        help="Simulated GPUs of our own driver: a file, or one of "
+        f"{', '.join(shipped())}. [default: {DEFAULT_PROFILE}, or what a cluster that runs shows]",
+    ),
+]
+DynamicMig = Annotated[
+    bool,
+    typer.Option("--dynamic-mig", help="Our own driver offers all MIG devices that can be made."),
 ]
 
 
@@ -94,6 +107,16 @@ def split_command(text: str) -> tuple[str, ...]:
         return tuple(shlex.split(text))
     except ValueError as error:
         raise UsageError(f"--driver-command {text!r}: {error}") from None
+
+
+def name_context(options: TargetOptions) -> None:
+    """See that somebody else's cluster is named in full, before a word is said about it.
+
+    Raises:
+        UsageError: --context is missing; the contexts of the file are listed.
+    """
+    if options.target == "cluster" and options.cluster == "kubeconfig" and not options.context:
+        cluster_of(options).up()  # refuses without talking to a server
 
 
 def say(line: str) -> None:

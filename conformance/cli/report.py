@@ -13,11 +13,13 @@ from conformance.certify.profiles import load_profiles
 from conformance.certify.report import build_report
 from conformance.certify.verify import verify as check
 from conformance.cli.selection import select
+from conformance.cli.shown import shown
 from conformance.compare.replay import replay as judge_again
 from conformance.compare.replay import replay_results
 from conformance.engine.events import PlannedScenario
 from conformance.engine.scenario_run import planned
 from conformance.errors import ExitCode, UsageError
+from conformance.report.folder import RESULTS
 from conformance.report.results import load_results
 
 Results = Annotated[Path, typer.Argument(help="Result file of a run (results.ndjson).")]
@@ -37,9 +39,11 @@ def report(
 ) -> None:
     """Turn a result file into a conformance report (YAML).
 
-    Exit code: that of the worst profile; the report is written all the same.
+    Exit code: that of the worst profile; the report is written all the same, unless the evidence
+    contradicts itself.
     """
-    chosen = load_profiles().named(profile or ["dra-core"])
+    chosen = load_profiles().named(dict.fromkeys(profile or ["dra-core"]))
+    _no_folder(results)
     about = implementation(
         organization=organization,
         project=project,
@@ -68,11 +72,12 @@ def verify(
     results: Results,
 ) -> None:
     """Check a conformance report against its result file; says every discrepancy."""
+    _no_folder(results)
     verification = check(report_file, results, load_profiles(), _catalogue())
     for discrepancy in verification.discrepancies:
-        typer.echo(f"differs: {discrepancy}")
+        typer.echo(shown(f"differs: {discrepancy}"))
     for note in verification.notes:
-        typer.echo(f"note: {note}")
+        typer.echo(shown(f"note: {note}"))
     if not verification.discrepancies:
         typer.echo("the report says what the result file says")
     raise typer.Exit(verification.exit_code)
@@ -82,6 +87,7 @@ def replay(
     file: Annotated[Path, typer.Argument(help="Decision or snapshot (JSON), or a result file.")],
 ) -> None:
     """Judge saved decisions again, without a cluster."""
+    _no_folder(file)
     if file.suffix == ".ndjson":
         comparison = replay_results(file)
         typer.echo(json.dumps(comparison.to_json(), indent=2))
@@ -94,6 +100,12 @@ def replay(
     raise typer.Exit(
         ExitCode.CONFORMANT if judgement.verdict.conformant else ExitCode.NOT_CONFORMANT
     )
+
+
+def _no_folder(results: Path) -> None:
+    """A folder of reports is easily given for the result file in it; that is no discrepancy."""
+    if results.is_dir():
+        raise UsageError(f"{results}: is a folder; give the result file in it, {RESULTS}")
 
 
 def _catalogue() -> list[PlannedScenario]:

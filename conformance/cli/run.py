@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from conformance.cli.options import (
     Binaries,
@@ -22,6 +21,7 @@ from conformance.cli.options import (
     ContextName,
     Driver,
     DriverCommand,
+    DynamicMig,
     FeatureGates,
     Kubeconfig,
     Name,
@@ -29,28 +29,33 @@ from conformance.cli.options import (
     Simulate,
     TargetChoice,
     feature_gates,
+    name_context,
     say,
     split_command,
 )
 from conformance.cli.selection import Level, Tier, select
+from conformance.cli.shown import shown
 from conformance.compare.compare import Comparer
 from conformance.compare.conclude import exit_code
 from conformance.engine.events import Reporter, ScenarioFinished
 from conformance.engine.scenario_run import Setup, planned
 from conformance.engine.suite import RunResult, run_suite
+from conformance.engine.telling import ReportError
 from conformance.errors import UsageError
 from conformance.report.allure import AllureResults
 from conformance.report.diagnostics import DiagnosticsFolder
+from conformance.report.folder import ALLURE, DIAGNOSTICS, HTML, JUNIT, RESULTS, OutputFolder
 from conformance.report.html import render_html
 from conformance.report.junit import JUnitFile
 from conformance.report.results import ResultFile, load_results
-from conformance.report.terminal import TerminalReporter
+from conformance.report.terminal import PlainConsole, TerminalReporter
+from conformance.report.text import visible
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening import Opened, open_reference, open_target
-from conformance.targets.options import REFERENCE_DRIVER, TargetOptions
+from conformance.targets.options import DEFAULT_PROFILE, REFERENCE_DRIVER, TargetOptions
+from conformance.targets.sources import as_shown
 
-RESULTS = "results.ndjson"
-_RUN_ID = re.compile(r"^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$")
+_RUN_ID = re.compile(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?")
 
 
 def run(
@@ -65,7 +70,8 @@ def run(
     context: ContextName = "",
     driver: Driver = "gpu.nvidia.com",
     driver_command: DriverCommand = "",
-    simulate: Simulate = "t4x4",
+    simulate: Simulate = None,
+    dynamic_mig: DynamicMig = False,
     binaries: Binaries = None,
     name: Name = "default",
     nodes: Nodes = 1,
@@ -100,13 +106,11 @@ def run(
     if compare and target is TargetChoice.REFERENCE:
         raise UsageError("--compare judges a cluster against the reference; use --target cluster")
     run_id = run_id or uuid.uuid4().hex[:8]
-    if not _RUN_ID.match(run_id):
+    if not _RUN_ID.fullmatch(run_id):
         raise UsageError(
             f"--run-id {run_id!r}: use up to 32 of a-z, 0-9 and '-', as a label value may have"
         )
     scenarios = select(paths or [], tier, level, feature, only)
-    if not scenarios:
-        raise UsageError("no scenario fits what was asked for; see `dra-conformance list`")
     options = TargetOptions(
         target=target.value,
         cluster=ClusterChoice(cluster).value if cluster else None,
@@ -114,7 +118,8 @@ def run(
         context=context,
         driver=driver,
         driver_command=split_command(driver_command),
-        simulate=simulate,
+        simulate=simulate or DEFAULT_PROFILE,
+        dynamic_mig=dynamic_mig,
         binaries=binaries,
         name=name,
         nodes=nodes,
@@ -124,16 +129,19 @@ def run(
         record=compare,
         keep=keep,
     )
-    with open_target(options, say) as opened:
-        comparer = None
-        if compare:
-            say("running the same scenarios on the reference")
-            comparer = Comparer(on_reference(scenarios, options, opened, run_id))
-        result = _run(scenarios, opened, run_id, comparer, output, workers, verbose)
-    _write_html(output)
+    name_context(options)
+    with OutputFolder(output):
+        options = as_shown(options, simulate)
+        with open_target(options, say) as opened:
+            comparer = None
+            if compare:
+                say("running the same scenarios on the reference")
+                comparer = Comparer(on_reference(scenarios, options, opened, run_id))
+            result = _run(scenarios, opened, run_id, comparer, output, workers, verbose)
+        _write_html(output)
     comparison = comparer.comparison() if comparer else None
     for problem in comparison.problems if comparison else ():
-        typer.echo(f"not judged: {problem}")
+        typer.echo(shown(f"not judged: {problem}"))
     raise typer.Exit(
         exit_code(
             [planned(item) for item in scenarios],
@@ -153,16 +161,21 @@ def on_reference(
     It runs the suite's own driver, whatever the cluster's is: what scenarios observe is compared
     without the names of devices.
     """
+    ours = opened.profile.driver == REFERENCE_DRIVER
     same = replace(
         options,
         target="reference",
         cluster=None,
-        driver=REFERENCE_DRIVER,
+        driver=options.driver if ours else REFERENCE_DRIVER,
         image="",
         kubernetes_version=opened.capabilities.kubernetes_version.removeprefix("v"),
+        feature_gates=opened.capabilities.feature_gates,
     )
     with open_reference(same) as reference:
-        return run_suite(scenarios, _setup(reference, run_id), ()).finished
+        result = run_suite(scenarios, _setup(reference, run_id), ())
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result.finished
 
 
 def _run(
@@ -176,7 +189,7 @@ def _run(
 ) -> RunResult:
     verdicts = comparer.verdicts if comparer else None
     notes = comparer.notes if comparer else None
-    diagnostics = DiagnosticsFolder(output / "diagnostics")
+    diagnostics = DiagnosticsFolder(output / DIAGNOSTICS)
     with ExitStack() as stack:
         results = stack.enter_context(
             ResultFile(
@@ -195,8 +208,8 @@ def _run(
         reporters: list[Reporter] = [
             results,
             diagnostics,
-            JUnitFile(output / "junit.xml", verdicts, notes),
-            AllureResults(output / "allure-results", verdicts=verdicts, notes=notes),
+            JUnitFile(output / JUNIT, verdicts, notes),
+            AllureResults(output / ALLURE, verdicts=verdicts, notes=notes),
             terminal,
         ]
         if comparer:
@@ -208,7 +221,7 @@ def _run(
             workers=workers,
             options={"workers": workers, "compare": comparer is not None},
         )
-    Console(highlight=False, markup=False, soft_wrap=True).print(f"reports in {output}")
+    PlainConsole().print(f"reports in {visible(str(output))}", soft_wrap=True)
     return result
 
 
@@ -225,4 +238,7 @@ def _setup(opened: Opened, run_id: str, *, record: bool = False) -> Setup:
 
 def _write_html(output: Path) -> None:
     page = render_html(load_results(output / RESULTS))
-    (output / "report.html").write_text(page, encoding="utf-8")
+    try:
+        (output / HTML).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ReportError(f"{output / HTML}: cannot be written: {error.strerror}") from None

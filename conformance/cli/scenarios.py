@@ -12,9 +12,11 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel
 
-from conformance.cli.selection import Level, Tier, select
+from conformance.cli.selection import Level, Tier, check_path, select
+from conformance.cli.shown import shown
 from conformance.data import scenarios_dir
 from conformance.errors import ConformanceError, ExitCode, UsageError
+from conformance.report.text import visible
 from conformance.scenario.lint import OWN_KINDS, LintLine, lint_file
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.schema import schema_text
@@ -50,8 +52,9 @@ def list_scenarios(
         return
     for item in found:
         spec = item.scenario.spec
-        typer.echo(f"{item.id}  ({spec.tier}, {spec.feature})")
-        typer.echo(textwrap.fill(spec.summary, 78, initial_indent="    ", subsequent_indent="    "))
+        typer.echo(visible(f"{item.id}  ({spec.tier}, {spec.feature})"))
+        summary = visible(spec.summary)
+        typer.echo(textwrap.fill(summary, 78, initial_indent="    ", subsequent_indent="    "))
     typer.echo(
         f"{len(found)} scenarios below {scenarios_dir() if not paths else 'the paths given'}"
     )
@@ -77,9 +80,14 @@ def lint(
     found: list[LintLine] = []
     checked = 0
     for given in files:
-        inside = sorted([*given.rglob("*.yaml"), *given.rglob("*.yml")]) if given.is_dir() else None
-        for file in inside if inside is not None else [given]:
+        try:
+            inside = _files(given)
+        except UsageError as error:
+            found.append(LintLine(str(error)))
             checked += 1
+            continue
+        checked += len(inside)
+        for file in inside:
             try:
                 found += lint_file(file, models)
             except ConformanceError as error:
@@ -87,11 +95,19 @@ def lint(
     if not checked:
         raise UsageError(f"no YAML files below {', '.join(map(str, files))}")
     for line in found:
-        typer.echo(line)
+        typer.echo(shown(line))
     errors = sum(line.error for line in found)
     typer.echo(f"{checked} files checked, {errors} errors, {len(found) - errors} warnings")
     if errors:
         raise typer.Exit(ExitCode.USAGE)
+
+
+def _files(given: Path) -> list[Path]:
+    """The YAML files of a folder, or the file itself."""
+    check_path(given)
+    if not given.is_dir():
+        return [given]
+    return sorted([*given.rglob("*.yaml"), *given.rglob("*.yml")])
 
 
 class SchemaName(StrEnum):

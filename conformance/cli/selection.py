@@ -38,7 +38,7 @@ def select(
     """The scenarios below ``paths`` (all shipped ones if empty) that fit every filter.
 
     Raises:
-        UsageError: a file is wrong, or a feature is unknown.
+        UsageError: a file is wrong, a feature is unknown, or nothing fits.
     """
     root = scenarios_dir()
     registry = load_registry(root / "features.yaml")
@@ -46,8 +46,10 @@ def select(
     if unknown:
         known = ", ".join(sorted(registry.features))
         raise UsageError(f"unknown feature {', '.join(unknown)}; known are {known}")
+    for path in paths:
+        check_path(path)
     scenarios = load_scenarios(list(paths) or default_paths(root), root, registry)
-    return [
+    found = [
         item
         for item in scenarios
         if (not tiers or item.scenario.spec.tier in tiers)
@@ -55,6 +57,26 @@ def select(
         and (not features or item.scenario.spec.feature in features)
         and (not names or any(_like(item.id, name) for name in names))
     ]
+    if not found:
+        raise UsageError("no scenario fits what was asked for; see `dra-conformance list`")
+    return found
+
+
+def check_path(path: Path) -> None:
+    """See that there is something at a path.
+
+    Raises:
+        UsageError: there is not, or the system refuses even to look (a name that is too long).
+    """
+    try:
+        path.stat()
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else str(error)
+        if isinstance(error, FileNotFoundError):
+            said = "no such file or folder"
+        text = str(path)
+        named = text if len(text) <= 200 else f"{text[:100]}...{text[-50:]}"
+        raise UsageError(f"{named}: {said}; check the path") from None
 
 
 def _like(identity: str, pattern: str) -> bool:

@@ -19,6 +19,11 @@ Progress = Callable[[str], None]
 """Called with one line (no newline at its end) as each phase of a start or stop begins."""
 
 
+Watch = Callable[[Callable[[str], None]], Callable[[], None]]
+"""Begins to look after a cluster. Called with what is to be told, once and in one message, that a
+part which nobody stopped has ended (a line, then details); returns what ends the watch."""
+
+
 def silent(_line: str) -> None:
     """Show no progress."""
 
@@ -36,13 +41,15 @@ class ClusterAccess:
     """All that a cluster target needs to use one cluster.
 
     Attributes:
-        kubeconfig: file to connect with.
+        kubeconfig: file to connect with; several are joined by ":", as in ``$KUBECONFIG``.
         context: the context in that file; named always, never "the current one".
         kubernetes_version: as the API server reports it ("v1.37.1"); "" until it was asked.
         image: image that scenario pods run; it is present on every node or can be pulled there.
         nodes: names of the nodes with a kubelet that the suite may use; () is a control plane only.
         component_logs: component name ("kube-apiserver", "node-1/kubelet") -> its log file on this
             machine, for diagnostics; empty where the logs cannot be reached.
+        watch: tells when a part of the cluster ended; None where nobody can know. Only for the
+            program that got the cluster, so not in the JSON form.
     """
 
     kubeconfig: Path
@@ -51,6 +58,7 @@ class ClusterAccess:
     image: str
     nodes: tuple[str, ...]
     component_logs: Mapping[str, Path] = field(default_factory=dict)
+    watch: Watch | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """The hand-over for another process on this machine."""

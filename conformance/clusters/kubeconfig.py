@@ -1,4 +1,4 @@
-"""Any cluster that a kubeconfig file leads to: the user names the file and the context, always.
+"""Any cluster that a kubeconfig file leads to: the user names the context, always.
 
 A conformance run creates and deletes things, so "whatever context happens to be current" is never
 good enough. Everything that can be wrong with the file, the context, the server and the APIs that
@@ -8,14 +8,12 @@ it serves is found here, before a scenario starts, and said in one message each.
 from __future__ import annotations
 
 import json
-import logging
-import re
-from collections.abc import Mapping
+import os
+import time
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from conformance.clusters.apiclient import api_client
 from conformance.clusters.base import (
     ClusterAccess,
     ClusterError,
@@ -23,6 +21,11 @@ from conformance.clusters.base import (
     Progress,
     silent,
 )
+from conformance.clusters.exchange import Answer, Limits, exchange, reason_of
+from conformance.clusters.kubeconfigfile import default_kubeconfig
+from conformance.clusters.redaction import one_line, redact
+
+__all__ = ["DEFAULT_IMAGE", "RUN_LABEL", "KubeconfigCluster", "api_client", "reason_of"]
 
 DEFAULT_IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 """Has a shell, ``env`` and ``find``; Kubernetes' own tests of 1.37 pull the same image
@@ -30,8 +33,11 @@ DEFAULT_IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 
 RUN_LABEL = "dra-conformance.dev/run"  # the same words as in conformance.targets.base
 
-_TIMEOUT = (5.0, 15.0)  # seconds to connect, seconds to answer
-_PREFIX = re.compile(r"^(?:<[^>]*>|HTTPS?Connection(?:Pool)?\([^)]*\)): ")
+LIMITS = Limits(connect=5.0, quiet=15.0, whole=30.0)
+PATIENCE = 30.0
+"""Seconds for which a server that says it is busy or away is asked again."""
+
+_PASSING = frozenset({429, 500, 502, 503, 504})
 _GROUP = "resource.k8s.io"
 
 
@@ -39,7 +45,7 @@ class KubeconfigCluster:
     """A cluster that exists already and is neither created nor deleted by the suite.
 
     Args:
-        kubeconfig: the file; None is ``~/.kube/config``.
+        kubeconfig: the file; None is what ``$KUBECONFIG`` names, else ``~/.kube/config``.
         context: the name of the context in it; required.
         image: image that scenario pods run; the nodes must be able to pull it.
     """
@@ -47,7 +53,7 @@ class KubeconfigCluster:
     def __init__(
         self, kubeconfig: Path | None, context: str, *, image: str = DEFAULT_IMAGE
     ) -> None:
-        self._kubeconfig = kubeconfig or Path.home() / ".kube" / "config"
+        self._kubeconfig = kubeconfig or default_kubeconfig(os.environ)
         self._context = context
         self._image = image
 
@@ -61,8 +67,8 @@ class KubeconfigCluster:
         progress(f"connecting to context {self._context!r} of {self._kubeconfig}")
         client = api_client(self._kubeconfig, self._context)
         try:
-            version = str(self._get(client, "/version").get("gitVersion", ""))
-            groups = [group["name"] for group in self._get(client, "/apis").get("groups", [])]
+            version = one_line(self._get(client, "/version").get("gitVersion", ""))
+            groups = {group.get("name") for group in self._items(client, "/apis", "groups")}
             if _GROUP not in groups:
                 raise ClusterUsageError(
                     f"{client.configuration.host} (Kubernetes {version}) does not serve the API "
@@ -70,7 +76,11 @@ class KubeconfigCluster:
                     f"--runtime-config={_GROUP}/v1beta1=true and the feature gate "
                     "DynamicResourceAllocation"
                 )
-            nodes = self._get(client, "/api/v1/nodes").get("items", [])
+            nodes = self._items(client, "/api/v1/nodes", "items")
+            try:
+                usable = usable_nodes(nodes)
+            except (KeyError, TypeError, AttributeError):
+                raise self._strange(client, "/api/v1/nodes", "its nodes are not nodes") from None
         finally:
             client.close()
         return ClusterAccess(
@@ -78,43 +88,82 @@ class KubeconfigCluster:
             context=self._context,
             kubernetes_version=version,
             image=self._image,
-            nodes=usable_nodes(nodes),
+            nodes=usable,
         )
 
     def down(self, progress: Progress = silent) -> None:
         """Leave the cluster as it is: the suite did not make it."""
 
+    def _items(self, client: Any, path: str, field: str) -> list[dict[str, Any]]:
+        found = self._get(client, path).get(field) or []
+        if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+            raise self._strange(client, path, f"{field} is no list of objects")
+        return found
+
     def _get(self, client: Any, path: str) -> dict[str, Any]:
-        host = client.configuration.host
-        where = f"{host} (context {self._context!r} of {self._kubeconfig})"
+        answer = self._patiently(client, path)
+        try:
+            found = json.loads(answer.data)
+        except (ValueError, RecursionError):
+            found = None
+        said = found.get("message", "") if isinstance(found, dict) else ""
+        told = f"{answer.status}: {one_line(redact(str(said))) or one_line(answer.reason)}"
+        where = self._where(client)
+        if answer.status == 401:
+            raise ClusterError(
+                f"{where} does not know who asks: it refuses GET {path} ({told}); the credentials "
+                "of the context's user are wrong or have expired"
+            )
+        if answer.status == 403:
+            raise ClusterError(
+                f"{where} refuses GET {path} ({told}); the suite needs the permissions of "
+                "ci/rbac/suite.yaml"
+            )
+        if answer.status in _PASSING:
+            raise ClusterError(
+                f"{where} is overloaded or not available: it answered GET {path} for "
+                f"{PATIENCE:g} s with {told}; try again when it is well"
+            )
+        if answer.status != 200 or not isinstance(found, dict):
+            raise self._strange(client, path, f"status {answer.status} {one_line(answer.reason)}")
+        return found
+
+    def _patiently(self, client: Any, path: str) -> Answer:
+        """The answer; while the server says that it is busy, it is asked again as it wishes."""
+        deadline = time.monotonic() + PATIENCE
+        pause = 1.0
+        while True:
+            answer = self._ask(client, path)
+            pause = max(pause, answer.retry_after())
+            if answer.status not in _PASSING or time.monotonic() + pause > deadline:
+                return answer
+            time.sleep(pause)  # nothing tells when it is well again
+            pause = min(pause * 2, 5.0)
+
+    def _ask(self, client: Any, path: str) -> Answer:
         try:
             headers = {"Accept": "application/json"}
             client.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
-            response = client.call_api(
-                "GET", host + path, header_params=headers, _request_timeout=_TIMEOUT
-            )
-            body = response.read()
+            url = client.configuration.host + path
+            return exchange(client, "GET", url, headers, limits=LIMITS)
+        except (ClusterError, ClusterUsageError):
+            raise  # credentials that could not be renewed
         except Exception as error:  # noqa: BLE001 - the client leaks urllib3's, ssl's and its own
             raise ClusterError(
-                f"no answer from the API server {where} within {_TIMEOUT[1]:g} s: "
-                f"{reason_of(error)}; check that it runs and can be reached from this machine"
+                f"no answer from the API server {self._where(client)} to GET {path}: "
+                f"{one_line(redact(reason_of(error)))}; check that it runs and can be reached from "
+                "this machine"
             ) from None
-        try:
-            found = json.loads(body)
-        except ValueError:
-            found = None
-        if response.status in (401, 403):
-            said = found.get("message", "") if isinstance(found, dict) else ""
-            raise ClusterError(
-                f"{where} refuses GET {path} ({response.status}: {said or response.reason}); the "
-                "suite needs the permissions of ci/rbac/suite.yaml"
-            )
-        if response.status != 200 or not isinstance(found, dict):
-            raise ClusterError(
-                f"{where} answers GET {path} with {response.status} {response.reason}, which is "
-                "not what an API server says; check the server's address in the kubeconfig"
-            )
-        return found
+
+    def _strange(self, client: Any, path: str, what: str) -> ClusterError:
+        return ClusterError(
+            f"{self._where(client)} answers GET {path} with what is not what an API server says "
+            f"({what}); check the server's address in the kubeconfig"
+        )
+
+    def _where(self, client: Any) -> str:
+        host = client.configuration.host
+        return f"{host} (context {self._context!r} of {self._kubeconfig})"
 
 
 def usable_nodes(nodes: list[dict[str, Any]]) -> tuple[str, ...]:
@@ -135,104 +184,3 @@ def usable_nodes(nodes: list[dict[str, Any]]) -> tuple[str, ...]:
         if ready and kubelet and not hard and not ours:
             names.append(node["metadata"]["name"])
     return tuple(sorted(names))
-
-
-def read_kubeconfig(path: Path) -> dict[str, Any]:
-    """The file as a mapping.
-
-    Raises:
-        ClusterUsageError: it cannot be read, is not YAML, or is no kubeconfig.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ClusterUsageError(
-            f"{path}: no such file; name the kubeconfig file with --kubeconfig"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ClusterUsageError(f"{path}: cannot be read: {reason_of(error)}") from None
-    try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark is not None else ""
-        # The problem, not the whole error: that one quotes the line, and a line may hold a token.
-        problem = getattr(error, "problem", None) or "not readable"
-        raise ClusterUsageError(f"{path}{line}: not YAML: {problem}") from None
-    if not isinstance(found, dict) or not isinstance(found.get("contexts"), list):
-        raise ClusterUsageError(
-            f"{path}: not a kubeconfig: expected a mapping with clusters, contexts and users"
-        )
-    return found
-
-
-def check_context(path: Path, config: Mapping[str, Any], context: str) -> None:
-    """See that ``context`` is named, is in the file, and that its cluster is there with a server.
-
-    Raises:
-        ClusterUsageError: with the contexts that the file has.
-    """
-    contexts = {
-        entry["name"]: entry.get("context") or {}
-        for entry in config["contexts"]
-        if isinstance(entry, dict) and "name" in entry
-    }
-    available = ", ".join(sorted(map(str, contexts))) or "none"
-    if not context:
-        raise ClusterUsageError(
-            f"{path}: name the context to use with --context, the current one is never taken; "
-            f"the file has: {available}"
-        )
-    if context not in contexts:
-        raise ClusterUsageError(f"{path}: no context {context!r}; the file has: {available}")
-    wanted = contexts[context].get("cluster")
-    for cluster in config.get("clusters") or []:
-        if isinstance(cluster, dict) and cluster.get("name") == wanted:
-            if not (cluster.get("cluster") or {}).get("server"):
-                raise ClusterUsageError(f"{path}: cluster {wanted!r} has no server")
-            return
-    raise ClusterUsageError(
-        f"{path}: context {context!r} names a cluster {wanted!r} that is not there"
-    )
-
-
-def api_client(kubeconfig: Path, context: str) -> Any:
-    """A client of the official ``kubernetes`` package for that context, not yet connected.
-
-    The client's own retries are off (the caller knows which requests may be repeated), and its
-    pool is large enough for one watch per kind of many scenarios at once.
-
-    Raises:
-        ClusterUsageError: the file or the context is wrong.
-    """
-    config = read_kubeconfig(kubeconfig)
-    check_context(kubeconfig, config, context)
-    # A second to import, so only when a cluster is really used.
-    from kubernetes.client import ApiClient, Configuration
-    from kubernetes.config import ConfigException
-    from kubernetes.config.kube_config import load_kube_config
-
-    logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
-    configuration = Configuration()
-    try:
-        load_kube_config(
-            config_file=str(kubeconfig),
-            context=context,
-            client_configuration=configuration,
-            persist_config=False,
-        )
-    except (ConfigException, ValueError, KeyError, TypeError, OSError) as error:
-        raise ClusterUsageError(
-            f"{kubeconfig}: context {context!r} cannot be used: {reason_of(error)}"
-        ) from None
-    configuration.retries = False
-    configuration.connection_pool_maxsize = 128
-    configuration.keep_alive = True
-    return ApiClient(configuration)
-
-
-def reason_of(error: BaseException) -> str:
-    """One line that says what went wrong, without the objects that libraries put around it."""
-    text = str(getattr(error, "reason", None) or error)
-    text = _PREFIX.sub("", " ".join(text.split()))
-    return text or type(error).__name__

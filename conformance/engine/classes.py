@@ -1,34 +1,192 @@
-"""Make sure that the DeviceClasses of the driver profile exist before the node tier begins."""
+"""Have the DeviceClasses of the driver profile in the cluster for as long as any run needs them.
+
+A class has one name for all who use a cluster, and several runs may. So each run writes itself onto
+a class that a run has made (an annotation, ``dra-conformance.dev/run-<id>``), and the last one to
+leave deletes it. Two runs that change it at once are told apart by ``resourceVersion``; before the
+last one deletes it, it marks it, so that nobody joins between that look and the deletion. What a
+killed run wrote keeps the class alive until ``dra-conformance cleanup``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from conformance.engine.kinds import RESOURCE_V1
 from conformance.engine.ledger import Ledger
+from conformance.errors import InfrastructureError
 from conformance.scenario.profile import DriverProfile
-from conformance.targets.base import ApiError, Ref, Scope
+from conformance.targets.base import RUN_LABEL, ApiError, Obj, Ref, Scope, TargetError
+
+_USER = f"{RUN_LABEL}-"
+"""Annotation, with a run's id behind it: that run uses the class."""
+
+_LEAVING = "dra-conformance.dev/leaving"
+"""Annotation: its last user is about to delete it."""
+
+LEAVES = 30.0
+"""Seconds until a class that its last user deletes must be gone."""
+
+_ATTEMPTS = 10
 
 
 def ensure_classes(profile: DriverProfile, scope: Scope, ledger: Ledger) -> tuple[str, ...]:
-    """Create each class that the cluster does not have; one that is there is left as it is.
+    """Create each class that the cluster does not have, and share one that another run has made.
+
+    One that no run has made is left as it is. The ledger's cleanup gives the others up again.
 
     Returns:
-        Names of the classes that were made.
+        Names of the classes that are this run's, alone or with other runs.
+
+    Raises:
+        InfrastructureError: the server refuses, or a class that is on its way out stays.
+        TargetError: no answer.
     """
-    made = []
+    ours = []
     for entry in profile.spec.classes.values():
-        if scope.get(Ref(RESOURCE_V1, "DeviceClass", entry.name)) is not None:
-            continue
-        manifest = {
-            "apiVersion": RESOURCE_V1,
-            "kind": "DeviceClass",
-            "metadata": {"name": entry.name},
-            "spec": entry.spec,
-        }
+        shared = SharedClass(entry.name, scope, ledger.labels[RUN_LABEL])
+        ledger.at_cleanup(shared.leave)
         try:
-            ledger.create(manifest)
+            if shared.join(entry.spec):
+                ours.append(entry.name)
         except ApiError as error:
-            if error.reason != "AlreadyExists":
-                raise
-        else:
-            made.append(entry.name)
-    return tuple(made)
+            raise InfrastructureError(
+                f"{shared.ref}, which the scenarios of driver {profile.driver} need, cannot be"
+                f" provided: {error.code} {error.reason}: {error.message}"
+            ) from None
+    return tuple(ours)
+
+
+def used_by(scope: Scope, run: str) -> tuple[SharedClass, ...]:
+    """The classes that a run has written itself onto, whoever made them."""
+    try:
+        found = scope.list(RESOURCE_V1, "DeviceClass")
+    except ApiError as error:
+        if error.code == 404:
+            return ()
+        raise
+    names = [obj["metadata"]["name"] for obj in found if run in _users(obj)]
+    return tuple(SharedClass(name, scope, run) for name in names)
+
+
+class SharedClass:
+    """One DeviceClass as one run uses it."""
+
+    def __init__(self, name: str, scope: Scope, run: str) -> None:
+        self.ref = Ref(RESOURCE_V1, "DeviceClass", name)
+        self._scope = scope
+        self._run = run
+
+    def join(self, spec: Mapping[str, Any]) -> bool:
+        """Create the class, or use it together with the runs that do already.
+
+        Returns:
+            Whether this run must leave it again; False for a class that no run has made.
+
+        Raises:
+            ApiError: the server refused.
+            InfrastructureError: it is on its way out, and stays.
+        """
+        for _ in range(_ATTEMPTS):
+            found = self._scope.get(self.ref)
+            try:
+                if found is None:
+                    self._create(spec)
+                elif RUN_LABEL not in _labels(found):
+                    return False
+                elif _is_leaving(found):
+                    self._see_gone(found)
+                    continue
+                else:
+                    users = _users(found) | {self._run}
+                    self._change(found, {"annotations": {f"{_USER}{run}": "" for run in users}})
+            except ApiError as error:
+                if error.reason not in {"AlreadyExists", "Conflict", "NotFound"}:
+                    raise
+            else:
+                return True
+        raise InfrastructureError(f"{self.ref}: others change it all the time; try again")
+
+    def leave(self, timeout: float = LEAVES) -> Sequence[str]:
+        """Stop using the class; the last run that does deletes it and sees it gone.
+
+        Returns:
+            What went wrong, in words.
+        """
+        try:
+            for _ in range(_ATTEMPTS):
+                found = self._scope.get(self.ref)
+                users = _users(found) if found is not None else frozenset()
+                if found is None or self._run not in users:
+                    return ()
+                try:
+                    return self._leave(found, users - {self._run}, timeout)
+                except ApiError as error:
+                    if error.reason not in {"Conflict", "NotFound"}:
+                        raise
+        except ApiError as error:
+            return (f"{self.ref} could not be deleted: {error.message}",)
+        except TargetError as error:
+            return (f"{self.ref} could not be deleted: {error}",)
+        return (f"{self.ref} could not be deleted: others change it all the time",)
+
+    def _leave(self, found: Obj, others: frozenset[str], timeout: float) -> Sequence[str]:
+        gone = {f"{_USER}{self._run}": None}
+        if others:  # one of them is who `dra-conformance cleanup --run` finds it by from now on
+            self._change(found, {"annotations": gone, "labels": {RUN_LABEL: min(others)}})
+            return ()
+        mine = {"annotations": {**gone, _LEAVING: self._run}, "labels": {RUN_LABEL: self._run}}
+        self._change(found, mine)
+        self._scope.delete(self.ref)
+        if self._scope.wait(lambda: self._is_gone(found), timeout) is None:
+            return (f"{self.ref} is still there after {timeout:g} s",)
+        return ()
+
+    def _create(self, spec: Mapping[str, Any]) -> None:
+        self._scope.create(
+            {
+                "apiVersion": self.ref.api_version,
+                "kind": self.ref.kind,
+                "metadata": {
+                    "name": self.ref.name,
+                    "labels": {RUN_LABEL: self._run},
+                    "annotations": {f"{_USER}{self._run}": ""},
+                },
+                "spec": dict(spec),
+            }
+        )
+
+    def _change(self, found: Obj, metadata: Obj) -> None:
+        """Change the class if it is still as it was found."""
+        version = found["metadata"]["resourceVersion"]
+        self._scope.patch(self.ref, {"metadata": {"resourceVersion": version, **metadata}})
+
+    def _see_gone(self, found: Obj) -> None:
+        if self._scope.wait(lambda: self._is_gone(found), LEAVES) is None:
+            run = _labels(found)[RUN_LABEL]
+            raise InfrastructureError(
+                f"{self.ref} is being deleted by run {run} and is still there after {LEAVES:g} s;"
+                f" if that run was killed, use `dra-conformance cleanup --run {run}`"
+            )
+
+    def _is_gone(self, found: Obj) -> bool | None:
+        now = self._scope.get(self.ref)
+        same = now is not None and now["metadata"].get("uid") == found["metadata"].get("uid")
+        return None if same else True
+
+
+def _labels(obj: Obj) -> Mapping[str, str]:
+    return obj["metadata"].get("labels") or {}
+
+
+def _users(obj: Obj) -> frozenset[str]:
+    """The runs that use a class; where none has written itself onto it, the one that made it."""
+    notes = obj["metadata"].get("annotations") or {}
+    written = {key.removeprefix(_USER) for key in notes if key.startswith(_USER)}
+    maker = _labels(obj).get(RUN_LABEL)
+    return frozenset(written or ({maker} if maker else ()))
+
+
+def _is_leaving(obj: Obj) -> bool:
+    meta = obj["metadata"]
+    return "deletionTimestamp" in meta or _LEAVING in (meta.get("annotations") or {})

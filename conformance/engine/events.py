@@ -2,7 +2,8 @@
 
 Order of a run: one RunStarted; for each scenario ScenarioStarted, then its StepStarted /
 StepFinished pairs, Diagnostics (on failure, taken before the cleanup), ScenarioFinished; one
-RunFinished. Events of scenarios that run in parallel interleave; each names its scenario.
+RunFinished. Events of scenarios that run in parallel interleave; each names its scenario. A
+RunStopping may come anywhere between, and more than once.
 """
 
 from __future__ import annotations
@@ -140,6 +141,19 @@ class ScenarioFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class RunStopping:
+    """The run ends early: no more scenarios are started, those that run clean up.
+
+    Attributes:
+        reason: ``interrupted`` (by the user), or which reporter failed and why.
+        running: ids of the scenarios that are waited for.
+    """
+
+    reason: str
+    running: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunFinished:
     """The footer: a result file without it was cut off.
 
@@ -164,6 +178,7 @@ Event = (
     | StepFinished
     | Diagnostics
     | ScenarioFinished
+    | RunStopping
     | RunFinished
 )
 
@@ -172,7 +187,11 @@ class Reporter(Protocol):
     """Receives every event, one at a time (the engine serialises them)."""
 
     def handle(self, event: Event) -> None:
-        """Take note of one event; must not raise for lack of interest."""
+        """Take note of one event; must not raise for lack of interest.
+
+        Whatever it raises ends the run early, and the reporter hears nothing more; ``str`` of a
+        reporter is its name in the message, for example ``the result file out/results.ndjson``.
+        """
         ...
 
 

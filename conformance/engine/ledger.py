@@ -7,7 +7,7 @@ suite itself was killed. Cleanup has an outcome of its own: what could not be re
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from conformance.engine.kinds import CLUSTER_SCOPED, default_version
 from conformance.targets.base import ApiError, Obj, Ref, Scope, TargetError
@@ -18,18 +18,27 @@ class Ledger:
 
     Args:
         scope: where they are made.
-        labels: put on each of them.
+        labels: put on each of them; the run's label is among them.
     """
 
     def __init__(self, scope: Scope, labels: Mapping[str, str]) -> None:
         self._scope = scope
-        self._labels = dict(labels)
+        self.labels = dict(labels)
         self._made: list[Ref] = []
+        self._at_cleanup: list[Callable[[float], Sequence[str]]] = []
 
     @property
     def made(self) -> tuple[Ref, ...]:
         """What was created and not removed since, oldest first."""
         return tuple(self._made)
+
+    def at_cleanup(self, action: Callable[[float], Sequence[str]]) -> None:
+        """Have something given up when all that was created is gone.
+
+        Args:
+            action: gets the seconds that it may take, gives what went wrong, in words.
+        """
+        self._at_cleanup.append(action)
 
     def create(self, obj: Obj) -> Obj:
         """Create an object with the run's labels, in the scope's namespace unless it names one.
@@ -40,7 +49,7 @@ class Ledger:
         """
         labelled = copy.deepcopy(obj)
         meta = labelled.setdefault("metadata", {})
-        meta.setdefault("labels", {}).update(self._labels)
+        meta.setdefault("labels", {}).update(self.labels)
         if labelled.get("kind") not in CLUSTER_SCOPED:
             meta.setdefault("namespace", self._scope.namespace)
         ref = Ref(
@@ -78,6 +87,8 @@ class Ledger:
         if namespaces and not left:
             left += self._gone(self._in_namespace, timeout)
         self._made.clear()
+        while self._at_cleanup:
+            left += self._at_cleanup.pop()(timeout)
         return tuple(left)
 
     def _remove(

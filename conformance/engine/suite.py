@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -13,19 +12,21 @@ from typing import Any
 from conformance import __version__
 from conformance.engine.classes import ensure_classes
 from conformance.engine.events import (
-    Event,
     Outcome,
     Reporter,
     RunFinished,
     RunStarted,
+    RunStopping,
     ScenarioFinished,
     count,
 )
+from conformance.engine.fitting import fits_beside
 from conformance.engine.ledger import Ledger
 from conformance.engine.scenario_run import Setup, check_bindings, planned, run_scenario
+from conformance.engine.telling import Telling
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario, set_digest
-from conformance.targets.base import RUN_LABEL, Ref, Scope
+from conformance.targets.base import RUN_LABEL, ApiError, Ref, Scope, TargetError
 
 CLASSES_GONE = 90.0
 """Seconds until the DeviceClasses that the run made for the driver must be gone."""
@@ -62,46 +63,54 @@ def run_suite(
             of the target: together they never need more than there are.
         options: what the user asked for, for the header of the result file.
 
+    Whatever happens meanwhile, what the run made is removed before this returns or raises: the
+    work is done in a thread of its own, where Ctrl-C reaches nothing half-way.
+
     Raises:
         UsageError: there is nothing to run, or a scenario's variables do not resolve.
+        ReportError: a reporter failed; the run was ended early, and cleaned up.
+        InfrastructureError: the classes of the driver could not be provided.
     """
     if not scenarios:
         raise UsageError("no scenario matches what was asked for; see `dra-conformance list`")
     if workers < 1:
         raise UsageError(f"the number of parallel scenarios must be at least 1, not {workers}")
     check_bindings(list(scenarios), setup)
-    return _Suite(scenarios, setup, reporters, workers).run(options or {})
+    suite = _Suite(scenarios, setup, Telling(reporters, setup.stop), workers)
+    with ThreadPoolExecutor(1, thread_name_prefix="run") as pool:
+        try:
+            run = pool.submit(suite.run, options or {})
+        except KeyboardInterrupt:  # it may have begun; leaving the pool waits for its cleanup
+            setup.stop.set()
+            raise
+        while True:
+            try:
+                if wait([run], timeout=1.0).done:
+                    return run.result()
+            except KeyboardInterrupt:
+                suite.interrupt()
 
 
 @dataclass
 class _Suite:
     scenarios: Sequence[LoadedScenario]
     setup: Setup
-    reporters: Sequence[Reporter]
+    telling: Telling
     workers: int
     finished: dict[str, ScenarioFinished] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _running: tuple[str, ...] = ()
 
     def run(self, options: Mapping[str, Any]) -> RunResult:
         start = time.perf_counter()
-        self.emit(self._header(options))
-        scope = self.setup.target.scope(f"dra-{self.setup.run}")
-        ledger = Ledger(scope, {RUN_LABEL: self.setup.run})
-        try:
-            if self.setup.profile is not None and self._uses_driver():
-                ensure_classes(self.setup.profile, scope, ledger)
-            self._all()
-            left = ledger.cleanup(CLASSES_GONE)
-            owned, terminating = self._last_look(scope)
-            left += owned
-        finally:
-            scope.close()
+        self.telling.tell(self._header(options))
+        self.telling.check()  # nothing was made yet
+        left, terminating = self._work()
         for loaded in self.scenarios:
             if loaded.id not in self.finished:
-                self._lose(loaded)
+                self._end(loaded, Outcome.LOST, "the run was interrupted before it began")
         ordered = tuple(self.finished[loaded.id] for loaded in self.scenarios)
         interrupted = self.setup.stop.is_set()
-        self.emit(
+        self.telling.tell(
             RunFinished(
                 run=self.setup.run,
                 counts=count(ordered),
@@ -112,12 +121,34 @@ class _Suite:
                 terminating=terminating,
             )
         )
+        self.telling.check(_became_of(ordered, left))
         return RunResult(ordered, interrupted, left)
 
-    def emit(self, event: Event) -> None:
-        with self._lock:
-            for reporter in self.reporters:
-                reporter.handle(event)
+    def interrupt(self) -> None:
+        """Start no more scenarios, let those that run clean up, and say so at once."""
+        self.setup.stop.set()
+        self.telling.tell(RunStopping("interrupted", self._running))
+
+    def _work(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """All that is done on the target.
+
+        Returns:
+            What is left, in words, and the namespaces that are on their way out.
+        """
+        scope = self.setup.target.scope(f"dra-{self.setup.run}")
+        ledger = Ledger(scope, {RUN_LABEL: self.setup.run})
+        left: tuple[str, ...] = ()
+        try:
+            try:
+                if self.setup.profile is not None and self._uses_driver():
+                    ensure_classes(self.setup.profile, scope, ledger)
+                self._all()
+            finally:
+                left = ledger.cleanup(CLASSES_GONE)
+            owned, terminating = self._last_look(scope)
+        finally:
+            scope.close()
+        return left + owned, terminating
 
     def _all(self) -> None:
         """Start whatever fits, whenever a place is free; end early when the user says so."""
@@ -125,17 +156,21 @@ class _Suite:
         running: dict[Future[ScenarioFinished], LoadedScenario] = {}
         with ThreadPoolExecutor(self.workers, thread_name_prefix="scenario") as pool:
             while running or (pending and not self.setup.stop.is_set()):
-                try:
-                    while (index := self._next(pending, list(running.values()))) is not None:
-                        loaded = pending.pop(index)
-                        running[pool.submit(run_scenario, loaded, self.setup, self.emit)] = loaded
-                    done, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
-                except KeyboardInterrupt:
-                    self.setup.stop.set()
-                    continue
+                while (index := self._next(pending, list(running.values()))) is not None:
+                    loaded = pending.pop(index)
+                    run = pool.submit(run_scenario, loaded, self.setup, self.telling.tell)
+                    running[run] = loaded
+                    self._running = tuple(item.id for item in running.values())
+                done, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
                 for future in done:
-                    loaded = running.pop(future)
-                    self.finished[loaded.id] = future.result()
+                    self._take(running.pop(future), future)
+                self._running = tuple(item.id for item in running.values())
+
+    def _take(self, loaded: LoadedScenario, future: Future[ScenarioFinished]) -> None:
+        try:
+            self.finished[loaded.id] = future.result()
+        except Exception as error:  # noqa: BLE001 -- the other scenarios must still clean up
+            self._end(loaded, Outcome.ERROR, f"the suite failed: {type(error).__name__}: {error}")
 
     def _next(self, pending: list[LoadedScenario], running: list[LoadedScenario]) -> int | None:
         if self.setup.stop.is_set() or len(running) >= self.workers:
@@ -148,11 +183,12 @@ class _Suite:
     def _uses_driver(self) -> bool:
         return any(loaded.scenario.spec.tier != "allocation" for loaded in self.scenarios)
 
-    def _lose(self, loaded: LoadedScenario) -> None:
-        lost = ScenarioFinished(
+    def _end(self, loaded: LoadedScenario, outcome: Outcome, message: str) -> None:
+        """Report a scenario that could not report itself."""
+        ended = ScenarioFinished(
             scenario=planned(loaded),
-            outcome=Outcome.LOST,
-            message="the run was interrupted before it began",
+            outcome=outcome,
+            message=message,
             where=loaded.where(()),
             cleanup=Outcome.SKIPPED,
             left=(),
@@ -160,8 +196,8 @@ class _Suite:
             waited=0.0,
             steps=(),
         )
-        self.finished[loaded.id] = lost
-        self.emit(lost)
+        self.finished[loaded.id] = ended
+        self.telling.tell(ended)
 
     def _last_look(self, scope: Scope) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Look for anything at all that carries the run's label.
@@ -185,8 +221,11 @@ class _Suite:
             marked = [ref for ref, obj in there if obj["metadata"].get("deletionTimestamp")]
             return marked if len(marked) == len(there) else None
 
-        going = scope.wait(terminating, NAMESPACES_MARKED) or []
-        owned = self.setup.target.owned(self.setup.run)
+        try:
+            going = scope.wait(terminating, NAMESPACES_MARKED) or []
+            owned = self.setup.target.owned(self.setup.run)
+        except (ApiError, TargetError) as error:
+            return (f"what the run made could not be looked for: {error}",), ()
         left = tuple(str(ref) for ref in owned if ref not in going)
         return left, tuple(ref.name for ref in going if ref in owned)
 
@@ -207,26 +246,15 @@ class _Suite:
         )
 
 
-def fits_beside(loaded: LoadedScenario, running: Sequence[LoadedScenario], devices: int) -> bool:
-    """Whether a scenario may run beside others, given how many devices there are in all.
-
-    A scenario that disturbs components runs alone.
-    """
-    if not running:
-        return True
-    if any(_disturbs(item) for item in [loaded, *running]):
-        return False
-    sharing = [item.scenario.spec for item in running if item.scenario.spec.tier != "allocation"]
-    spec = loaded.scenario.spec
-    if spec.tier == "allocation" or not sharing:
-        return True
-    if spec.requires.exclusive or any(other.requires.exclusive for other in sharing):
-        return False
-    return spec.requires.devices + sum(other.requires.devices for other in sharing) <= devices
-
-
-def _disturbs(loaded: LoadedScenario) -> bool:
-    return any(step.fault is not None for step in loaded.scenario.spec.steps)
+def _became_of(finished: Sequence[ScenarioFinished], left: Sequence[str]) -> str:
+    """What became of a run whose reporter failed, for the message."""
+    lost = sum(item.outcome is Outcome.LOST for item in finished)
+    early = (
+        f"the run was ended early, {lost} of {len(finished)} scenarios lost, and " if lost else ""
+    )
+    if left:
+        return f"{early}left behind: {', '.join(left)}; run `dra-conformance cleanup`"
+    return f"{early}what the run made was removed"
 
 
 def _now() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conformance.engine.classes import used_by
 from conformance.targets.base import ApiError, Ref, Target
 
 GONE = 120.0
@@ -11,7 +12,8 @@ GONE = 120.0
 def sweep(target: Target, run: str | None = None, timeout: float = GONE) -> tuple[str, ...]:
     """Delete what ``target.owned`` finds, in its order, and wait until it finds nothing.
 
-    Pods are deleted without grace: nobody waits for what they still want to say.
+    Pods are deleted without grace: nobody waits for what they still want to say. A DeviceClass that
+    other runs use beside ``run`` stays theirs.
 
     Returns:
         What is left, in words.
@@ -19,11 +21,16 @@ def sweep(target: Target, run: str | None = None, timeout: float = GONE) -> tupl
     problems: list[str] = []
     scope = target.scope("dra-conformance-cleanup")
     try:
-        for ref in target.owned(run):
+        found = target.owned(run)
+        if run is not None:
+            found = [ref for ref in found if ref.kind != "DeviceClass"]
+        for ref in found:
             try:
                 scope.delete(ref, 0 if ref.kind == "Pod" else None)
             except ApiError as error:
                 problems.append(f"{ref}: {error.message}")
+        for shared in used_by(scope, run) if run is not None else ():
+            problems += shared.leave()
         end = target.now() + timeout
         left: list[Ref] = target.owned(run)
         while left and target.now() < end:

@@ -40,6 +40,7 @@ from conformance.engine.events import (
     ScenarioFinished,
     ScenarioStarted,
 )
+from conformance.report.properties import write_properties
 from conformance.report.redact import redact, redact_json
 from conformance.report.text import public_text, visible
 
@@ -82,12 +83,15 @@ class AllureResults:
         self._finished: list[ScenarioFinished] = []
         self._diagnostics: dict[str, dict[str, str]] = {}
 
+    def __str__(self) -> str:
+        return f"the Allure results in {self.folder}"
+
     def handle(self, event: Event) -> None:
         """Write a result as soon as its scenario ended."""
         match event:
             case RunStarted():
                 self._started = event
-                _write_environment(self.folder / "environment.properties", environment(event))
+                write_properties(self.folder / "environment.properties", environment(event))
             case ScenarioStarted():
                 self._began[event.scenario.id] = self._now()
             case Diagnostics():
@@ -273,27 +277,3 @@ def _type_of(name: str, text: str) -> AttachmentType:
             return AttachmentType.TEXT
         return AttachmentType.JSON
     return AttachmentType.TEXT
-
-
-def _write_environment(file: Path, values: Mapping[str, str]) -> None:
-    """A Java properties file, which is what Allure reads."""
-    lines = [
-        f"{_escape(name).replace(' ', chr(92) + ' ')} = {_escape(value.strip())}\n"
-        for name, value in values.items()
-    ]
-    file.write_text("".join(lines), encoding="ascii")
-
-
-def _escape(text: str) -> str:
-    out = []
-    for char in redact(text):
-        if char in "\\:=#!":
-            out.append(f"\\{char}")
-        elif char == "\n":
-            out.append("\\n")
-        elif " " <= char <= "~":
-            out.append(char)
-        else:
-            units = char.encode("utf-16-be")
-            out += [f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2)]
-    return "".join(out)

@@ -21,6 +21,9 @@ class DiagnosticsFolder:
         self.root = root
         self._places: dict[str, Path] = {}
 
+    def __str__(self) -> str:
+        return f"the diagnostics in {self.root}"
+
     def handle(self, event: Event) -> None:
         """Write the items of one :class:`Diagnostics` event."""
         if not isinstance(event, Diagnostics) or not event.items:

@@ -51,6 +51,9 @@ class JUnitFile:
         self._finished: dict[str, ScenarioFinished] = {}
         self._diagnostics: dict[str, dict[str, str]] = {}
 
+    def __str__(self) -> str:
+        return f"the JUnit file {self.path}"
+
     def handle(self, event: Event) -> None:
         """Collect, and write at the end."""
         match event:

@@ -53,7 +53,8 @@ _LINE = re.compile(
 )
 _INLINE = re.compile(
     # --token=x, ?token=x, {token: x}: the name follows a mark that no prose has before a word.
-    rf"(?i)(?P<key>(?:--|[?&{{,][ \t]*){_KEY}(?:=|[ \t]+(?=[^-\s])|:[ \t]*))"
+    # token=x: no prose has a mark like this inside a word; == is a comparison.
+    rf"(?i)(?P<key>(?:--|[?&{{,][ \t]*){_KEY}(?:=|[ \t]+(?=[^-\s])|:[ \t]*)|{_WORD}=(?!=))"
     r"(?P<value>[^\s,}&\"'{\[]+)"
 )
 

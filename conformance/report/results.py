@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -62,6 +63,9 @@ class ResultFile:
         self._started: RunStarted | None = None
         self._finished: list[ScenarioFinished] = []
         self._diagnostics: dict[str, dict[str, str]] = {}
+
+    def __str__(self) -> str:
+        return f"the result file {self.path}"
 
     def __enter__(self) -> ResultFile:
         return self
@@ -169,8 +173,19 @@ class ResultFile:
         )
         data = line.encode("ascii") + b"\n"
         self._digest.update(data)
-        self._file.write(data)
-        self._file.flush()
+        try:
+            self._file.write(data)
+            self._file.flush()
+        except OSError:
+            self._abandon()
+            raise
+
+    def _abandon(self) -> None:
+        """Close the file without what it could not take: closing would try, and fail, again."""
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):
+                file.close()
 
 
 def _without_paths(value: Any) -> Any:

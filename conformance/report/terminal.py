@@ -8,7 +8,10 @@ characters.
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -21,6 +24,7 @@ from conformance.engine.events import (
     Outcome,
     RunFinished,
     RunStarted,
+    RunStopping,
     ScenarioFinished,
     ScenarioStarted,
     StepStarted,
@@ -38,6 +42,26 @@ from conformance.report.text import visible
 
 MAX_NAMES = 3
 """Scenarios named in the live line; the others are counted."""
+
+
+class PlainConsole(Console):
+    """Standard output without markup, in the two ways in which rich's own console does not do.
+
+    A closed pipe is an error as any other (rich ends the process), and a terminal that claims to
+    have no columns (COLUMNS=0) gets the default of 80 (rich prints nothing).
+    """
+
+    def __init__(self) -> None:
+        surroundings = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in {"COLUMNS", "LINES"} or value.strip("0")
+        }
+        super().__init__(highlight=False, markup=False, emoji=False, _environ=surroundings)
+
+    def on_broken_pipe(self) -> None:
+        """Called while the BrokenPipeError is being handled."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 class TerminalReporter:
@@ -65,7 +89,7 @@ class TerminalReporter:
         diagnostics: Callable[[str], Path | None] | None = None,
         verbose: bool = False,
     ) -> None:
-        self.console = console or Console(highlight=False, markup=False, emoji=False)
+        self.console = console or PlainConsole()
         terminal = self.console.is_terminal and not self.console.is_dumb_terminal
         self._use_live = terminal if live is None else live
         self._style = Style.of(self.console.encoding)
@@ -77,6 +101,10 @@ class TerminalReporter:
         self._running: dict[str, str] = {}
         self._finished: list[ScenarioFinished] = []
         self._live: Live | None = None
+        self._ended = False
+
+    def __str__(self) -> str:
+        return "the terminal output"
 
     def handle(self, event: Event) -> None:
         """Show what the event says."""
@@ -91,6 +119,8 @@ class TerminalReporter:
                 self._running.pop(event.scenario.id, None)
                 self._finished.append(event)
                 self._scenario(event)
+            case RunStopping():
+                self._stopping(event)
             case RunFinished():
                 self._finish(event)
             case _:
@@ -100,9 +130,10 @@ class TerminalReporter:
 
     def close(self) -> None:
         """Give the terminal back, also when the run broke off."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        live, self._live = self._live, None
+        if live is not None:
+            with suppress(OSError):  # it is closed already
+                live.stop()
 
     def _start(self, event: RunStarted) -> None:
         self._started = event
@@ -167,7 +198,21 @@ class TerminalReporter:
                     )
                 )
 
+    def _stopping(self, event: RunStopping) -> None:
+        """Say at once that the end is near and what it waits for; that can take a minute."""
+        if self._ended:
+            return
+        waiting = [
+            f"{name} ({step})" if (step := self._running.get(name)) else name
+            for name in event.running
+        ]
+        line = f"{event.reason}: no more scenarios are started; what was made is being removed"
+        if waiting:
+            line += f", as soon as these have stopped: {', '.join(waiting)}"
+        self._print(Text(self._one_line(redact(line)), style="yellow"))
+
     def _finish(self, event: RunFinished) -> None:
+        self._ended = True
         self.close()
         if self._started is None:
             return

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cli.app import main
+from conformance.cli import main
+from conformance.report.folder import OutputFolder
 
 SHARE = "core/generated-claim-containers-share-device"
 
@@ -45,6 +46,15 @@ class Call:
         out, err = self.capsys.readouterr()
         assert "Traceback" not in out + err
         return Done(int(code or 0), out, err)
+
+
+def test_the_reference_shows_mig_devices_that_are_made_when_they_are_needed(call: Call) -> None:
+    chosen = ("run", "-k", "core/two-requests-two-devices", "--driver", "gpu.nvidia.com-mig")
+    done = call(*chosen, "--simulate", "a30x4", "--dynamic-mig")
+    assert done.code == 0, done
+    assert "1 passed" in done.out
+    without = call(*chosen, "--simulate", "a30x4")
+    assert "needs 2 devices, 0 are free" in " ".join(without.out.split())
 
 
 def test_a_run_on_the_reference_writes_every_report(call: Call, tmp_path: Path) -> None:
@@ -108,16 +118,23 @@ spec:
         ("run --compare", "--compare judges a cluster against the reference"),
         ("run -n 0", "must be at least 1, not 0"),
         ("run --run-id UPPER", "--run-id 'UPPER'"),
+        ("run --run-id abc\n", "--run-id 'abc\\n'"),
+        ("run -k [", "no scenario fits what was asked for"),
+        ("list -k [", "no scenario fits what was asked for"),
+        (f"list {'x' * 5000}", "File name too long"),
+        (f"lint {'x' * 5000}", "File name too long"),
+        (f"run --driver {'x' * 5000}", "File name too long"),
+        ("replay .", "is a folder"),
         ("run --cluster local", "--cluster goes with --target cluster"),
         ("run --target cluster", "needs --cluster kubeconfig, kind or local"),
         ("run --target cluster --cluster kubeconfig --kubeconfig x", "x: no such file"),
-        ("run --target cluster --cluster kind --driver-command x", "--driver-command starts"),
-        ("run --target cluster --cluster local --context x", "go with --cluster kubeconfig"),
+        ("run --target cluster --cluster kind --driver-command x", "--driver-command goes with"),
+        ("run --target cluster --cluster local --context x", "--context goes with"),
         ("run --target cluster --cluster local --binaries x", "lacks these executables"),
         ("run --target cluster --cluster local --driver-command 'a", "No closing quotation"),
         ("run --tier cloud", "'cloud' is not one of"),
         ("cleanup", "say where"),
-        ("lint nofile.yaml", "nofile.yaml: cannot be read"),
+        ("lint nofile.yaml", "nofile.yaml: no such file or folder"),
         ("replay nofile.json", "nofile.json: cannot be read"),
         ("verify no.yaml no.ndjson", "no.yaml: cannot be read"),
         ("schema cloud", "'cloud' is not one of"),
@@ -139,6 +156,7 @@ def test_a_context_must_be_named(call: Call, tmp_path: Path) -> None:
     done = call("run", "--target", "cluster", "--cluster", "kubeconfig", "--kubeconfig", "config")
     assert done.code == 2
     assert "name the context to use with --context" in done.err
+    assert "connecting" not in done.err
     assert "prod" in done.err
 
 
@@ -179,9 +197,30 @@ def test_a_report_is_made_from_results_and_verified(call: Call, tmp_path: Path) 
     assert call("verify", "report.yaml", "out/results.ndjson").code == 0
     report = (tmp_path / "report.yaml").read_text()
     (tmp_path / "report.yaml").write_text(report.replace("failed: 0", "failed: 1", 1))
+    folder = call("verify", "report.yaml", "out")
+    assert (folder.code, "give the result file in it" in folder.err) == (2, True)
     forged = call("verify", "report.yaml", "out/results.ndjson")
     assert forged.code == 1
     assert "differs:" in forged.out
+
+
+def test_a_profile_that_is_named_twice_is_one(call: Call) -> None:
+    assert call("run", "-o", "out").code == 0
+    about = ["--organization=o", "--project=p", "--url=https://example.com", "--version=1"]
+    twice = call("report", "out/results.ndjson", *about, "--profile=dra-core", "--profile=dra-core")
+    assert twice.out.count("name: dra-core") == 1
+
+
+def test_a_terminal_without_columns_is_written_to(call: Call) -> None:
+    call.monkeypatch.setenv("COLUMNS", "0")
+    assert "1 passed" in call("run", "-k", SHARE).out
+
+
+def test_a_second_run_into_one_folder_is_refused(call: Call, tmp_path: Path) -> None:
+    with OutputFolder(tmp_path / "out"):
+        done = call("run", "-k", SHARE, "-o", "out")
+    assert done.code == 2
+    assert "another run writes its reports there" in done.err
 
 
 def test_help_fits_80_columns(call: Call) -> None:

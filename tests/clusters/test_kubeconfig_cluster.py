@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import yaml
 
 from conformance.clusters import kubeconfig as kubeconfig_module
 from conformance.clusters.base import ClusterError, ClusterUsageError
+from conformance.clusters.exchange import Answer
 from conformance.clusters.kubeconfig import KubeconfigCluster, reason_of
 from conformance.targets import base
 from tests.targets.cluster.fake_api import TOKEN, FakeApi
@@ -167,6 +169,68 @@ def test_credentials_that_are_refused_are_told_from_no_answer(
     with pytest.raises(ClusterError, match=r"refuses GET /version \(401: Unauthorized\)") as caught:
         KubeconfigCluster(kubeconfig, "fake").up()
     assert "something-else" not in str(caught.value)
+    assert "wrong or have expired" in str(caught.value)
+    assert "ci/rbac" not in str(caught.value)
+
+
+def test_missing_rights_are_told_from_wrong_credentials(api: FakeApi, kubeconfig: Path) -> None:
+    api.fail("GET", "/api/v1/nodes", 403)
+    with pytest.raises(ClusterError, match=r"refuses GET /api/v1/nodes \(403.*ci/rbac/suite.yaml"):
+        KubeconfigCluster(kubeconfig, "fake").up()
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_server_that_is_busy_for_a_moment_is_asked_again(
+    api: FakeApi, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("conformance.clusters.kubeconfig.time.sleep", slept.append)
+    api.fail("GET", "/version", status, times=2, Retry_After="3")
+    assert KubeconfigCluster(kubeconfig, "fake").up().kubernetes_version == "v1.37.1+fake"
+    assert slept == [3.0, 5.0]
+
+
+def test_a_server_that_stays_busy_is_said_to_be(
+    api: FakeApi, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubeconfig_module, "PATIENCE", 0.5)
+    api.fail("GET", "/version", 503, times=9, Retry_After="3600")
+    with pytest.raises(ClusterError, match=r"overloaded or not available: .* 503: told to fail"):
+        KubeconfigCluster(kubeconfig, "fake").up()
+    assert api.count("GET", "/version") == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"groups": 5},
+        {"groups": [5]},
+        {"groups": [{"name": "resource.k8s.io"}], "items": "x"},
+        {"groups": [{"name": "resource.k8s.io"}], "items": [{"metadata": 5}]},
+        {"groups": [{"name": "resource.k8s.io"}], "items": [{"status": 5}]},
+        [1],
+    ],
+)
+def test_answers_of_another_shape_are_said(
+    api: FakeApi, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, answer: object
+) -> None:
+    def answered(*_args: Any, **_kwargs: Any) -> Answer:
+        return Answer(200, "OK", {}, json.dumps(answer).encode())
+
+    monkeypatch.setattr(kubeconfig_module, "exchange", answered)
+    with pytest.raises(ClusterError, match="what is not what an API server says"):
+        KubeconfigCluster(kubeconfig, "fake").up()
+
+
+def test_control_characters_of_a_server_do_not_reach_the_terminal(
+    api: FakeApi, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answered(*_args: Any, **_kwargs: Any) -> Answer:
+        return Answer(403, "Forbidden", {}, b'{"message": "\\u001b[31mred\\nline"}')
+
+    monkeypatch.setattr(kubeconfig_module, "exchange", answered)
+    with pytest.raises(ClusterError, match=r"\(403: \[31mred line\)"):
+        KubeconfigCluster(kubeconfig, "fake").up()
 
 
 def test_a_cluster_without_dra_is_a_usage_error(api: FakeApi, kubeconfig: Path) -> None:

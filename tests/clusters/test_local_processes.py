@@ -13,11 +13,11 @@ import pytest
 from conformance.clusters.base import ClusterError
 from conformance.clusters.local import procfs
 from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.logs import describe_log
 from conformance.clusters.local.processes import (
     Processes,
     ProcessRecord,
     ProcessSpec,
-    describe_log,
     is_alive,
     wait_gone,
 )

@@ -43,6 +43,7 @@ class Miniature:
         self.on_create: Callable[[Obj], None] = lambda obj: None
         self.on_delete: Callable[[Ref, Obj], None] = lambda ref, obj: None
         self.closed = 0
+        self.changes = 0
 
     def capabilities(self) -> Capabilities:
         return Capabilities(
@@ -84,6 +85,11 @@ class MiniScope:
             raise ApiError(409, "AlreadyExists", f"{ref} exists")
         if obj["kind"] == "Pod" and obj["metadata"]["name"] != "pending":
             obj["spec"]["nodeName"] = "node"
+        self.target.changes += 1
+        obj["metadata"] |= {
+            "uid": f"u{self.target.changes}",
+            "resourceVersion": str(self.target.changes),
+        }
         self.target.objects[ref] = obj
         self.target.log.append(f"create {ref}")
         return obj
@@ -99,8 +105,19 @@ class MiniScope:
         ]
 
     def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
-        self.target.objects[ref]["metadata"] |= patch["metadata"]
-        return self.target.objects[ref]
+        if ref not in self.target.objects:
+            raise ApiError(404, "NotFound", f"{ref} not found")
+        old = self.target.objects[ref]
+        if patch["metadata"].get("resourceVersion") not in {
+            None,
+            old["metadata"]["resourceVersion"],
+        }:
+            raise ApiError(409, "Conflict", f"{ref} has been modified")
+        self.target.changes += 1
+        new: Obj = merged(old, patch)
+        new["metadata"]["resourceVersion"] = str(self.target.changes)
+        self.target.objects[ref] = new
+        return new
 
     def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
         self.target.log.append(f"delete {ref}")
@@ -141,6 +158,19 @@ class MiniScope:
 
     def close(self) -> None:
         self.target.log.append("close")
+
+
+def merged(obj: Any, patch: Any) -> Any:
+    """A JSON merge patch (RFC 7386)."""
+    if not isinstance(patch, dict):
+        return patch
+    new = dict(obj) if isinstance(obj, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            new.pop(key, None)
+        else:
+            new[key] = merged(new.get(key), value)
+    return new
 
 
 def scenario(*steps: dict[str, Any], name: str = "given", **spec: Any) -> LoadedScenario:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-import _thread
 import signal
+import threading
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from conformance.engine.events import Outcome, RunFinished, RunStarted, ScenarioFinished
-from conformance.engine.suite import fits_beside, run_suite
-from conformance.errors import UsageError
+from conformance.data import scenarios_dir
+from conformance.engine.events import (
+    Outcome,
+    RunFinished,
+    RunStarted,
+    RunStopping,
+    ScenarioFinished,
+)
+from conformance.engine.fitting import fits_beside
+from conformance.engine.scenario_run import Setup
+from conformance.engine.suite import run_suite
+from conformance.errors import InfrastructureError, UsageError
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.base import Obj, Ref
+from conformance.scenario.profile import load_profile
+from conformance.targets.base import ApiError, Obj, Ref, TargetError
 from tests.engine.miniature import Miniature, Recorder, pod, scenario, setup
 
 STEPS = ({"apply": [pod("p")]}, {"expect": [{"pod": "p", "scheduled": True}]})
@@ -22,6 +34,10 @@ def node(name: str, devices: int = 1, *, exclusive: bool = False) -> LoadedScena
     return scenario(
         *STEPS, name=name, tier="node", requires={"devices": devices, "exclusive": exclusive}
     )
+
+
+def three() -> list[LoadedScenario]:
+    return [scenario(*STEPS, name=f"s{number}") for number in range(3)]
 
 
 @pytest.mark.parametrize("workers", [1, 4])
@@ -133,6 +149,11 @@ def test_a_variable_that_does_not_resolve_is_told_before_anything_runs() -> None
     assert target.log == []
 
 
+def press_ctrl_c() -> None:
+    time.sleep(0.1)  # nothing tells that run_suite has its thread and waits for it
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
 @pytest.fixture
 def _ctrl_c() -> Iterator[None]:
     """SIGINT as in a terminal; a CI system may have started the tests with it ignored."""
@@ -145,16 +166,92 @@ def _ctrl_c() -> Iterator[None]:
 def test_ctrl_c_cleans_up_and_reports_what_had_run() -> None:
     target = Miniature()
     recorder = Recorder()
-    scenarios = [scenario(*STEPS, name=f"s{number}") for number in range(3)]
+    scenarios = three()
+    given = setup(target)
 
     def interrupt(obj: Obj) -> None:
         if obj["kind"] == "Pod":
-            _thread.interrupt_main()
+            press_ctrl_c()
+            assert given.stop.wait(10)
 
     target.on_create = interrupt
-    result = run_suite(scenarios, setup(target), [recorder])
+    result = run_suite(scenarios, given, [recorder])
     assert result.interrupted
     assert [item.outcome for item in result.finished][1:] == [Outcome.LOST, Outcome.LOST]
     assert target.objects == {}
+    assert RunStopping("interrupted", ("core/s0",)) in recorder.events
     assert isinstance(recorder.events[-1], RunFinished)
     assert recorder.events[-1].interrupted
+
+
+@pytest.mark.usefixtures("_ctrl_c")
+def test_ctrl_c_in_the_cleanup_does_not_break_it_off() -> None:
+    target = Miniature()
+    given = setup(target)
+
+    def interrupt(ref: Ref, obj: Obj) -> None:
+        if ref.kind == "Pod":
+            press_ctrl_c()
+            assert given.stop.wait(10)
+
+    target.on_delete = interrupt
+    result = run_suite(three(), given, [])
+    assert [item.outcome for item in result.finished] == [
+        Outcome.PASSED,
+        Outcome.LOST,
+        Outcome.LOST,
+    ]
+    assert target.objects == {}
+
+
+def with_classes(target: Miniature) -> Setup:
+    profile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
+    [(name, entry)] = profile.spec.classes.items()
+    classes = {name: entry, "other": entry.model_copy(update={"name": "other.example.com"})}
+    spec = profile.spec.model_copy(update={"classes": classes})
+    return replace(setup(target), profile=profile.model_copy(update={"spec": spec}))
+
+
+def test_classes_are_removed_when_a_later_one_is_refused() -> None:
+    target = Miniature()
+    made: list[Obj] = []
+
+    def refuse_the_second(obj: Obj) -> None:
+        made.append(obj)
+        if len(made) == 2:
+            raise ApiError(403, "Forbidden", "no")
+
+    target.on_create = refuse_the_second
+    with pytest.raises(InfrastructureError, match="403 Forbidden: no"):
+        run_suite([node("a")], with_classes(target), [])
+    assert [obj["kind"] for obj in made] == ["DeviceClass", "DeviceClass"]
+    assert target.objects == {}
+
+
+@pytest.mark.usefixtures("_ctrl_c")
+def test_ctrl_c_while_classes_are_made_removes_them() -> None:
+    target = Miniature()
+    given = with_classes(target)
+
+    def interrupt(obj: Obj) -> None:
+        if obj["kind"] == "DeviceClass" and not given.stop.is_set():
+            press_ctrl_c()
+            assert given.stop.wait(10)
+
+    target.on_create = interrupt
+    result = run_suite([node("a")], given, [])
+    assert [item.outcome for item in result.finished] == [Outcome.LOST]
+    assert any("create DeviceClass" in line for line in target.log)
+    assert target.objects == {}
+
+
+def test_a_last_look_that_gets_no_answer_is_something_left_behind() -> None:
+    target, recorder = Miniature(), Recorder()
+
+    def no_answer(run: str | None = None) -> list[Ref]:
+        raise TargetError("no answer")
+
+    target.owned = no_answer  # type: ignore[method-assign]
+    result = run_suite([scenario(*STEPS)], setup(target), [recorder])
+    assert result.left == ("what the run made could not be looked for: no answer",)
+    assert isinstance(recorder.events[-1], RunFinished)

@@ -33,6 +33,7 @@ JWT = "eyJhbGciOiJSUzI1NiIsImtpZCI6IiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl
         pytest.param("AWS_SECRET_ACCESS_KEY=abc123", "abc123", id="environment"),
         pytest.param("kubectl --token=abc123 get pods", "abc123", id="flag"),
         pytest.param("kubectl --token abc123 get pods", "abc123", id="flag with a space"),
+        pytest.param("started with token=abc123 here", "abc123", id="assignment in prose"),
         pytest.param("GET /x?a=1&access_token=abc123 200", "abc123", id="query"),
         pytest.param("https://user:abc123@host/path", "abc123", id="address"),
         pytest.param(
@@ -59,6 +60,7 @@ def test_a_credential_is_taken_out(text: str, secret: str) -> None:
         "secret:\n  name: x",
         "0/3 nodes are available: 3 cannot allocate all claims",
         "a bearer of news",
+        "a selector secret==x or token == y",
         "2026-11-21T10:00:00Z eyJ is not a token",
     ],
 )

@@ -272,6 +272,13 @@ def test_a_place_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None
         ResultFile(tmp_path / "file" / "r").handle(started([planned()]))
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_disk_that_is_full_is_told_once_and_closing_is_no_second_error() -> None:
+    with ResultFile(Path("/dev/full")) as reporter, pytest.raises(OSError, match="No space left"):
+        reporter.handle(started([planned()]))
+    reporter.handle(finished())
+
+
 def test_every_written_line_fits_the_published_model(tmp_path: Path) -> None:
     for line in lines(write(tmp_path / "r")):
         LINE.validate_json(line)

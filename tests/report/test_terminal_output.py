@@ -1,15 +1,27 @@
 from __future__ import annotations
 
 import io
+import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from conformance.engine.events import Outcome, ScenarioStarted, StepStarted
-from conformance.report.terminal import TerminalReporter
-from tests.report.builders import HOSTILE, finished, planned, play, sample, started, step, stream
+from conformance.engine.events import Outcome, RunStopping, ScenarioStarted, StepStarted
+from conformance.report.terminal import PlainConsole, TerminalReporter
+from tests.report.builders import (
+    HOSTILE,
+    ended,
+    finished,
+    planned,
+    play,
+    sample,
+    started,
+    step,
+    stream,
+)
 from tests.report.golden import check
 
 VERDICTS = {"core/passing": "identical", "core/failing": "inadmissible"}
@@ -206,3 +218,44 @@ def test_a_long_id_is_folded_at_a_hyphen_and_stays_whole() -> None:
     ]
     assert "".join(line[:36].strip() for line in table if line.strip()).startswith(name)
     assert all(len(line) <= 80 for line in table)
+
+
+def test_the_end_is_announced_with_what_it_waits_for() -> None:
+    used = console()
+    reporter = TerminalReporter(used)
+    reporter.handle(started([planned()]))
+    reporter.handle(ScenarioStarted(planned(), "ns"))
+    reporter.handle(StepStarted("core/one", 0, "expect pod p\x1b[2J in phase Running"))
+    reporter.handle(RunStopping("interrupted", ("core/one",)))
+    said = text_of(used).splitlines()[-1]
+    assert said == (
+        "interrupted: no more scenarios are started; what was made is being removed, as soon as"
+        " these have stopped: core/one (expect pod p\\x1b[2J in phase Running)"
+    )
+    reporter.handle(ended([]))
+    before = text_of(used)
+    reporter.handle(RunStopping("the JUnit file failed"))
+    assert text_of(used) == before
+
+
+def test_a_closed_pipe_is_an_error_and_not_the_end_of_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    stream = os.fdopen(write, "w")
+    monkeypatch.setattr(sys, "stdout", stream)
+    with pytest.raises(BrokenPipeError):
+        TerminalReporter().handle(started([planned()]))
+    os.dup2(os.open(os.devnull, os.O_WRONLY), write)
+    stream.close()
+
+
+@pytest.mark.parametrize("columns", ["0", "00", ""])
+def test_a_terminal_without_columns_gets_the_usual_80(
+    monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert PlainConsole().width == 80
+    monkeypatch.setenv("COLUMNS", "60")
+    assert PlainConsole().width == 60

@@ -23,10 +23,14 @@ from pathlib import Path
 from conformance.clusters.base import ClusterError
 from conformance.clusters.local import procfs
 from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.logs import describe_log
 from conformance.clusters.local.tools import find_tool
 
 POLL_SECONDS = 0.05
 """Pause between two looks at something that gives no event (an HTTP health endpoint, a file)."""
+
+_statuses: dict[procfs.Identity, int] = {}
+"""How children of this program ended: the kernel tells only the first who asks."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,8 @@ class Processes:
         if record is None or not is_alive(record.identity):
             return
         pid = record.identity.pid
+        # Written before the signal, so that whoever sees the process end knows that it was meant.
+        self._mark(name).write_text(_text(record.identity))
         targets = procfs.children(pid) if record.spec.inside else [pid]
         if grace_seconds > 0:
             send(targets or [pid], signal.SIGTERM)
@@ -161,6 +167,13 @@ class Processes:
                 return
         send([*targets, pid], signal.SIGKILL)
         wait_gone(record.identity, 10)
+
+    def was_stopped(self, record: ProcessRecord) -> bool:
+        """Whether it was `stop` that ended this very process, in whichever program."""
+        try:
+            return self._mark(record.spec.name).read_text() == _text(record.identity)
+        except OSError:
+            return False
 
     def forget(self, name: str) -> None:
         """Remove a record."""
@@ -211,6 +224,9 @@ class Processes:
     def _path(self, name: str) -> Path:
         return self._layout.processes / (name.replace("/", "_") + ".json")
 
+    def _mark(self, name: str) -> Path:
+        return self._path(name).with_suffix(".stopped")
+
 
 def enter_command(init: int, *, pid_namespace: bool) -> tuple[str, ...]:
     """Start of a command line that runs its rest in the namespaces of the process `init`.
@@ -225,8 +241,15 @@ def enter_command(init: int, *, pid_namespace: bool) -> tuple[str, ...]:
 def is_alive(identity: procfs.Identity) -> bool:
     """Whether the process runs; collects its exit status where it was a child of ours."""
     with contextlib.suppress(ChildProcessError):  # started by an earlier program
-        os.waitpid(identity.pid, os.WNOHANG)
+        pid, status = os.waitpid(identity.pid, os.WNOHANG)
+        if pid:
+            _statuses[identity] = os.waitstatus_to_exitcode(status)
     return identity.alive()
+
+
+def exit_status(identity: procfs.Identity) -> int | None:
+    """How a process of ours ended (-9: by signal 9); None where another program was its parent."""
+    return _statuses.get(identity)
 
 
 def wait_gone(identity: procfs.Identity, timeout_seconds: float) -> bool:
@@ -255,12 +278,5 @@ def send(pids: list[int], number: signal.Signals) -> None:
             continue
 
 
-def describe_log(log: Path, lines: int = 8) -> str:
-    """Where a log is and how it ends, for an error message: "(log: PATH), which ends with: ..."."""
-    try:
-        tail = log.read_text(errors="replace").splitlines()[-lines:]
-    except OSError:
-        tail = []
-    if not tail:
-        return f"(log: {log}, empty)"
-    return f"(log: {log}), which ends with:\n" + "\n".join(f"  {line[:400]}" for line in tail)
+def _text(identity: procfs.Identity) -> str:
+    return json.dumps(dataclasses.asdict(identity))

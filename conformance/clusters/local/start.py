@@ -9,12 +9,14 @@ from __future__ import annotations
 import dataclasses
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from conformance.clusters.base import ClusterAccess, Progress
 from conformance.clusters.local import (
     cgroups,
     controlplane,
+    deaths,
     driver,
     images,
     network,
@@ -172,7 +174,8 @@ class Start:
 
 def make_access(layout: Layout, state: State) -> ClusterAccess:
     """The hand-over of a running cluster."""
-    names = [one.spec.name for one in Processes(layout).records().values()]
+    processes = Processes(layout)
+    names = [one.spec.name for one in processes.records().values()]
     return ClusterAccess(
         kubeconfig=layout.kubeconfig,
         context=context_name(layout.name),
@@ -180,4 +183,5 @@ def make_access(layout: Layout, state: State) -> ClusterAccess:
         image=images.SCENARIO_IMAGE,
         nodes=tuple(layout.node(index).name for index in range(1, state.nodes + 1)),
         component_logs={name: layout.log(name) for name in names if layout.log(name).exists()},
+        watch=partial(deaths.watch_drivers, processes),
     )

@@ -44,7 +44,7 @@ class Surveyor:
             ApiError: something that is needed may not be read.
             TargetError: no answer.
         """
-        git_version = self._connection.request("GET", "/version")["gitVersion"]
+        git_version = str(self._connection.request("GET", "/version").get("gitVersion", ""))
         ready = [node for node in self._list("v1", "Node") if is_ready(node)]
         usable = [node for node in ready if node["metadata"]["name"] in nodes]
         slices, claims = self._devices(driver)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 import time
 
+LONGEST = 1.0
+"""Seconds without a look."""
+
 
 class Changes:
     """Counts changes and lets one thread wait for the next."""
@@ -35,13 +38,16 @@ class Changes:
     def wait(self, seen: int, deadline: float) -> None:
         """Return when there were more changes than ``seen``, a recheck is due, or at ``deadline``.
 
+        At the latest after a second, so that whoever waits can be interrupted (`Scope.wait`).
+
         Args:
             seen: an earlier `count`.
             deadline: in terms of ``time.monotonic``.
         """
         with self._condition:
             until, self._recheck_at = self._recheck_at, None
-            until = deadline if until is None else min(until, deadline)
+            last = min(deadline, time.monotonic() + LONGEST)
+            until = last if until is None else min(until, last)
             while self._count == seen:
                 left = until - time.monotonic()
                 if left <= 0:

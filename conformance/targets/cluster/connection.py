@@ -18,7 +18,17 @@ from typing import Any
 from urllib.parse import urlencode
 
 from conformance import __version__
-from conformance.clusters.kubeconfig import api_client, reason_of
+from conformance.clusters.apiclient import api_client
+from conformance.clusters.base import ClusterError, ClusterUsageError
+from conformance.clusters.exchange import (
+    MAX_BYTES,
+    Answer,
+    Limits,
+    exchange,
+    open_stream,
+    reason_of,
+)
+from conformance.clusters.redaction import one_line, redact
 from conformance.targets.base import TargetError
 from conformance.targets.cluster.failures import BUSY, PASSING, UnsureError, api_error
 
@@ -26,8 +36,11 @@ PATIENCE = 30.0
 """Seconds for which an unanswered request is repeated before it is an error."""
 
 MERGE_PATCH = "application/merge-patch+json"
-_CONNECT, _ANSWER = 5.0, 30.0
-_QUIET = 100.0  # seconds; the server sends a bookmark about once a minute
+LIMITS = Limits(connect=5.0, quiet=30.0, whole=60.0)
+_WATCH = Limits(connect=5.0, quiet=100.0, whole=100.0)  # a bookmark comes about once a minute
+
+
+_REFUSAL = 1 << 20  # bytes of a refusal of a watch that are looked at
 
 
 class Connection:
@@ -60,7 +73,8 @@ class Connection:
         Raises:
             ApiError: the server refused.
             UnsureError: a POST may have been carried out, but its answer got lost.
-            TargetError: no answer, or only 429 or 5xx, for ``patience`` seconds.
+            TargetError: no answer, or only 429 or 5xx, for ``patience`` seconds; or one that is no
+                object, too long or too slow.
         """
         text = self.text(
             method,
@@ -73,12 +87,12 @@ class Connection:
             patience=patience,
         )
         try:
-            return json.loads(text)
-        except ValueError:
-            raise TargetError(
-                f"{self.where} answered {method} {path} with something that is not JSON; is this "
-                "the address of an API server?"
-            ) from None
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise self.strange(method, path, "something that is not JSON, or no object")
+        return found
 
     def text(
         self,
@@ -98,27 +112,28 @@ class Connection:
         pause = 0.05
         while True:
             try:
-                response = self._call(method, path, query, body, content_type, accept, agent)
-                data: bytes = response.data
-                response.release_conn()
+                answer = self._call(method, path, query, body, content_type, accept, agent)
+            except (ClusterError, ClusterUsageError) as error:  # credentials were not renewed
+                raise TargetError(str(error)) from None
             except Exception as error:  # noqa: BLE001 - see failures: wrapped here, once
                 if time.monotonic() + pause > deadline or not (repeatable or _unsent(error)):
                     raise self._no_answer(method, path, error, sent=not _unsent(error)) from None
             else:
-                if 200 <= response.status < 300:
-                    return data
-                failure = api_error(response.status, data, response.reason or "")
-                retry = response.status in (PASSING if repeatable else BUSY)
+                if 200 <= answer.status < 300:
+                    return answer.data
+                failure = api_error(answer.status, answer.data, answer.reason)
+                retry = answer.status in (PASSING if repeatable else BUSY)
                 if not retry:
                     raise failure
                 if time.monotonic() + pause > deadline:
-                    if response.status == 500:
+                    if answer.status == 500:
                         raise failure
                     raise TargetError(
                         f"{self.where} answered {method} {path} with {failure.code} for "
                         f"{patience:g} s: {failure}; see the API server's log"
                     )
-                pause = max(pause, _retry_after(response, deadline))
+                left = deadline - time.monotonic()
+                pause = max(pause, min(answer.retry_after(), left))
             if self._closing.wait(pause):
                 raise TargetError(f"{self.where}: the target was closed during {method} {path}")
             pause = min(pause * 2, 1.0)
@@ -130,17 +145,26 @@ class Connection:
             ApiError: the server refused.
             TargetError: no answer.
         """
+        headers = self._headers("application/json", agent)
         try:
-            response = self._call(
-                "GET", path, query, None, "", "application/json", agent, wait=_QUIET
-            )
+            self._authenticate(headers, "GET", path)
+            response = open_stream(self._api, self._url(path, query), headers, limits=_WATCH)
             if response.status == 200:
                 return Stream(response)
-            data = response.data
-            response.release_conn()
+            data = response.read(_REFUSAL, decode_content=False)
+            response.close()
+        except (ClusterError, ClusterUsageError) as error:
+            raise TargetError(str(error)) from None
         except Exception as error:  # noqa: BLE001 - see failures: wrapped here, once
             raise self._no_answer("watch", path, error) from None
         raise api_error(response.status, data, response.reason or "")
+
+    def strange(self, method: str, path: str, what: str) -> TargetError:
+        """The error for an answer that no API server gives."""
+        return TargetError(
+            f"{self.where} answered {method} {path} with {what}; is this the address of an API "
+            "server?"
+        )
 
     def close(self) -> None:
         """Release the connections; whatever waits for a repetition ends with `TargetError`."""
@@ -156,19 +180,23 @@ class Connection:
         content_type: str,
         accept: str,
         agent: str,
-        wait: float = _ANSWER,
-    ) -> Any:
-        headers = {
-            "Accept": accept,
-            "User-Agent": f"dra-conformance/{__version__}" + (f" ({agent})" if agent else ""),
-        }
+    ) -> Answer:
+        headers = self._headers(accept, agent)
         if body is not None:
             headers["Content-Type"] = content_type
+        self._authenticate(headers, method, path)
+        url = self._url(path, query)
+        return exchange(self._api, method, url, headers, body, limits=LIMITS)
+
+    def _headers(self, accept: str, agent: str) -> dict[str, str]:
+        made_by = f"dra-conformance/{__version__}" + (f" ({agent})" if agent else "")
+        return {"Accept": accept, "User-Agent": made_by}
+
+    def _authenticate(self, headers: dict[str, str], method: str, path: str) -> None:
         self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
-        url = self.server + path + ("?" + urlencode(query) if query else "")
-        return self._api.call_api(
-            method, url, header_params=headers, body=body, _request_timeout=(_CONNECT, wait)
-        ).response
+
+    def _url(self, path: str, query: Mapping[str, str] | None) -> str:
+        return self.server + path + ("?" + urlencode(query) if query else "")
 
     def _no_answer(
         self, method: str, path: str, error: Exception, *, sent: bool = False
@@ -177,7 +205,8 @@ class Connection:
         aside = " (it may have been carried out)" if unsure else ""
         return (UnsureError if unsure else TargetError)(
             f"no answer from the API server {self.where} to {method} {path}{aside}: "
-            f"{reason_of(error)}; check that it runs and can be reached from this machine"
+            f"{one_line(redact(reason_of(error)))}; check that it runs and can be reached from "
+            "this machine"
         )
 
 
@@ -200,6 +229,8 @@ class Stream:
                 for line in lines:
                     if line.strip():
                         yield json.loads(line)
+                if len(rest) > MAX_BYTES:
+                    raise ValueError(f"a line is longer than {MAX_BYTES >> 20} MiB")
         except Exception as error:  # noqa: BLE001 - what a cut connection raises is not one type
             raise TargetError(f"the watch was cut: {reason_of(error)}") from None
         finally:
@@ -217,11 +248,3 @@ def _unsent(error: Exception) -> bool:
     from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
     return isinstance(error, ConnectTimeoutError | NewConnectionError)
-
-
-def _retry_after(response: Any, deadline: float) -> float:
-    try:
-        asked = float(response.headers.get("Retry-After", 0))
-    except ValueError:
-        return 0.0
-    return max(0.0, min(asked, deadline - time.monotonic()))

@@ -18,6 +18,8 @@ DRA_GROUP = "resource.k8s.io"
 DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 """Best first."""
 
+_JSON = "application/json"
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
@@ -85,11 +87,16 @@ class Discovery:
 
     def served(self) -> frozenset[str]:
         """All served group/versions, for example ``v1`` and ``resource.k8s.io/v1beta1``."""
-        groups = self._connection.request("GET", "/apis")["groups"]
-        core = self._connection.request("GET", "/api")["versions"]
-        return frozenset(core) | {
-            version["groupVersion"] for group in groups for version in group["versions"]
-        }
+        groups = self._connection.request("GET", "/apis")
+        core = self._connection.request("GET", "/api")
+        try:
+            return frozenset(core["versions"]) | {
+                version["groupVersion"]
+                for group in groups["groups"]
+                for version in group["versions"]
+            }
+        except (KeyError, TypeError):
+            raise self._connection.strange("GET", "/apis", "no list of API groups") from None
 
     def dra_version(self) -> str:
         """The best served version of ``resource.k8s.io``.
@@ -114,23 +121,44 @@ class Discovery:
             if error.code == 404:
                 return
             raise
-        for entry in found.get("resources") or []:
-            if "/" not in entry["name"]:  # a subresource
-                self._known[api_version, entry["kind"]] = Resource(
-                    api_version, entry["kind"], entry["name"], entry["namespaced"]
-                )
+        try:
+            for entry in found.get("resources") or []:
+                if "/" not in entry["name"]:  # a subresource
+                    self._known[api_version, entry["kind"]] = Resource(
+                        api_version, entry["kind"], entry["name"], entry["namespaced"]
+                    )
+        except (KeyError, TypeError):
+            path = base_path(api_version)
+            raise self._connection.strange("GET", path, "no list of resources") from None
 
 
 def list_objects(
     connection: Connection, resource: Resource, namespace: str | None = None, agent: str = ""
 ) -> list[Obj]:
     """All objects of a kind as the server has them now, ``apiVersion`` and ``kind`` set."""
-    found = connection.request("GET", resource.path(namespace), agent=agent)
-    items: list[Obj] = found.get("items") or []
+    items: list[Obj] = request_list(connection, resource.path(namespace), agent)["items"]
     for item in items:
         item.setdefault("apiVersion", resource.api_version)
         item.setdefault("kind", resource.kind)
     return items
+
+
+def request_list(connection: Connection, path: str, agent: str = "", accept: str = _JSON) -> Obj:
+    """A list as the server answers it: ``metadata`` and ``items``, each of them an object.
+
+    Raises:
+        ApiError: the server refuses.
+        TargetError: no answer, or one that is no list.
+    """
+    found: Obj = connection.request("GET", path, agent=agent, accept=accept)
+    items = found["items"] = found.get("items") or []
+    if (
+        not isinstance(items, list)
+        or not isinstance(found.get("metadata"), dict)
+        or not all(isinstance(one, dict) and isinstance(one.get("metadata"), dict) for one in items)
+    ):
+        raise connection.strange("GET", path, "no list of objects")
+    return found
 
 
 def read(

@@ -27,7 +27,7 @@ def api_error(code: int, body: bytes, http_reason: str = "") -> ApiError:
     """The refusal in a response: its ``metav1.Status``, or whatever stood in its place."""
     try:
         status: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         status = None
     if not isinstance(status, dict) or status.get("kind") != "Status":
         text = body.decode("utf-8", "replace").strip()
@@ -37,12 +37,19 @@ def api_error(code: int, body: bytes, http_reason: str = "") -> ApiError:
 
 def of_status(status: dict[str, Any], code: int = 0) -> ApiError:
     """The refusal in a ``metav1.Status``, as responses and watches carry it."""
+    details = status.get("details")
+    found = details.get("causes") if isinstance(details, dict) else None
     causes = [
-        Cause(cause.get("field", ""), cause.get("reason", ""), cause.get("message", ""))
-        for cause in (status.get("details") or {}).get("causes") or []
+        Cause(*(str(cause.get(name) or "") for name in ("field", "reason", "message")))
+        for cause in (found if isinstance(found, list) else ())
+        if isinstance(cause, dict)
     ]
+    said = status.get("code")
     return ApiError(
-        status.get("code") or code, status.get("reason", ""), status.get("message", ""), causes
+        said if isinstance(said, int) and said else code,
+        str(status.get("reason") or ""),
+        str(status.get("message") or ""),
+        causes,
     )
 
 

@@ -15,7 +15,7 @@ from contextlib import closing
 
 from conformance.targets.base import ApiError, Obj, TargetError
 from conformance.targets.cluster.connection import Connection, Stream
-from conformance.targets.cluster.discovery import Resource
+from conformance.targets.cluster.discovery import Resource, request_list
 from conformance.targets.cluster.failures import of_status
 from conformance.targets.cluster.store import Store, version_of
 
@@ -86,12 +86,11 @@ class Informer:
             self._thread.join(10)
 
     def _list(self) -> None:
-        found = self._connection.request("GET", self._path, agent=self._agent)
-        kind = found.get("kind", "").removesuffix("List") or self.resource.kind
-        for item in found.get("items") or []:
+        found = request_list(self._connection, self._path, self._agent)
+        kind = str(found.get("kind", "")).removesuffix("List") or self.resource.kind
+        for item in found["items"]:
             item.setdefault("apiVersion", found.get("apiVersion", self.resource.api_version))
             item.setdefault("kind", kind)
-        found["items"] = found.get("items") or []
         self._version = found["metadata"].get("resourceVersion", "")
         self.store.replace(found["items"], version_of(found))
         self._tell("LISTED", found)
@@ -144,7 +143,10 @@ class Informer:
         try:
             with closing(iter(stream)) as events:
                 for event in events:
-                    self._take(event["type"], event["object"])
+                    try:
+                        self._take(event["type"], event["object"])
+                    except (KeyError, TypeError, AttributeError):
+                        raise TargetError("the watch brought what is no change") from None
                     brought = True
         except TargetError:
             if not brought and not self._stopping.is_set():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from conformance.targets.base import Decision, Obj, TargetError
 from conformance.targets.cluster.decisions import decisions_of
-from conformance.targets.cluster.discovery import Resource
+from conformance.targets.cluster.discovery import Resource, request_list
 from conformance.targets.cluster.following import Following
 from conformance.targets.cluster.history import History
 from conformance.targets.cluster.informer import Informer, Listener
@@ -71,10 +71,9 @@ class Recorder:
             TargetError: the watches lag, or are interrupted.
         """
         for resource in self._resources:
-            found = self.target.connection.request(
-                "GET", resource.path(), accept=_METADATA_ONLY, agent="recorder"
-            )
-            listed = {item["metadata"]["uid"]: version_of(item) for item in found["items"] or []}
+            connection = self.target.connection
+            found = request_list(connection, resource.path(), "recorder", _METADATA_ONLY)
+            listed = {item["metadata"]["uid"]: version_of(item) for item in found["items"]}
             if not self.history.await_list(resource.kind, listed, version_of(found), _CATCH_UP):
                 informer = self._following.find(resource, None)
                 trouble = informer.trouble if informer else None

@@ -63,6 +63,7 @@ class ClusterScope:
 
     def create(self, obj: Obj) -> Obj:
         """See `Scope.create`."""
+        self._target.check_whole()
         given = obj["metadata"].get("namespace")
         resource = self._target.discovery.find_or_guess(
             obj.get("apiVersion", ""), obj.get("kind", ""), namespaced=given is not None
@@ -122,7 +123,8 @@ class ClusterScope:
         """See `Scope.wait`.
 
         Raises:
-            TargetError: a watch stayed interrupted, so nothing can be said.
+            TargetError: a watch stayed interrupted, or a part of the cluster has ended that nobody
+                stopped, so nothing can be said.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -134,10 +136,15 @@ class ClusterScope:
                 self._waiting = False
             if found is not None:
                 return found
+            self._target.check_whole()
             self._give_up_on_trouble()
             if time.monotonic() >= deadline:
                 return check()  # what the API server itself says
             self._changes.wait(seen, deadline)
+
+    def wake(self) -> None:
+        """Have a `wait` look again now. For any thread."""
+        self._changes.ring()
 
     def pause(self, seconds: float) -> None:
         """See `Scope.pause`; ends early when the scope is closed."""

@@ -69,6 +69,9 @@ class ClusterTarget:
         self._lock = threading.Lock()
         self._capabilities: Capabilities | None = None
         self._scopes: set[ClusterScope] = set()
+        self._broken = ""
+        self._told = False
+        self._end_watch = access.watch(self._break) if access.watch else None
 
     def capabilities(self) -> Capabilities:
         """See `Target.capabilities`; found out once.
@@ -112,6 +115,8 @@ class ClusterTarget:
 
     def close(self) -> None:
         """See `Target.close`; scopes that are still open are closed too."""
+        if self._end_watch is not None:
+            self._end_watch()
         with self._lock:
             scopes = list(self._scopes)
         for scope in scopes:
@@ -122,7 +127,26 @@ class ClusterTarget:
         self.shared.stop()
         self.connection.close()
 
+    def _break(self, message: str) -> None:
+        """Called by the cluster's watch: a part of it has ended."""
+        with self._lock:
+            self._broken = message
+            scopes = list(self._scopes)
+        for scope in scopes:
+            scope.wake()
+
     # -- for scopes ------------------------------------------------------------------------------
+
+    def check_whole(self) -> None:
+        """See that nothing of the cluster has ended that nobody stopped.
+
+        Raises:
+            TargetError: something has, so nothing that is observed from now on says anything. All
+                but the first have only the first line of what there is to say.
+        """
+        if self._broken:
+            told, self._told = self._told, True
+            raise TargetError(self._broken.splitlines()[0] if told else self._broken)
 
     def list(self, resource: Resource, namespace: str | None = None, agent: str = "") -> list[Obj]:
         """All objects of a kind as the server has them now, ``apiVersion`` and ``kind`` set."""

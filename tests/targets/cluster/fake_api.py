@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import struct
 import threading
 import time
 from collections.abc import Mapping
@@ -101,7 +103,8 @@ class FakeApi:
     def fail(self, method: str, path: str, status: int, times: int = 1, **headers: str) -> None:
         """Answer the next requests whose path contains ``path`` with ``status``.
 
-        0 hangs up at once, -1 hangs up after the request was carried out.
+        0 hangs up at once, -1 hangs up after the request was carried out, -2 resets the
+        connection in the middle of the answer.
         """
         self.failures += [(method, path, status, headers)] * times
 
@@ -172,6 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     api: FakeApi
     silent = False
+    broken = False
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass
@@ -198,8 +202,9 @@ class _Handler(BaseHTTPRequestHandler):
         for failure in self.api.failures:
             if failure[0] == method and failure[1] in self.path:
                 self.api.failures.remove(failure)
-                if failure[2] == -1:
-                    self.silent = True
+                if failure[2] < 0:
+                    self.silent = failure[2] == -1
+                    self.broken = failure[2] == -2
                     break
                 if failure[2] == 0:
                     self.close_connection = True
@@ -330,12 +335,16 @@ class _Handler(BaseHTTPRequestHandler):
             for (p, ns, _), obj in sorted(api.objects.items()):
                 if p == plural and namespace in ("", ns):
                     self._chunk({"type": "ADDED", "object": {**obj, **typed}})
-        while api.cut_watches == cut and not api.stopped and time.monotonic() < deadline:
+        while (
+            api.cut_watches == cut
+            and not (api.stopped or self.wfile.closed)
+            and time.monotonic() < deadline
+        ):
             while position < len(api.events) and not api.mute:
                 version, change, changed, obj = api.events[position]
                 position += 1
                 inside = namespace in ("", obj["metadata"].get("namespace", ""))
-                if version > since and changed == plural and inside:
+                if version > since and changed == plural and inside and not self.wfile.closed:
                     self._chunk({"type": change, "object": {**obj, **typed}})
             api.changed.wait(1)
         self._end_chunks()
@@ -349,6 +358,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _chunk(self, document: Any) -> None:
         data = json.dumps(document).encode() + b"\n"
+        if self.broken:
+            self._write(b"%x\r\n%s" % (len(data), data[: len(data) // 2]))
+            self._reset()
+            return
         self._write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def _end_chunks(self) -> None:
@@ -361,11 +374,20 @@ class _Handler(BaseHTTPRequestHandler):
         self._end_chunks()
 
     def _write(self, data: bytes) -> None:
+        if self.wfile.closed:
+            return
         try:
             self.wfile.write(data)
             self.wfile.flush()
         except OSError:
             self.close_connection = True
+
+    def _reset(self) -> None:
+        """Drop the connection so that the other side gets ECONNRESET (socket(7), SO_LINGER)."""
+        self.close_connection = True
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        for open_file in (self.rfile, self.wfile, self.connection):
+            open_file.close()
 
     def _status(
         self, code: int, reason: str, message: str, headers: Mapping[str, str] | None = None
@@ -391,4 +413,6 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in (headers or {}).items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
-        self._write(data)
+        self._write(data[: len(data) // 2] if self.broken else data)
+        if self.broken:
+            self._reset()

@@ -86,6 +86,17 @@ def test_the_time_that_is_over_gives_none_after_a_last_look_at_the_server(
     assert api.count("GET", "/pods/pod0") == 1
 
 
+def test_a_wait_without_changes_looks_each_second_so_that_a_run_can_be_interrupted(
+    api: FakeApi, scope: ClusterScope
+) -> None:
+    api.put("pods", pod())
+    stopped = threading.Event()
+    threading.Timer(0.3, stopped.set).start()
+    began = time.monotonic()
+    assert scope.wait(lambda: True if stopped.is_set() else None, 30) is True
+    assert time.monotonic() - began < 5
+
+
 def test_what_a_watch_is_late_to_tell_is_no_mismatch(api: FakeApi, scope: ClusterScope) -> None:
     api.put("pods", pod())
     api.mute = True

@@ -1,0 +1,162 @@
+"""Who a context's user is, as a header and a certificate; made anew when it runs out.
+
+The order of a user's kinds of credentials is client-go's: a file with a token, a token, a plugin,
+user and password.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance.clusters.base import ClusterError
+from conformance.clusters.exchange import reason_of
+from conformance.clusters.execplugin import expiry_of, run_plugin
+from conformance.clusters.kubeconfigfile import Chosen
+
+_EARLY, _AT_LEAST = 30.0, 10.0  # seconds before its end; and at least from one to the next
+_FILE_SECONDS = 60.0  # client-go reads a token file once a minute (transport/token_source.go)
+
+
+@dataclass(frozen=True, slots=True)
+class _Issued:
+    """A credential: what stands in ``Authorization``, "" for nothing, and until when it holds."""
+
+    authorization: str = field(default="", repr=False)
+    certificate: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
+    until: float | None = None
+
+
+class Credentials:
+    """The credentials of one context's user. Safe for threads.
+
+    Raises:
+        ClusterUsageError: the kubeconfig does not say properly who the user is.
+        ClusterError: a plugin failed, or its credential cannot be used.
+    """
+
+    def __init__(self, chosen: Chosen) -> None:
+        self._chosen = chosen
+        self._lock = threading.Lock()
+        self._issued = _issue(chosen)
+        self._renew_at = _renewal(self._issued)
+
+    def authorization(self) -> str:
+        """The ``Authorization`` header of now, "" for none.
+
+        Raises:
+            ClusterUsageError, ClusterError: as on construction.
+        """
+        with self._lock:
+            if self._renew_at is not None and time.time() >= self._renew_at:
+                self._issued = _issue(self._chosen)
+                self._renew_at = _renewal(self._issued)
+            return self._issued.authorization
+
+    def certificate(self) -> dict[str, str]:
+        """The fields of a kubeconfig user that carry the client's certificate."""
+        issued, user = self._issued, self._chosen.user
+        if issued.certificate:
+            return {
+                "client-certificate-data": _base64(issued.certificate),
+                "client-key-data": _base64(issued.key),
+            }
+        return {
+            name: value
+            for name, value in user.items()
+            if value and name.startswith(("client-certificate", "client-key"))
+        }
+
+
+def _renewal(issued: _Issued) -> float | None:
+    if issued.until is None:
+        return None
+    return max(issued.until - _EARLY, time.time() + _AT_LEAST)
+
+
+def _issue(chosen: Chosen) -> _Issued:
+    user = chosen.user
+    if user.get("tokenFile"):
+        try:
+            token = Path(user["tokenFile"]).read_text().strip()
+        except (OSError, ValueError) as error:
+            raise chosen.wrong(
+                f"user {chosen.user_name!r}: tokenFile {user['tokenFile']} cannot be read: "
+                f"{reason_of(error)}"
+            ) from None
+        return _bearer(chosen, token, time.time() + _EARLY + _FILE_SECONDS)
+    if user.get("token"):
+        return _bearer(chosen, user["token"].strip())
+    if user.get("exec") is not None:
+        return _from_plugin(chosen)
+    if user.get("auth-provider") is not None:
+        return _from_provider(chosen)
+    if user.get("username") or chosen.login:
+        name, password = chosen.login or (user["username"], user.get("password") or "")
+        return _Issued("Basic " + _base64(f"{name}:{password}"))
+    return _Issued()
+
+
+def _bearer(chosen: Chosen, token: str, until: float | None = None) -> _Issued:
+    if not token or not all("!" <= character <= "~" for character in token):
+        raise chosen.wrong(
+            f"user {chosen.user_name!r}: the token is empty or has characters that no token has"
+        )
+    return _Issued(f"Bearer {token}", until=until)
+
+
+def _from_plugin(chosen: Chosen) -> _Issued:
+    status = run_plugin(chosen, os.environ)
+    wrong = f"{chosen.where}: user {chosen.user_name!r}: the credential plugin printed "
+    try:
+        until = expiry_of(status)
+    except (ValueError, OverflowError):
+        raise ClusterError(f"{wrong}an expirationTimestamp that is no time") from None
+    texts = [status.get(name) for name in ("token", "clientCertificateData", "clientKeyData")]
+    if not all(isinstance(text, str | None) for text in texts):
+        raise ClusterError(f"{wrong}a token or certificate that is no text")
+    token, certificate, key = (text or "" for text in texts)
+    if bool(certificate) != bool(key) or not (token or certificate):
+        raise ClusterError(f"{wrong}neither a token nor a certificate with its key")
+    authorization = _bearer(chosen, token).authorization if token else ""
+    return _Issued(authorization, certificate, key, until)
+
+
+def _from_provider(chosen: Chosen) -> _Issued:
+    """An OpenID token that still holds; all else of ``auth-provider`` is kubectl's past."""
+    provider: Any = chosen.user["auth-provider"]
+    name = provider.get("name") if isinstance(provider, dict) else None
+    user = f"user {chosen.user_name!r}: auth-provider"
+    if name != "oidc":
+        raise chosen.wrong(
+            f"{user} {name!r} is not supported (Kubernetes removed all but oidc in 1.26); use a "
+            "credential plugin (exec) or a token"
+        )
+    config = provider.get("config")
+    token = config.get("id-token") if isinstance(config, dict) else None
+    if not isinstance(token, str) or not token:
+        raise chosen.wrong(f"{user} oidc has no id-token; log in with kubectl first")
+    try:
+        body = token.split(".")[1]
+        end = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))).get("exp")
+        over = end is not None and float(end) <= time.time()
+    except (IndexError, ValueError, TypeError, AttributeError, binascii.Error, RecursionError):
+        raise chosen.wrong(f"{user} oidc: the id-token is no JSON web token") from None
+    if over:
+        raise chosen.wrong(
+            f"{user} oidc: the id-token has expired; run any kubectl command with the context "
+            f"{chosen.context!r} to renew it"
+        )
+    return _bearer(chosen, token)
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

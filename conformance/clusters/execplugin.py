@@ -1,0 +1,192 @@
+"""Credential plugins (``users[].user.exec``), run with bounded time and output.
+
+The protocol is ``client.authentication.k8s.io`` (Kubernetes documentation: Authenticating,
+"client-go credential plugins"). A plugin is never given the terminal: a run must not wait for
+somebody to type.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from conformance.clusters.base import ClusterError
+from conformance.clusters.kubeconfigfile import Chosen
+from conformance.clusters.redaction import one_line, redact
+
+SECONDS = 60.0
+"""Longest that a plugin may take; one that logs in over the network takes some seconds."""
+
+MAX_OUTPUT = 1 << 20
+
+_GROUP = "client.authentication.k8s.io/"
+_EXTENSION = "client.authentication.k8s.io/exec"
+_Json = dict[str, Any]
+
+
+def run_plugin(chosen: Chosen, environment: Mapping[str, str]) -> _Json:
+    """The ``status`` of the ExecCredential that the plugin of a user prints.
+
+    Args:
+        chosen: its user has ``exec``.
+        environment: of this program; the plugin's own variables are added.
+
+    Raises:
+        ClusterUsageError: the kubeconfig does not say properly what to run.
+        ClusterError: the plugin failed, took too long or printed something else.
+    """
+    plugin = chosen.user["exec"]
+    command, variables, version = _checked(chosen, plugin)
+    info = {
+        "apiVersion": version,
+        "kind": "ExecCredential",
+        "spec": {"interactive": False, **_cluster_info(chosen, plugin)},
+    }
+    variables = {**environment, **variables, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+    name = f"{chosen.where}: user {chosen.user_name!r}: the credential plugin {command[0]!r}"
+    try:
+        process = subprocess.Popen(
+            command,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # so that it can be ended with all that it started
+        )
+    except (OSError, ValueError) as error:
+        hint = one_line(plugin.get("installHint") or "install it, or correct exec.command")
+        said = error.strerror if isinstance(error, OSError) else error
+        raise chosen.wrong(
+            f"user {chosen.user_name!r}: the credential plugin {command[0]!r} cannot be started: "
+            f"{said}; {hint}"
+        ) from None
+    output, errors = _finish(process, name)
+    if process.returncode != 0:
+        raise ClusterError(
+            f"{name} ended with status {process.returncode}: {_said(errors)}; try "
+            f"`kubectl --context {chosen.context} get nodes`"
+        )
+    return _status(output, version, name)
+
+
+def expiry_of(status: Mapping[str, Any]) -> float | None:
+    """When a credential ends, in seconds of ``time.time``; None where it is not said.
+
+    Raises:
+        ValueError: it is said, but not as a time.
+    """
+    said = status.get("expirationTimestamp")
+    if said is None:
+        return None
+    if not isinstance(said, str):
+        raise ValueError("expirationTimestamp is no text")
+    return datetime.fromisoformat(said).timestamp()
+
+
+def _checked(chosen: Chosen, plugin: Any) -> tuple[list[str], dict[str, str], str]:
+    """Command, environment variables and version of the protocol."""
+    user = f"user {chosen.user_name!r}: exec"
+    if not isinstance(plugin, dict):
+        raise chosen.wrong(f"{user} must be a mapping with apiVersion and command")
+    command, version = plugin.get("command"), plugin.get("apiVersion")
+    if not isinstance(command, str) or not command:
+        raise chosen.wrong(f"{user} has no command")
+    if not isinstance(version, str) or not version.startswith(_GROUP):
+        raise chosen.wrong(f"{user}.apiVersion must be {_GROUP}v1 or {_GROUP}v1beta1")
+    arguments, variables = plugin.get("args") or [], plugin.get("env") or []
+    if not isinstance(arguments, list) or not all(isinstance(one, str) for one in arguments):
+        raise chosen.wrong(f"{user}.args must be a list of texts; write numbers in quotes")
+    if not isinstance(variables, list) or not all(
+        isinstance(one, dict)
+        and isinstance(one.get("name"), str)
+        and isinstance(one.get("value"), str)
+        for one in variables
+    ):
+        raise chosen.wrong(f"{user}.env must be a list of name and value, both texts")
+    if plugin.get("interactiveMode") == "Always":
+        raise chosen.wrong(
+            f"{user}.interactiveMode is Always, but nobody is asked anything during a run; use a "
+            "user whose credentials need no questions"
+        )
+    return [command, *arguments], {one["name"]: one["value"] for one in variables}, version
+
+
+def _cluster_info(chosen: Chosen, plugin: Mapping[str, Any]) -> _Json:
+    if not plugin.get("provideClusterInfo"):
+        return {}
+    extensions = chosen.cluster.get("extensions")
+    kept = {name: value for name, value in chosen.cluster.items() if name != "extensions"}
+    for extension in extensions if isinstance(extensions, list) else ():
+        if isinstance(extension, dict) and extension.get("name") == _EXTENSION:
+            kept["config"] = extension.get("extension")
+    return {"cluster": kept}
+
+
+def _finish(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
+    """Both outputs of the plugin when it has ended.
+
+    Where that is not to be waited for, it and all that it started is killed.
+    """
+    assert process.stdout is not None
+    assert process.stderr is not None
+    deadline = time.monotonic() + SECONDS
+    late = ClusterError(
+        f"{name} did not end within {SECONDS:g} s, so it was stopped; if it waits for a login, log "
+        "in with kubectl first"
+    )
+    parts: dict[Any, bytes] = {process.stdout: b"", process.stderr: b""}
+    try:
+        with selectors.DefaultSelector() as selector:
+            for pipe in parts:
+                selector.register(pipe, selectors.EVENT_READ)
+            while selector.get_map():
+                ready = selector.select(max(0.0, deadline - time.monotonic()))
+                if not ready:
+                    raise late
+                for key, _ in ready:
+                    piece = os.read(key.fd, 1 << 16)
+                    if not piece:
+                        selector.unregister(key.fileobj)
+                    parts[key.fileobj] += piece
+                    if len(parts[key.fileobj]) > MAX_OUTPUT:
+                        raise ClusterError(f"{name} printed more than {MAX_OUTPUT >> 20} MiB")
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise late from None
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        process.stdout.close()
+        process.stderr.close()
+    return parts[process.stdout], parts[process.stderr]
+
+
+def _said(errors: bytes) -> str:
+    """The last line of what the plugin complained."""
+    lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
+    return one_line(redact(lines[-1])) if lines else "it does not say why"
+
+
+def _status(output: bytes, version: str, name: str) -> _Json:
+    try:
+        found = json.loads(output)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.get("kind") != "ExecCredential":
+        raise ClusterError(f"{name} did not print an ExecCredential as JSON")
+    if found.get("apiVersion") != version:
+        said = one_line(found.get("apiVersion"))
+        raise ClusterError(f"{name} printed apiVersion {said}, but the kubeconfig has {version}")
+    status = found.get("status")
+    if not isinstance(status, dict):
+        raise ClusterError(f"{name} printed an ExecCredential without status")
+    return status

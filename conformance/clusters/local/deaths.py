@@ -1,0 +1,83 @@
+"""Notices that a driver has ended which nobody stopped.
+
+Without this a run goes on: each pod of it waits for a driver that is not there until its time is
+over, and the cluster gets the blame. A fault step's kill is no such death (`Processes.stop` marks
+what it ends).
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+
+from conformance.clusters.local.logs import end_of
+from conformance.clusters.local.processes import (
+    Processes,
+    ProcessRecord,
+    exit_status,
+    is_alive,
+)
+
+LOOK_SECONDS = 0.5
+"""Between two looks. The process would give an event, but what takes its place later does not."""
+
+
+def watch_drivers(processes: Processes, tell: Callable[[str], None]) -> Callable[[], None]:
+    """Look after the drivers of a cluster, in a thread.
+
+    Args:
+        processes: the cluster's.
+        tell: called once, in that thread, with a message that names the driver, how it ended and
+            the end of its log. Also when it had ended before.
+
+    Returns:
+        What ends the watch.
+    """
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(LOOK_SECONDS):
+            dead = first_dead(processes)
+            if dead is not None and not ended.is_set():
+                tell(describe_death(dead))
+                return
+
+    thread = threading.Thread(target=look, name="watch drivers", daemon=True)
+    thread.start()
+
+    def end() -> None:
+        ended.set()
+        if thread is not threading.current_thread():
+            thread.join(10)
+
+    return end
+
+
+def first_dead(processes: Processes) -> ProcessRecord | None:
+    """A driver that does not run although nobody stopped it; None where all is well."""
+    for name, record in processes.records().items():
+        if (
+            name.endswith("/driver")
+            and not is_alive(record.identity)
+            and not processes.was_stopped(record)
+        ):
+            return record
+    return None
+
+
+def describe_death(record: ProcessRecord) -> str:
+    """How a component ended: a line, then the end of its log."""
+    status = exit_status(record.identity)
+    if status is None:
+        how = "its exit status went to the program that started it"
+    elif status < 0:
+        how = f"by signal {signal.Signals(-status).name}"
+    else:
+        how = f"exit status {status}"
+    # Not where the log is: most clusters are removed with the run that says this.
+    tail = end_of(record.spec.log)
+    return (
+        f"{record.spec.name} (pid {record.identity.pid}) has ended, {how}, and nobody stopped it; "
+        + (f"its log ends with:\n{tail}" if tail else "its log is empty")
+    )

@@ -1,0 +1,117 @@
+"""The folder that a run's reports go to: proven to be usable, and one run's alone.
+
+A run on a cluster takes minutes to begin, and two runs that write into one folder destroy each
+other's result file. Both are found here, before anything else is done.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from conformance.errors import UsageError
+
+RESULTS = "results.ndjson"
+JUNIT = "junit.xml"
+HTML = "report.html"
+ALLURE = "allure-results"
+DIAGNOSTICS = "diagnostics"
+
+_PROBE_BYTES = 64 * 1024
+"""What must fit: about the result file of a small run."""
+
+
+class OutputFolder:
+    """Makes the folder, and locks it for as long as the context lasts.
+
+    A folder that was made and is empty in the end is removed. The lock is on the folder itself
+    (``flock``), so that it leaves no file and ends with the process; on a file system that cannot
+    lock a folder there is none.
+
+    Args:
+        path: the folder; it and what is above it are made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+        self._made = False
+
+    def __enter__(self) -> OutputFolder:
+        """Claim it.
+
+        Raises:
+            UsageError: it cannot be made or written, something in it is in the way, or another run
+                uses it.
+        """
+        try:
+            self._made = not self.path.exists()
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            self._lock(self._descriptor)
+            self._prove()
+        except OSError as error:
+            self._release()
+            raise UsageError(
+                f"{_shortened(error.filename or self.path)}: reports cannot be written there: "
+                f"{error.strerror}; choose another folder with -o"
+            ) from None
+        except UsageError:
+            self._release()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._release()
+
+    def _lock(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in {errno.EWOULDBLOCK, errno.EACCES}:
+                raise UsageError(
+                    f"{self.path}: another run writes its reports there; wait for its end, or give"
+                    " this run a folder of its own with -o"
+                ) from None
+
+    def _prove(self) -> None:
+        """Write something into each folder, and see that each file can be replaced."""
+        for name in (RESULTS, JUNIT, HTML):
+            file = self.path / name
+            if file.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "it is a folder", str(file))
+            if file.exists():
+                file.open("ab").close()
+        for folder in (self.path, self.path / ALLURE, self.path / DIAGNOSTICS):
+            if folder != self.path and not folder.exists():
+                continue
+            if not folder.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, "it is not a folder", str(folder))
+            with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
+                if probe.write(bytes(_PROBE_BYTES)) < _PROBE_BYTES:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+
+    def _release(self) -> None:
+        """Give the lock back; a folder that was made for nothing goes again."""
+        if self._made:
+            with suppress(OSError):
+                self.path.rmdir()
+        if self._descriptor is not None:
+            with suppress(OSError):
+                os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _shortened(path: str | Path) -> str:
+    text = str(path)
+    return text if len(text) <= 200 else f"{text[:100]}...{text[-50:]}"

@@ -1,0 +1,206 @@
+"""However the command line ends: one message, no traceback, and exit code 1 for findings only."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from conformance.cli import main
+from conformance.cli.run import on_reference
+from conformance.cli.shown import shown
+from conformance.engine.suite import RunResult
+from conformance.targets.opening import open_reference
+from conformance.targets.options import TargetOptions
+
+ROOT = Path(__file__).parents[2]
+JWT = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJlLXg"
+
+
+def shell(tmp_path: Path, command: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in which ``dc`` is the command line; its exit code is that of dc."""
+    done = subprocess.run(
+        ["bash", "-c", f'dc() {{ "$PYTHON" -m conformance "$@"; }}; {command}'],
+        cwd=tmp_path,
+        env={"PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "Exception ignored" not in done.stderr
+    return done
+
+
+def call(*arguments: str) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["dra-conformance", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.fixture
+def _broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def select(*_: object) -> None:
+        raise ZeroDivisionError("of\x1b[2J token=abc123 in it")
+
+    monkeypatch.setattr("conformance.cli.scenarios.select", select)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+@pytest.mark.usefixtures("_broken")
+def test_a_fault_of_the_suite_is_inconclusive_and_its_traceback_is_kept(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert call("list") == 3
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        "error: unexpected ZeroDivisionError: of\\x1b[2J token=<redacted> in it; "
+    )
+    [file] = tmp_path.glob("dra-conformance-error-*.txt")
+    assert line.endswith(f"please report it with {file}")
+    kept = file.read_text()
+    assert "Traceback" in kept
+    assert "abc123" not in kept
+    assert "\x1b" not in kept
+
+
+@pytest.mark.usefixtures("_broken")
+def test_its_traceback_is_printed_where_that_is_asked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRA_CONFORMANCE_DEBUG", "1")
+    assert call("list") == 3
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert "error: unexpected ZeroDivisionError" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize("command", ["list", "lint scenarios.yaml", "run -k core/cel"])
+def test_output_that_does_not_arrive_is_inconclusive(tmp_path: Path, command: str) -> None:
+    (tmp_path / "scenarios.yaml").write_text("kind: ConfigMap\n")
+    done = shell(tmp_path, f"dc {command} >/dev/full")
+    assert done.returncode == 3
+    [line] = done.stderr.splitlines()
+    assert "No space left on device" in line
+
+
+def test_a_pipe_that_is_closed_is_inconclusive(tmp_path: Path) -> None:
+    done = shell(tmp_path, "dc list | true; exit ${PIPESTATUS[0]}")
+    assert done.returncode == 3
+    [line] = done.stderr.splitlines()
+    assert line.startswith("error: standard output: the pipe was closed")
+
+
+def test_a_run_whose_pipe_is_closed_says_so(tmp_path: Path) -> None:
+    done = shell(tmp_path, "dc run -k core/cel -o out | true; exit ${PIPESTATUS[0]}")
+    assert done.returncode == 3
+    assert done.stderr == "error: the terminal output failed: Broken pipe\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_a_run_needs_no_standard_output(tmp_path: Path, closed: str) -> None:
+    assert shell(tmp_path, f"dc run -k core/cel -o out {closed}").returncode == 0
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+@pytest.mark.parametrize("module", ["typer", "conformance.engine.suite"])
+def test_ctrl_c_while_it_starts_is_one_message(tmp_path: Path, module: str) -> None:
+    (tmp_path / "start.py").write_text(
+        "import os, signal, sys\n"
+        "class Press:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "sys.meta_path.insert(0, Press())\n"
+        "from conformance.cli import main\n"
+        "main()\n"
+    )
+    done = shell(tmp_path, '"$PYTHON" start.py')
+    assert done.returncode == 3
+    [line] = done.stderr.splitlines()
+    assert line.startswith("error: interrupted")
+
+
+def test_ctrl_c_inside_of_an_exec_ends_with_the_exit_code_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "start.py").write_text(
+        "import os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from conformance.cli import entry, main\n"
+        "entry._run = lambda: exec('os.kill(os.getpid(), signal.SIGINT)')\n"
+        "main()\n"
+    )
+    assert shell(tmp_path, '"$PYTHON" start.py').returncode == 3
+
+
+@pytest.mark.parametrize("output", ["file", "file/sub", "/proc/foo", "x" * 5000])
+def test_a_place_that_takes_no_reports_is_told_before_the_target_is_opened(
+    tmp_path: Path, output: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("conformance.cli.run.open_target", lambda *_: pytest.fail("opened"))
+    assert call("run", "-k", "core/cel", "-o", output) == 2
+    assert "choose another folder with -o" in capsys.readouterr().err
+
+
+def test_an_error_shows_no_escape_sequence() -> None:
+    assert shown("$.spec.\x1b]0;pwn\x07: unknown") == "$.spec.\\x1b]0;pwn\\x07: unknown"
+
+
+def test_a_quoted_log_shows_no_credential() -> None:
+    log = f"exited (log: x), which ends with:\n  using token=SECRETXYZ password: hunter2\n  {JWT}"
+    said = shown(f"{log}\n  Authorization: Bearer abcdef0123456789")
+    for secret in ("SECRETXYZ", "hunter2", JWT, "abcdef0123456789"):
+        assert secret not in said
+    assert said.startswith("exited (log: x), which ends with:\n  using token=")
+
+
+def test_a_sentence_about_a_token_stays() -> None:
+    assert shown("unexpected token: expected a number") == "unexpected token: expected a number"
+
+
+def test_lint_shows_no_escape_sequence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s.yaml").write_text(
+        'apiVersion: dra-conformance/v1\nkind: Scenario\nspec: {"\\e]0;pwn": 1}\n'
+    )
+    assert call("lint", str(tmp_path / "s.yaml")) == 2
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\\x1b]0;pwn" in out
+
+
+def test_list_and_verify_show_no_escape_sequence_of_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "apiVersion: dra-conformance/v1\nkind: Scenario\nmetadata: {name: s}\nspec:\n"
+        '  summary: "A summary that clears \\e[2J the terminal."\n'
+        "  level: core\n  feature: ResourceClaim\n  tier: allocation\n"
+        "  references: [https://kep.k8s.io/4381]\n  steps: [{expect: [{none: {kind: ResourceClaim}}]}]\n"
+    )
+    assert call("list", str(tmp_path / "s.yaml")) == 0
+    assert "clears \\x1b[2J the" in capsys.readouterr().out
+    forged = SimpleNamespace(discrepancies=["\x1b[2J"], notes=["\x1b[1m"], exit_code=1)
+    monkeypatch.setattr("conformance.cli.report.check", lambda *_: forged)
+    assert call("verify", "report.yaml", "results.ndjson") == 1
+    assert capsys.readouterr().out == "differs: \\x1b[2J\nnote: \\x1b[1m\n"
+
+
+def test_ctrl_c_on_the_reference_does_not_begin_the_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stopped = RunResult((), interrupted=True, left=())
+    monkeypatch.setattr("conformance.cli.run.run_suite", lambda *_: stopped)
+    options = TargetOptions()
+    with open_reference(options) as opened, pytest.raises(KeyboardInterrupt):
+        on_reference([], options, opened, "run0")

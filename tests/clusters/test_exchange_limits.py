@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from conformance.clusters import exchange, kubeconfig
+from conformance.clusters.base import ClusterError
+from conformance.clusters.exchange import Limits
+from conformance.clusters.kubeconfig import KubeconfigCluster
+from conformance.targets.base import TargetError
+from conformance.targets.cluster import connection as connection_module
+from conformance.targets.cluster.connection import Connection
+from tests.clusters.rude_server import Behaviour, flood, rude_server, trickle, write_kubeconfig
+
+LIMITS = Limits(connect=1.0, quiet=0.5, whole=1.0)
+
+RUDE = [
+    pytest.param(trickle(b"HTTP/1.1 200 OK\r\nX-A: "), "not complete after 1 s", id="header"),
+    pytest.param(
+        trickle(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"),
+        "not complete after 1 s",
+        id="body",
+    ),
+    pytest.param(
+        trickle(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n"),
+        "not complete after 1 s",
+        id="chunk",
+    ),
+    pytest.param(trickle(b"HTTP/1.1 200 OK\r\n\r\n"), "not complete after 1 s", id="no length"),
+    pytest.param(flood, "longer than 2 MiB", id="endless"),
+]
+
+
+@pytest.fixture(autouse=True)
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubeconfig, "LIMITS", LIMITS)
+    monkeypatch.setattr(connection_module, "LIMITS", LIMITS)
+    monkeypatch.setattr(exchange, "MAX_BYTES", 2 << 20)
+
+
+@pytest.mark.parametrize(("behave", "said"), RUDE)
+def test_the_first_requests_are_bounded_in_time_and_size(
+    tmp_path: Path, behave: Behaviour, said: str
+) -> None:
+    with rude_server(behave) as url:
+        path = write_kubeconfig(tmp_path / "config", url)
+        start = time.monotonic()
+        with pytest.raises(ClusterError, match=said) as caught:
+            KubeconfigCluster(path, "rude").up()
+        assert time.monotonic() - start < 5
+    assert url in str(caught.value)
+    assert "GET /version" in str(caught.value)
+
+
+@pytest.mark.parametrize(("behave", "said"), RUDE)
+def test_a_targets_requests_are_bounded_in_time_and_size(
+    tmp_path: Path, behave: Behaviour, said: str
+) -> None:
+    with rude_server(behave) as url:
+        connection = Connection(write_kubeconfig(tmp_path / "config", url), "rude")
+        start = time.monotonic()
+        with pytest.raises(TargetError, match=said):
+            connection.request("GET", "/api/v1/pods", patience=0.1)
+        assert time.monotonic() - start < 5
+        connection.close()
+
+
+def test_an_answer_that_is_only_slow_is_read_to_its_end(tmp_path: Path) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"
+    with rude_server(trickle(head + b"}")) as url:
+        connection = Connection(write_kubeconfig(tmp_path / "config", url), "rude")
+        assert connection.request("GET", "/version") == {}
+        connection.close()

@@ -1,0 +1,105 @@
+"""The folder for reports: what is wrong with it is told before a run, and it has one user."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.report import folder
+from conformance.report.folder import OutputFolder
+
+
+def test_it_is_made_and_nothing_is_left_in_it(tmp_path: Path) -> None:
+    with OutputFolder(tmp_path / "a" / "b"):
+        assert list((tmp_path / "a" / "b").iterdir()) == []
+    assert not (tmp_path / "a" / "b").exists()
+    (tmp_path / "mine").mkdir()
+    with OutputFolder(tmp_path / "mine"):
+        pass
+    assert (tmp_path / "mine").exists()
+
+
+def test_older_reports_are_not_touched(tmp_path: Path) -> None:
+    (tmp_path / folder.RESULTS).write_text("older")
+    (tmp_path / folder.ALLURE).mkdir()
+    with OutputFolder(tmp_path):
+        pass
+    assert (tmp_path / folder.RESULTS).read_text() == "older"
+    assert list((tmp_path / folder.ALLURE).iterdir()) == []
+
+
+def a_file(path: Path) -> Path:
+    path.write_text("")
+    return path
+
+
+def blocked(name: str, make: Callable[[Path], object]) -> Callable[[Path], Path]:
+    def prepare(path: Path) -> Path:
+        make(path / name)
+        return path
+
+    return prepare
+
+
+@pytest.mark.parametrize(
+    ("prepare", "says"),
+    [
+        (lambda path: a_file(path / "f"), "f: reports cannot be written there: "),
+        (lambda path: a_file(path / "f") / "sub", "Not a directory"),
+        (lambda path: Path("/proc/foo"), "/proc/foo: reports cannot be written there"),
+        (lambda path: path / ("x" * 5000), "File name too long"),
+        (blocked(folder.RESULTS, Path.mkdir), f"{folder.RESULTS}: .*it is a folder"),
+        (blocked(folder.JUNIT, Path.mkdir), f"{folder.JUNIT}: .*it is a folder"),
+        (blocked(folder.HTML, Path.mkdir), f"{folder.HTML}: .*it is a folder"),
+        (blocked(folder.ALLURE, a_file), f"{folder.ALLURE}: .*it is not a folder"),
+        (blocked(folder.DIAGNOSTICS, a_file), f"{folder.DIAGNOSTICS}: .*it is not a folder"),
+    ],
+)
+def test_what_is_in_the_way_is_named(
+    tmp_path: Path, prepare: Callable[[Path], Path], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says) as raised, OutputFolder(prepare(tmp_path)):
+        pass
+    assert "choose another folder with -o" in str(raised.value)
+    assert len(str(raised.value)) < 600
+
+
+def test_a_full_disk_is_found_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def write(self, data: bytes) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Full())
+    with pytest.raises(UsageError, match="No space left"), OutputFolder(tmp_path):
+        pass
+
+
+def test_a_second_run_is_told_that_another_one_writes_there(tmp_path: Path) -> None:
+    with OutputFolder(tmp_path):
+        with pytest.raises(UsageError, match="another run writes its reports there"):
+            OutputFolder(tmp_path).__enter__()
+        with OutputFolder(tmp_path / "other"):
+            pass
+    with OutputFolder(tmp_path):
+        pass
+
+
+def test_a_refused_folder_is_not_kept_locked(tmp_path: Path) -> None:
+    (tmp_path / folder.JUNIT).mkdir()
+    with pytest.raises(UsageError), OutputFolder(tmp_path):
+        pass
+    (tmp_path / folder.JUNIT).rmdir()
+    with OutputFolder(tmp_path):
+        pass
