@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pydantic import BaseModel
 
 from conformance.data import scenarios_dir
-from conformance.scenario.loader import is_scenario
+from conformance.scenario.checks.profiles import check_profile_names
+from conformance.scenario.loader import checked_scenario, is_scenario
 from conformance.scenario.manifests import lint_manifests
 from conformance.scenario.model import Scenario
-from conformance.scenario.profile import DriverProfile
+from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.registry import FeatureRegistry, load_registry
 from conformance.scenario.validate import InvalidDocumentError, validated
-from conformance.scenario.yamlfile import Document, read_documents
+from conformance.scenario.yamlfile import Document, dotted, read_documents
 
 OWN_KINDS: Mapping[str, type[BaseModel]] = {
     "DriverProfile": DriverProfile,
@@ -48,26 +50,58 @@ def lint_file(file: Path, models: Mapping[str, type[BaseModel]] = OWN_KINDS) -> 
     """
     documents = read_documents(file)
     found = []
-    for document in documents:
-        if is_scenario(document):
-            found += [LintLine(problem) for problem in _own(document, models)]
+    if len(documents) > 1 and any(
+        item.data.get("kind") == "Scenario" for item in _own_documents(documents)
+    ):
+        line = documents[1].line(())
+        found.append(
+            LintLine(f"{file}:{line}: has {len(documents)} documents; one file holds one scenario")
+        )
+    for document in _own_documents(documents):
+        found += _own(document, models)
     manifests = [document for document in documents if not is_scenario(document)]
     found += [LintLine(str(item), item.severity == "error") for item in lint_manifests(manifests)]
     return found
 
 
-def _own(document: Document, models: Mapping[str, type[BaseModel]]) -> list[str]:
+def _own_documents(documents: Sequence[Document]) -> list[Document]:
+    """The documents that are the suite's, not Kubernetes'."""
+    return [document for document in documents if is_scenario(document)]
+
+
+def _own(document: Document, models: Mapping[str, type[BaseModel]]) -> list[LintLine]:
     kind = document.data.get("kind")
-    model = models.get(kind)
+    model = models.get(kind) if isinstance(kind, str) else None
     if model is None:
         known = ", ".join(sorted(models))
         line = document.line(("kind",))
-        return [f"{document.file}:{line}: $.kind: {kind!r} is none of {known}"]
+        return [LintLine(f"{document.file}:{line}: $.kind: {kind!r} is none of {known}")]
     try:
-        checked = validated(model, document)
-        if isinstance(checked, Scenario):
-            registry = load_registry(scenarios_dir() / "features.yaml")
-            registry.check(checked.spec.feature, document)
+        if model is not Scenario:
+            validated(model, document)
+            return []
+        scenario = checked_scenario([document], _registry())
     except InvalidDocumentError as error:
-        return list(error.problems)
-    return []
+        return [LintLine(problem) for problem in error.problems]
+    if scenario.spec.tier == "allocation":
+        return []
+    return [
+        LintLine(
+            f"{document.file}:{document.line(item.path)}: {dotted(item.path)}:"
+            f" {'' if item.severity == 'error' else 'warning: '}{item.message}",
+            item.severity == "error",
+        )
+        for item in check_profile_names(scenario, document.data, _profiles())
+    ]
+
+
+@cache
+def _registry() -> FeatureRegistry:
+    return load_registry(scenarios_dir() / "features.yaml")
+
+
+@cache
+def _profiles() -> tuple[DriverProfile, ...]:
+    """The shipped driver profiles."""
+    folder = scenarios_dir() / "drivers"
+    return tuple(load_profile(file.stem, folder) for file in sorted(folder.glob("*.yaml")))

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from conformance.errors import UsageError
+from conformance.scenario.checks import scenario_problems
+from conformance.scenario.manifest_claims import Problem
 from conformance.scenario.model import API_VERSION, Scenario
 from conformance.scenario.registry import FeatureRegistry
 from conformance.scenario.validate import InvalidDocumentError, validated
@@ -122,29 +124,66 @@ def is_scenario(document: Document) -> bool:
 
 def _files(paths: Iterable[Path]) -> Iterable[Path]:
     for path in paths:
-        if path.is_dir():
-            yield from sorted(path.rglob("*.yaml"))
-        elif path.is_file():
+        try:
+            folder = path.is_dir()
+            there = folder or path.exists()
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+        if folder:
+            yield from (file for file in sorted(path.rglob("*.yaml")) if not file.is_dir())
+        elif there:
             yield path
         else:
             raise UsageError(f"{path}: no such file or folder; check the path")
 
 
-def _load(file: Path, root: Path, registry: FeatureRegistry) -> LoadedScenario:
-    documents = read_documents(file)
-    if len(documents) != 1:
-        raise UsageError(f"{file}:1: has {len(documents)} documents; one file holds one scenario")
+def checked_scenario(documents: Sequence[Document], registry: FeatureRegistry) -> Scenario:
+    """The scenario in a file, once nothing in it is wrong; for ``run`` and ``lint`` alike.
+
+    Args:
+        documents: all that the file holds, of which at least one.
+        registry: the features that it may name.
+
+    Raises:
+        InvalidDocumentError: naming every line and path that is wrong.
+    """
     document = documents[0]
+    if len(documents) != 1:
+        where = f"{document.file}:{documents[1].line(())}"
+        raise InvalidDocumentError(
+            [f"{where}: has {len(documents)} documents; one file holds one scenario"]
+        )
     scenario = validated(Scenario, document)
     name = scenario.metadata.name
-    if file.stem != name:
-        raise UsageError(
-            f"{file}:{document.line(('metadata', 'name'))}: $.metadata.name: is {name!r}, but the"
-            f" file is called {file.name}; name it {name}.yaml"
+    problems = []
+    if document.file.stem != name:
+        problems.append(
+            Problem(
+                ("metadata", "name"),
+                f"is {name!r}, but the file is called {document.file.name}; name it {name}.yaml",
+            )
         )
-    registry.check(scenario.spec.feature, document)
+    problems += registry.problems(scenario.spec.feature)
+    problems += scenario_problems(scenario, document)
+    if problems:
+        raise InvalidDocumentError(
+            [
+                f"{document.file}:{document.line(item.path)}: {dotted(item.path)}: {item.message}"
+                for item in problems
+            ]
+        )
+    return scenario
+
+
+def _load(file: Path, root: Path, registry: FeatureRegistry) -> LoadedScenario:
+    documents = read_documents(file)
+    if not documents:
+        raise UsageError(f"{file}:1: is empty; one file holds one scenario")
+    scenario = checked_scenario(documents, registry)
+    document = documents[0]
     resolved, base = file.resolve(), root.resolve()
     inside = resolved.is_relative_to(base)
+    name = scenario.metadata.name
     identity = str(resolved.relative_to(base).with_suffix("")) if inside else name
     canonical = json.dumps(document.data, sort_keys=True, separators=(",", ":"))
     digest = "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()

@@ -91,13 +91,14 @@ def lint_manifests(documents: Sequence[Document]) -> list[Finding]:
                 problem.message,
                 problem.severity,
             )
-            for problem in _document(document.data)
+            for problem in manifest_problems(document.data)
         ]
         found += sorted(own, key=lambda finding: finding.line)
     return found
 
 
-def _document(data: Any) -> Iterator[Problem]:
+def manifest_problems(data: Any) -> Iterator[Problem]:
+    """Everything to mend in one manifest, with paths inside it."""
     if not isinstance(data, dict):
         yield Problem((), "is not a Kubernetes object: expected apiVersion, kind, metadata")
         return

@@ -9,8 +9,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from conformance.errors import UsageError
-from conformance.scenario.validate import InvalidDocumentError, validated
-from conformance.scenario.yamlfile import Document, read_documents
+from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.validate import validated
+from conformance.scenario.yamlfile import read_documents
 
 
 class Feature(BaseModel):
@@ -39,15 +40,13 @@ class FeatureRegistry(BaseModel):
     kind: Literal["FeatureRegistry"]
     features: dict[str, Feature]
 
-    def check(self, name: str, document: Document) -> None:
-        """Raise InvalidDocumentError, with the nearest known names, if ``name`` is none of them."""
+    def problems(self, name: str) -> list[Problem]:
+        """What is wrong with a scenario's feature: it must be one of these names."""
         if name in self.features:
-            return
+            return []
         near = difflib.get_close_matches(name, self.features, n=3, cutoff=0.3)
-        path = ("spec", "feature")
         hint = f"did you mean {', '.join(near)}?" if near else "see features.yaml for those known"
-        where = f"{document.file}:{document.line(path)}: $.spec.feature"
-        raise InvalidDocumentError([f"{where}: unknown feature {name!r}; {hint}"])
+        return [Problem(("spec", "feature"), f"unknown feature {name!r}; {hint}")]
 
 
 def load_registry(file: Path) -> FeatureRegistry:

@@ -6,24 +6,32 @@ that is nothing but one ``${...}`` becomes the value with its type (a list, a ma
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from conformance import probe
 from conformance.errors import UsageError
 from conformance.scenario.profile import DriverProfile
 
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+VARIABLE = re.compile(r"\$\{([^}]*)\}")
+UNCLOSED = re.compile(r"\$\{[^}]*\Z")
+FIXED_NAMES = ("driver", "image", "probe.exit", "probe.hold")
+"""The variables that every scenario has, whatever the driver profile."""
+
 SYNTHETIC_DOMAIN = "dra-conformance.dev"
 
 
 class UnknownVariableError(UsageError):
     """A scenario uses a ``${...}`` that nothing defines."""
 
-    def __init__(self, name: str, known: str) -> None:
-        super().__init__(f"unknown variable ${{{name}}}; known are {known}")
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = list(known)
+        near = difflib.get_close_matches(name, names, n=1)
+        meant = f" (did you mean ${{{near[0]}}}?)" if near else ""
+        super().__init__(f"unknown variable ${{{name}}}{meant}; known are {', '.join(names)}")
 
 
 def suffix(run: str, scenario_id: str) -> str:
@@ -75,9 +83,7 @@ class Variables:
                 if group == "class"
                 else (f"dra-{rest}-{self._unique}")
             )
-        raise UnknownVariableError(
-            name, ", ".join([*sorted(self._fixed), "node.NAME", "name.NAME"])
-        )
+        raise UnknownVariableError(name, [*sorted(self._fixed), "node.NAME", "name.NAME"])
 
     def canonical(self, text: str) -> str:
         """``text`` without what differs from run to run."""
@@ -88,7 +94,7 @@ def substitute(value: Any, lookup: Callable[[str], Any]) -> Any:
     """A scalar with every ``${name}`` replaced by ``lookup(name)``; no text is searched twice."""
     if not isinstance(value, str):
         return value
-    whole = _VARIABLE.fullmatch(value)
+    whole = VARIABLE.fullmatch(value)
     if whole:
         return lookup(whole[1])
-    return _VARIABLE.sub(lambda match: str(lookup(match[1])), value)
+    return VARIABLE.sub(lambda match: str(lookup(match[1])), value)

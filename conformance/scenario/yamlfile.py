@@ -6,6 +6,9 @@ and depth. The line of each path makes errors point at the place (``file:line``)
 
 from __future__ import annotations
 
+import math
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +21,8 @@ from conformance.errors import UsageError
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
 MAX_VALUES = 100_000
+MAX_NUMBER = 100
+"""Characters of a number; more cannot be meant, and take long to read."""
 
 PathTuple = tuple[str | int, ...]
 
@@ -54,14 +59,25 @@ def read_documents(file: Path) -> list[Document]:
         YamlError: the file cannot be read, is too large, or is not plain YAML.
     """
     try:
-        if file.stat().st_size > MAX_BYTES:
-            raise YamlError(f"{file}:1: larger than {MAX_BYTES} bytes; split the file")
-        text = file.read_text(encoding="utf-8")
+        text = _bytes(file).decode("utf-8")
     except OSError as error:
         raise YamlError(f"{file}: cannot be read: {error.strerror}; check the path") from None
     except UnicodeDecodeError as error:
         raise YamlError(f"{file}:1: is not UTF-8 text (byte {error.start})") from None
     return list(parse_documents(text, file))
+
+
+def _bytes(file: Path) -> bytes:
+    """What is in a regular file; nothing else is opened, because that could block for ever."""
+    if not stat.S_ISREG(file.stat().st_mode):
+        raise YamlError(f"{file}: cannot be read: it is not a regular file; remove or rename it")
+    # It may have been replaced by a pipe since.
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as opened:
+        data = opened.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise YamlError(f"{file}:1: larger than {MAX_BYTES} bytes; split the file")
+    return data
 
 
 def parse_documents(text: str, file: Path) -> Iterator[Document]:
@@ -114,6 +130,7 @@ class _Builder:
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
             if key is None:
                 raise YamlError(f"{self.file}:{line}: a key must be plain text")
+            self._check_text(key, line)
             if key in result:
                 raise YamlError(f"{self.file}:{line}: {dotted((*path, key))} is given twice")
             result[key] = self.build(value_node, (*path, key))
@@ -123,10 +140,43 @@ class _Builder:
     def _scalar(self, node: yaml.Node, line: int) -> Any:
         if node.tag == "tag:yaml.org,2002:timestamp":  # Kubernetes knows no such type
             return node.value
+        numeric = node.tag in {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
+        if numeric and len(node.value) > MAX_NUMBER:
+            raise YamlError(
+                f"{self.file}:{line}: a number of {len(node.value)} characters is too long; quote"
+                " it if it is text"
+            )
         try:
             value = self._scalars.construct_object(node)
-        except (yaml.YAMLError, ValueError):
-            raise YamlError(f"{self.file}:{line}: tag {node.tag} is not allowed here") from None
+        except (yaml.YAMLError, ValueError, LookupError, ArithmeticError, AttributeError):
+            raise YamlError(
+                f"{self.file}:{line}: {_tag(node)} is not allowed here, or does not fit"
+                f" {node.value!r:.40}"
+            ) from None
+        self._check_number(value, line)
+        if isinstance(value, str):
+            self._check_text(value, line)
         if value is None or isinstance(value, str | int | float | bool):
             return value
-        raise YamlError(f"{self.file}:{line}: a value of type {node.tag} is not allowed here")
+        raise YamlError(f"{self.file}:{line}: a value of type {_tag(node)} is not allowed here")
+
+    def _check_number(self, value: object, line: int) -> None:
+        """JSON has no infinity, and Kubernetes no integers of more than 64 bits."""
+        if isinstance(value, float) and not math.isfinite(value):
+            raise YamlError(f"{self.file}:{line}: {value} is no number that Kubernetes knows")
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            raise YamlError(
+                f"{self.file}:{line}: the number does not fit into 64 bits; quote it if it is text"
+            )
+
+    def _check_text(self, text: str, line: int) -> None:
+        """Half of a surrogate pair can be written in YAML, but is no character."""
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise YamlError(f"{self.file}:{line}: {text!r:.40} is no Unicode text") from None
+
+
+def _tag(node: yaml.Node) -> str:
+    """A tag as it is written."""
+    return f"tag {node.tag.replace('tag:yaml.org,2002:', '!!')}"

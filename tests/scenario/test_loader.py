@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from conformance.data import scenarios_dir
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario, load_scenarios, set_digest
+from conformance.scenario.profile import load_profile
 from conformance.scenario.registry import Feature, FeatureRegistry
 from conformance.scenario.variables import Variables
 
@@ -71,11 +74,11 @@ def test_variables_are_replaced_in_manifests_and_expectations(tmp_path: Path) ->
 
 
 def test_variables_are_replaced_in_keys(tmp_path: Path) -> None:
-    text = SCENARIO.replace('spec: {nodeName: "${node.a}"}', 'spec: {limits: {"x/${name.r}": 1}}')
+    text = SCENARIO.replace('{nodeName: "${node.a}"}', '{nodeSelector: {"x/${name.r}": "1"}}')
     bound = load(tmp_path, text).bind(Variables(None, "0badcafe", "image"))
     apply = bound.spec.steps[0].apply
     assert apply is not None
-    assert apply[0]["spec"] == {"limits": {"x/dra-r-0badcafe": 1}}
+    assert apply[0]["spec"] == {"nodeSelector": {"x/dra-r-0badcafe": "1"}}
 
 
 @pytest.mark.parametrize(
@@ -137,14 +140,16 @@ def test_what_is_wrong_is_said_with_file_line_and_path(
     assert f"{tmp_path}/core/given.yaml{says}" in str(error.value)
 
 
-def test_an_unknown_variable_is_said_with_its_place(tmp_path: Path) -> None:
-    loaded = load(
-        tmp_path,
-        SCENARIO.replace('{pod: p, node: "${node.a}"}', '{pod: "${no.such}", scheduled: true}'),
+def test_a_variable_that_the_profile_lacks_is_said_with_its_place(tmp_path: Path) -> None:
+    text = SCENARIO.replace("tier: allocation", "tier: node").replace("  nodes: [a]\n", "")
+    text = text.replace('spec: {nodeName: "${node.a}"}', "spec: {}").replace(
+        '{pod: p, node: "${node.a}"}', '{pod: p, node: "${selector.mtch}"}'
     )
-    with pytest.raises(UsageError, match=r"unknown variable \$\{no\.such\}; known are") as error:
-        loaded.bind(Variables(None, "0badcafe", "image"))
-    assert ":16: $.spec.steps[1].expect[0].pod" in str(error.value)
+    loaded = load(tmp_path, text)
+    profile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
+    with pytest.raises(UsageError, match=r"did you mean \$\{selector\.match\}\?\); known") as error:
+        loaded.bind(Variables(profile, "0badcafe", "image"))
+    assert ":15: $.spec.steps[1].expect[0].node: unknown variable ${sel" in str(error.value)
 
 
 def test_every_problem_of_every_file_is_said_at_once(tmp_path: Path) -> None:
@@ -158,6 +163,29 @@ def test_every_problem_of_every_file_is_said_at_once(tmp_path: Path) -> None:
 def test_two_documents_in_one_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has 2 documents; one file holds one scenario"):
         load(tmp_path, SCENARIO + "---\n" + SCENARIO)
+
+
+def test_a_path_that_is_too_long_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="check the path"):
+        load_scenarios([tmp_path / ("a" * 300)], tmp_path, REGISTRY)
+
+
+def test_an_empty_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"given\.yaml:1: is empty"):
+        load(tmp_path, "# nothing\n")
+
+
+def test_a_file_that_is_no_regular_one_hides_no_mistake_of_the_others(tmp_path: Path) -> None:
+    write(tmp_path, SCENARIO.replace("level: core", "level: x"), "core/given.yaml")
+    write(tmp_path, 'apiVersion: !!bool "x"\n', "core/other.yaml")
+    os.mkfifo(tmp_path / "core/pipe.yaml")
+    (tmp_path / "core/folder.yaml").mkdir()
+    with pytest.raises(UsageError) as error:
+        load_scenarios([tmp_path / "core"], tmp_path, REGISTRY)
+    given, other, pipe = str(error.value).splitlines()
+    assert "given.yaml:7: $.spec.level" in given
+    assert "other.yaml:1: tag !!bool is not allowed here" in other
+    assert "pipe.yaml: cannot be read: it is not a regular file" in pipe
 
 
 def test_a_missing_path_is_named(tmp_path: Path) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from conformance.scenario.yamlfile import YamlError, dotted, parse_documents, read_documents
+from conformance.scenario.yamlfile import (
+    MAX_BYTES,
+    YamlError,
+    dotted,
+    parse_documents,
+    read_documents,
+)
 
 FILE = Path("given.yaml")
 
@@ -33,6 +40,16 @@ def test_a_date_stays_text_as_in_kubernetes() -> None:
         pytest.param("a: [1\n", "given.yaml:2: is not YAML", id="unclosed list"),
         pytest.param("a: 1\nb: 2\na: 3\n", "given.yaml:3: $.a is given twice", id="duplicate key"),
         pytest.param("? [x]\n: 1\n", "a key must be plain text", id="list as key"),
+        pytest.param('a: !!bool "x"\n', "given.yaml:1: tag !!bool is not allowed", id="no bool"),
+        pytest.param('a: !!int ""\n', "given.yaml:1: tag !!int is not allowed", id="no integer"),
+        pytest.param(
+            f"a: {'1' * 5000}\n", "given.yaml:1: a number of 5000 characters", id="long number"
+        ),
+        pytest.param(f"a: 0x{'f' * 40}\n", "given.yaml:1: the number does not fit", id="large"),
+        pytest.param("a: .inf\n", "given.yaml:1: inf is no number", id="infinite"),
+        pytest.param("a: .nan\n", "given.yaml:1: nan is no number", id="not a number"),
+        pytest.param('a: "\\ud800"\n', "given.yaml:1: '\\ud800' is no Unicode", id="surrogate"),
+        pytest.param('"\\ud800": 1\n', "given.yaml:1: '\\ud800' is no Unicode", id="in a key"),
         pytest.param("a: !!python/object/apply:os.system [id]\n", "", id="python tag"),
         pytest.param("a: !!binary aGk=\n", "is not allowed here", id="binary"),
         pytest.param("a: &x [*x]\n", "given.yaml:1", id="recursive alias"),
@@ -59,6 +76,25 @@ def test_aliases_cannot_explode() -> None:
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(YamlError, match=r"absent\.yaml: cannot be read: No such file"):
         read_documents(Path("absent.yaml"))
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "/", "pipe.yaml"])
+def test_only_regular_files_are_opened(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(YamlError, match="cannot be read: it is not a regular file"):
+        read_documents(tmp_path / name)
+
+
+def test_a_path_that_is_too_long_is_named(tmp_path: Path) -> None:
+    with pytest.raises(YamlError, match="cannot be read: File name too long"):
+        read_documents(tmp_path / ("a" * 300))
+
+
+def test_a_large_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "large.yaml"
+    file.write_bytes(b"#" * (MAX_BYTES + 1))
+    with pytest.raises(YamlError, match="split the file"):
+        read_documents(file)
 
 
 def test_binary_content_is_refused(tmp_path: Path) -> None:

@@ -7,35 +7,18 @@ list of fields, not just those that it acts upon.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
-from functools import cache
-from importlib import resources
 from typing import Any
 
+from conformance import fields
+from conformance.fields import FieldPath, UnknownField, WrongType
 from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.kinds import Kind
 from conformance.targets.reference.store import clone
-from reference_allocator.quantity import QuantityError, parse_quantity
 
 _GO_KINDS = {str: "string", int: "number", float: "number", bool: "bool", list: "array"}
 _GO_TYPES = {"str": "string", "int": "int64", "datetime": "string", "quantity": "string"}
 _TYPE = re.compile(r"(?:Core|Resource)?(V1(?:(?:alpha|beta)\d)?)(.+)")
-_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "datetime": (str,),
-    "int": (int,),
-    "bool": (bool,),
-    "quantity": (str, int, float),
-}
-
-
-@cache
-def _document() -> dict[str, Any]:
-    text = resources.files(__package__).joinpath("fields.json").read_text(encoding="utf-8")
-    document: dict[str, Any] = json.loads(text)
-    return document
 
 
 def decode(kind: Kind, obj: Obj, *, strict: bool = True) -> Obj:
@@ -52,48 +35,22 @@ def decode(kind: Kind, obj: Obj, *, strict: bool = True) -> Obj:
     Raises:
         ApiError: 400 BadRequest, with the path of every unknown field.
     """
-    document = _document()
-    root = document["roots"][f"{obj['apiVersion']}/{kind.name}"]
-    try:
-        unknown = list(_unknown(document["types"], root, obj, "", "", root))
-    except _TypeMismatchError as error:
-        raise _refusal(kind, obj, str(error)) from None
+    root = fields.roots()[f"{obj['apiVersion']}/{kind.name}"]
+    unknown = []
+    for mistake in fields.mistakes(root, obj):
+        if isinstance(mistake, WrongType):
+            raise _refusal(kind, obj, _mismatch(root, mistake))
+        unknown.append(mistake)
     if unknown and strict:
-        listed = ", ".join(f'unknown field "{path}"' for path in unknown)
+        listed = ", ".join(f'unknown field "{_path(item)}"' for item in unknown)
         raise _refusal(kind, obj, f"strict decoding error: {listed}")
-    decoded: Obj = _known(document["types"], root, obj)
+    decoded: Obj = _known(fields.types(), root, obj)
     return decoded
 
 
-def _unknown(
-    types: Any, shape: str, value: Any, path: str, go_path: str, owner: str
-) -> Iterator[str]:
-    """Paths of unknown fields; ``go_path`` is the path as Go's decoder has it, without indices."""
-    if value is None or shape == "object":
-        return
-    if shape.startswith("list["):
-        _expect(list, value, shape, go_path, owner)
-        for index, item in enumerate(value):
-            yield from _unknown(types, shape[5:-1], item, f"{path}[{index}]", go_path, owner)
-    elif shape.startswith("map["):
-        _expect(dict, value, shape, go_path, owner)
-        for key, item in value.items():
-            yield from _unknown(types, shape[4:-1], item, f"{path}.{key}", go_path, owner)
-    elif shape in types:
-        _expect(dict, value, shape, go_path, owner)
-        for key, item in value.items():
-            inner, go_inner = f"{path}.{key}".lstrip("."), f"{go_path}.{key}".lstrip(".")
-            if key not in types[shape]:
-                yield inner
-            else:
-                yield from _unknown(types, types[shape][key], item, inner, go_inner, shape)
-    else:
-        _expect(_PYTHON_TYPES[shape], value, shape, go_path, owner)
-        if shape == "quantity":
-            try:
-                parse_quantity(str(value))
-            except QuantityError as error:
-                raise _TypeMismatchError(str(error)) from None
+def _path(unknown: UnknownField) -> str:
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in unknown.path)
+    return "".join(parts).lstrip(".")
 
 
 def _known(types: Any, shape: str, value: Any) -> Any:
@@ -122,22 +79,31 @@ def _empty(types: Any, shape: str) -> Any:
     return {"int": 0, "bool": False, "str": ""}.get(shape)
 
 
-class _TypeMismatchError(Exception):
+def _mismatch(root: str, mistake: WrongType) -> str:
     """What Go's JSON decoder says of a value of a wrong type."""
-
-
-def _expect(
-    expected: type | tuple[type, ...], value: Any, shape: str, go_path: str, owner: str
-) -> None:
-    is_bool = isinstance(value, bool)
-    if isinstance(value, expected) and (not is_bool or shape in {"bool", "object"}):
-        return
-    found = "bool" if is_bool else _GO_KINDS.get(type(value), "object")
-    struct = _go_type(owner).rpartition(".")[2]
-    raise _TypeMismatchError(
-        f"json: cannot unmarshal {found} into Go struct field {struct}.{go_path} of type "
-        f"{_go_type(shape)}"
+    if mistake.why:
+        return mistake.why
+    value = mistake.value
+    found = "bool" if isinstance(value, bool) else _GO_KINDS.get(type(value), "object")
+    struct = _go_type(mistake.owner).rpartition(".")[2]
+    return (
+        f"json: cannot unmarshal {found} into Go struct field"
+        f" {struct}.{_go_path(root, mistake.path)} of type {_go_type(mistake.shape)}"
     )
+
+
+def _go_path(root: str, path: FieldPath) -> str:
+    """The path as Go's decoder has it: without indices, and without the keys of maps."""
+    shape, names = root, []
+    for part in path:
+        if shape.startswith("list["):
+            shape = shape[5:-1]
+        elif shape.startswith("map["):
+            shape = shape[4:-1]
+        else:
+            names.append(str(part))
+            shape = fields.types()[shape][str(part)]
+    return ".".join(names)
 
 
 def _go_type(shape: str) -> str:

@@ -1,4 +1,4 @@
-"""Writes fields.json: the known fields of each kind, from the models of the Kubernetes client.
+"""Writes conformance/fields/fields.json: each kind's known fields, from the Kubernetes client.
 
 The client's models are generated from the API server's own OpenAPI document, so they are exact;
 importing them takes a second, so only the part that the reference serves is kept as data. Run
@@ -10,12 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from conformance.fields import FIELDS
 from conformance.targets.reference.kinds import KINDS
-
-FIELDS = Path(__file__).with_name("fields.json")
 
 _GENERIC = re.compile(r"(?:List|list)\[(?P<item>.+)\]|(?:Dict|dict)[\[(]str, (?P<value>.+)[\])]")
 _SCALARS = frozenset({"str", "int", "bool", "float", "object", "datetime", "bytes"})

@@ -1,0 +1,62 @@
+"""Values of which the API knows only a few: a misspelt one is refused, or never matches.
+
+Only a value that is like a known one is complained about, because a newer API may know more.
+Source: staging/src/k8s.io/api, core/v1, batch/v1 and resource/v1 of Kubernetes 1.37.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from conformance import fields
+from conformance.scenario.checks.near import nearest
+from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.yamlfile import PathTuple
+
+_RESTART: Final = ("Always", "Never", "OnFailure")
+_NODE_EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+_DEVICE_EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
+
+CHOICES: Final = {
+    "Container.imagePullPolicy": ("Always", "IfNotPresent", "Never"),
+    "Container.restartPolicy": _RESTART,
+    "DeviceTaint.effect": _DEVICE_EFFECTS,
+    "DeviceToleration.effect": _DEVICE_EFFECTS,
+    "DeviceToleration.operator": ("Equal", "Exists"),
+    "JobSpec.completionMode": ("Indexed", "NonIndexed"),
+    "LabelSelectorRequirement.operator": ("DoesNotExist", "Exists", "In", "NotIn"),
+    "NodeSelectorRequirement.operator": ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"),
+    "PodSpec.restartPolicy": _RESTART,
+    "Taint.effect": _NODE_EFFECTS,
+    "Toleration.effect": _NODE_EFFECTS,
+    "Toleration.operator": ("Equal", "Exists", "Gt", "Lt"),
+}
+"""Type and field -> its values."""
+_VERSION: Final = re.compile(r"^(?:Core|Resource)?V1(?:(?:alpha|beta)\d)?")
+
+
+def misspelt(shape: str, value: Any, path: PathTuple) -> Iterator[Problem]:
+    """Values in an object that are like one of those that their field takes.
+
+    Args:
+        shape: the object's type in the table of fields; what does not fit it is passed over.
+        value: decoded JSON.
+        path: where it is in the document.
+    """
+    if shape.startswith("list[") and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from misspelt(shape[5:-1], item, (*path, index))
+    elif shape.startswith("map[") and isinstance(value, dict):
+        for key, item in value.items():
+            yield from misspelt(shape[4:-1], item, (*path, key))
+    elif shape in fields.types() and isinstance(value, dict):
+        for key, item in value.items():
+            known = CHOICES.get(f"{_VERSION.sub('', shape, count=1)}.{key}", ())
+            if isinstance(item, str) and item not in known:
+                near = nearest(item, known)
+                if near is not None:
+                    text = f"{item!r} is none of {', '.join(known)}; did you mean {near}?"
+                    yield Problem((*path, key), text)
+            yield from misspelt(fields.types()[shape].get(key, "object"), item, (*path, key))

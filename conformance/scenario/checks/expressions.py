@@ -1,0 +1,123 @@
+"""Do the CEL expressions of a scenario compile: its expectations', and its devices' selectors?
+
+Whether an expression is right for the versions of Kubernetes that a target may have is not asked:
+the newest is taken, with every feature.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from conformance import fields
+from conformance.scenario.checks.near import hint, nearest
+from conformance.scenario.expectations import ObjectExpectation, ObjectsExpectation
+from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.model import Scenario
+from conformance.scenario.variables import VARIABLE
+from conformance.scenario.yamlfile import PathTuple
+
+_PLACEHOLDER = "x"
+"""Is part of a string, of a key or of a name, wherever a variable may be."""
+_STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_CHAIN = re.compile(r"(?<![\w.])(has\()?object((?:\.[A-Za-z_]\w*|\[\d+\])+)")
+_PART = re.compile(r"\.([A-Za-z_]\w*)|\[\d+\]")
+
+
+def check_expressions(scenario: Scenario) -> Iterator[Problem]:
+    """Problems of every CEL expression that is complete before variables are replaced."""
+    for index, step in enumerate(scenario.spec.steps):
+        place: PathTuple = ("spec", "steps", index)
+        for position, manifest in enumerate(step.apply or ()):
+            yield from _selectors(manifest, (*place, "apply", position))
+        for position, wanted in enumerate(step.expect or ()):
+            where = (*place, "expect", position, "cel")
+            if isinstance(wanted, ObjectExpectation):
+                kind = wanted.object
+                root = fields.root_of(kind.kind, kind.api_version)
+                yield from _condition(wanted.cel, "object", root, where)
+            elif isinstance(wanted, ObjectsExpectation):
+                yield from _condition(wanted.cel, "objects", None, where)
+
+
+def _condition(
+    cel: str | tuple[str, ...], variable: str, root: str | None, path: PathTuple
+) -> Iterator[Problem]:
+    # The compiler is only loaded where there are expressions.
+    from reference_allocator.cel import DYN, CelCompileError, compile_expression
+
+    listed = (
+        ((path, cel),)
+        if isinstance(cel, str)
+        else (((*path, index), one) for index, one in enumerate(cel))
+    )
+    for place, expression in listed:
+        complete = _complete(expression)
+        if complete is None:
+            continue
+        try:
+            compile_expression(complete, {variable: DYN})
+        except CelCompileError as error:
+            yield _problem(place, str(error))
+        else:
+            if root is not None:
+                yield from _object_fields(complete, root, place)
+
+
+def _object_fields(expression: str, root: str, path: PathTuple) -> Iterator[Problem]:
+    """Fields that are read from ``object`` and that its kind does not have."""
+    for chain in _CHAIN.finditer(_STRING.sub("''", expression)):
+        shape = root
+        for part in _PART.finditer(chain[2]):
+            field = part[1]
+            if field is None and shape.startswith("list["):
+                shape = shape[5:-1]
+            elif field is None or shape not in fields.types():
+                break  # a function, or data without known fields
+            elif field not in fields.types()[shape]:
+                known = fields.types()[shape]
+                # That a field of another version is not there can be what is asked.
+                if not chain[1] or nearest(field, known) is not None:
+                    text = f"object{chain[2]}: there is no field {field!r}; {hint(field, known)}"
+                    yield Problem(path, text)
+                break
+            else:
+                shape = fields.types()[shape][field]
+
+
+def _selectors(value: Any, path: PathTuple) -> Iterator[Problem]:
+    """``cel: {expression: ...}`` of classes and requests, wherever in a manifest."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _selectors(item, (*path, index))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            place = (*path, key)
+            expression = item.get("expression") if key == "cel" and isinstance(item, dict) else None
+            if isinstance(expression, str):
+                yield from _selector(expression, (*place, "expression"))
+            else:
+                yield from _selectors(item, place)
+
+
+def _selector(expression: str, path: PathTuple) -> Iterator[Problem]:
+    from reference_allocator.cel import CelFeatures, validate_new_expression
+
+    complete = _complete(expression)
+    if complete is not None:
+        features = CelFeatures(consumable_capacity=True, list_type_attributes=True, stored=False)
+        for problem in validate_new_expression(complete, features):
+            yield _problem(path, problem.message)
+
+
+def _complete(expression: str) -> str | None:
+    """The expression with something for its variables; None if one may be any expression."""
+    if any(match[1].startswith("selector.") for match in VARIABLE.finditer(expression)):
+        return None
+    return VARIABLE.sub(_PLACEHOLDER, expression)
+
+
+def _problem(path: PathTuple, message: str) -> Problem:
+    lines = message.removeprefix("compilation failed: ").splitlines()
+    return Problem(path, f"is not CEL as Kubernetes takes it: {lines[0] if lines else message}")

@@ -1,0 +1,98 @@
+"""Are the ``${...}`` of a scenario written rightly, and can they be known?
+
+In the allocation tier all of them are known from the scenario. In the others the driver profile
+defines most: these are compared with it when the target is known, still before anything runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.scenario.checks.near import hint, nearest
+from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.model import Scenario
+from conformance.scenario.variables import FIXED_NAMES, UNCLOSED, VARIABLE
+from conformance.scenario.yamlfile import PathTuple
+
+PROFILE_GROUPS = ("attribute", "class", "config", "selector")
+_OWN_GROUPS = ("name", "node")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
+
+
+def check_variables(scenario: Scenario, data: Any) -> Iterator[Problem]:
+    """Problems of every variable in a document, and of the names of its hollow nodes."""
+    for index, node in enumerate(scenario.spec.nodes):
+        path: PathTuple = ("spec", "nodes", index)
+        if not _LABEL.fullmatch(node):
+            yield Problem(path, f"{node!r} is no name: {_RULE}")
+        if node in scenario.spec.nodes[:index]:
+            yield Problem(path, f"{node!r} is given twice")
+    for place, text in texts(data, ()):
+        if UNCLOSED.search(text):
+            yield Problem(place, f"a variable is not closed: write ${{NAME}} (found {text!r:.80})")
+        for match in VARIABLE.finditer(text):
+            yield from _variable(match[1], place, scenario)
+
+
+_RULE = "use up to 40 of a-z, 0-9 and '-', with a letter or digit at both ends"
+
+
+def texts(value: Any, path: PathTuple) -> Iterator[tuple[PathTuple, str]]:
+    """Every text of a document with its path; keys, too."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield (*path, key), key
+            yield from texts(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from texts(item, (*path, index))
+    elif isinstance(value, str):
+        yield path, value
+
+
+def _variable(name: str, path: PathTuple, scenario: Scenario) -> Iterator[Problem]:
+    spec = scenario.spec
+    group, _, rest = name.partition(".")
+    given = f"${{{name}}}"
+    if name in FIXED_NAMES:
+        return
+    if not rest or group not in (*PROFILE_GROUPS, *_OWN_GROUPS):
+        yield Problem(path, f"unknown variable {given}; {_meant(name)}")
+    elif group == "node" and rest not in spec.nodes:
+        if spec.tier != "allocation":
+            yield Problem(
+                path, f"{given}: hollow nodes are for the allocation tier; this is tier {spec.tier}"
+            )
+        else:
+            says = hint(rest, spec.nodes, "none; add it to spec.nodes")
+            yield Problem(path, f"unknown variable {given}: spec.nodes has no {rest}; {says}")
+    elif group in _OWN_GROUPS or (group == "class" and spec.tier == "allocation"):
+        if not _LABEL.fullmatch(rest):
+            yield Problem(path, f"{given}: {rest!r} is no name: {_RULE}")
+    elif spec.tier == "allocation":
+        yield Problem(
+            path,
+            f"unknown variable {given}: in the allocation tier no driver profile is used; write the"
+            " value itself",
+        )
+    elif group == "config" and rest not in spec.requires.config:
+        says = hint(rest, spec.requires.config, "none")
+        yield Problem(
+            path,
+            f"{given} needs requires: {{config: [{rest}]}}, because not every driver profile has it"
+            f" (spec.requires.config: {says})",
+        )
+
+
+def _meant(name: str) -> str:
+    """What an unknown variable was probably meant to be."""
+    groups = (*PROFILE_GROUPS, *_OWN_GROUPS)
+    group, _, rest = name.partition(".")
+    near = nearest(name, FIXED_NAMES)
+    if near is None and (like := nearest(group, groups)) is not None:
+        near = f"{like}.{rest or 'NAME'}"
+    if near is not None:
+        return f"did you mean ${{{near}}}?"
+    return f"known are {', '.join(sorted([*FIXED_NAMES, *(f'{item}.NAME' for item in groups)]))}"

@@ -1,0 +1,444 @@
+"""A mistake of a scenario's author is found before anything runs, by run and by lint."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from conformance.data import scenarios_dir
+from conformance.errors import ExitCode, UsageError
+from conformance.fields import types
+from conformance.scenario.checks.choices import CHOICES
+from conformance.scenario.lint import lint_file
+from conformance.scenario.loader import load_scenarios
+from conformance.scenario.registry import load_registry
+
+REGISTRY = load_registry(scenarios_dir() / "features.yaml")
+
+NODE = """\
+apiVersion: dra-conformance/v1
+kind: Scenario
+metadata: {name: given}
+spec:
+  summary: Containers see the devices of the claims that they name.
+  level: core
+  feature: ResourceClaim
+  tier: node
+  requires: {devices: 3, abilities: [cdi, "fault:kubelet"], config: [timeSlicing]}
+  references: [https://kep.k8s.io/4381]
+  steps:
+  - apply:
+    - apiVersion: resource.k8s.io/v1
+      kind: ResourceClaim
+      metadata: {name: shared}
+      spec:
+        devices:
+          requests:
+          - name: gpu
+            exactly: {deviceClassName: "${class.gpu}", count: 1}
+          constraints:
+          - {requests: [gpu], matchAttribute: "${driver}/${attribute.uuid}"}
+          config:
+          - opaque: {driver: "${driver}", parameters: "${config.timeSlicing}"}
+    - apiVersion: resource.k8s.io/v1
+      kind: ResourceClaimTemplate
+      metadata: {name: own}
+      spec:
+        spec:
+          devices:
+            requests:
+            - name: any
+              firstAvailable:
+              - {name: large, deviceClassName: "${class.gpu}", count: 2}
+              - {name: small, deviceClassName: "${class.gpu}"}
+    - apiVersion: v1
+      kind: Pod
+      metadata: {name: pod0}
+      spec:
+        containers:
+        - name: ctr0
+          image: ${image}
+          command: ${probe.hold}
+          resources: {claims: [{name: from-claim, request: gpu}]}
+        - name: ctr1
+          image: ${image}
+          command: ${probe.hold}
+          resources: {claims: [{name: from-template, request: any}]}
+        resourceClaims:
+        - {name: from-claim, resourceClaimName: shared}
+        - {name: from-template, resourceClaimTemplateName: own}
+    - apiVersion: batch/v1
+      kind: Job
+      metadata: {name: job0}
+      spec:
+        template:
+          spec:
+            restartPolicy: Never
+            containers:
+            - name: work
+              image: ${image}
+              command: ${probe.exit}
+              resources: {claims: [{name: lent}]}
+            resourceClaims:
+            - {name: lent, resourceClaimName: shared}
+  - expect:
+    - {pod: pod0, phase: Running}
+    - devices: {seenBy: [pod0/ctr0], allocatedTo: {claim: shared, request: gpu}}
+    - devices: {seenBy: [pod0/ctr1], allocatedTo: {podClaim: from-template, request: any}}
+    - devices: {pods: {job: job0}, containers: [work], count: 1}
+    - devices: {seenBy: [job0-of-any-suffix/work], count: 1}
+    - environment: {seenBy: [pod0/ctr0], config: timeSlicing}
+    - cdi: {pod: pod0, claim: from-claim, present: true}
+    - object: {kind: ResourceClaim, ownedBy: pod0, podClaim: from-template}
+      match: {status: {reservedFor: [{name: pod0}]}}
+    - event: {name: pod0, reason: Scheduled}
+  - patch: {kind: ResourceClaim, name: shared, patch: {metadata: {labels: {a: b}}}}
+  - fault: {component: kubelet}
+  - delete: [{kind: Pod, name: pod0}]
+  - expect:
+    - none: {kind: Pod, name: pod0}
+"""
+
+ALLOCATION = """\
+apiVersion: dra-conformance/v1
+kind: Scenario
+metadata: {name: given}
+spec:
+  summary: Pods are scheduled to the node with the device, or wait.
+  level: core
+  feature: ResourceClaim
+  tier: allocation
+  references: [https://kep.k8s.io/4381]
+  nodes: [left, right]
+  steps:
+  - apply:
+    - apiVersion: resource.k8s.io/v1
+      kind: DeviceClass
+      metadata: {name: "${class.gpu}"}
+      spec: {selectors: [{cel: {expression: 'device.driver == "${driver}"'}}]}
+    - apiVersion: resource.k8s.io/v1
+      kind: ResourceSlice
+      metadata: {name: "${name.slice}"}
+      spec:
+        driver: ${driver}
+        nodeName: ${node.left}
+        pool: {name: "${node.left}", generation: 1, resourceSliceCount: 1}
+        devices: [{name: gpu-0, capacity: {memory: {value: 16Gi}}}]
+    - apiVersion: resource.k8s.io/v1
+      kind: ResourceClaim
+      metadata: {name: first}
+      spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: "${class.gpu}"}}]}}
+    - apiVersion: v1
+      kind: Pod
+      metadata: {name: lucky}
+      spec:
+        containers: [{name: ctr0, image: "${image}", resources: {claims: [{name: gpu}]}}]
+        resourceClaims: [{name: gpu, resourceClaimName: first}]
+    - apiVersion: v1
+      kind: Pod
+      metadata: {name: unlucky}
+      spec:
+        containers: [{name: ctr0, image: "${image}", resources: {claims: [{name: gpu}]}}]
+        resourceClaims: [{name: gpu, resourceClaimName: this-one-is-absent}]
+  - expect:
+    - {pod: lucky, node: "${node.left}"}
+    - {pod: unlucky, scheduled: false}
+    - object: {kind: ResourceSlice, name: "${name.slice}"}
+      cel: ["object.spec.driver == '${driver}'", size(object.spec.devices) == 1]
+    - object: {kind: ResourceSlice, name: "${name.slice}"}
+      cel: "!has(object.spec.basic) && 'object.nothing' != ''"
+    - {objects: {kind: ResourceSlice}, cel: "objects.all(one, one.spec.driver == '${driver}')"}
+    - rejected:
+        object: {apiVersion: v1, kind: Pod, metadata: {name: refused}, spec: {contain: []}}
+        reason: BadRequest
+        message: unknown field "spec.contain"
+    - none: {kind: Pod, name: refused}
+"""
+
+GIVEN = {"node": NODE, "allocation": ALLOCATION}
+
+
+def write(tmp_path: Path, text: str, name: str = "given.yaml") -> Path:
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("tier", GIVEN)
+def test_a_right_scenario_is_not_complained_about(tier: str, tmp_path: Path) -> None:
+    file = write(tmp_path, GIVEN[tier])
+    assert [item.id for item in load_scenarios([file], tmp_path, REGISTRY)] == ["given"]
+    assert lint_file(file) == []
+
+
+IN_EITHER_TIER = [
+    # Variables.
+    ("node", "image: ${image}", "image: ${imgae}", "did you mean ${image}?"),
+    ("node", '"${class.gpu}", count: 1', '"${clas.gpu}", count: 1', "did you mean ${class.gpu}?"),
+    ("node", '"${class.gpu}", count: 1', '"${class.g", count: 1', "a variable is not closed"),
+    ("node", "command: ${probe.exit}", "command: ${probe.exi}", "did you mean ${probe.exit}?"),
+    ("node", "labels: {a: b}", 'labels: {"${x}": b}', "unknown variable ${x}; known are"),
+    ("node", "phase: Running", 'node: "${node.left}"', "hollow nodes are for the allocation tier"),
+    ("node", ", config: [timeSlicing]}", "}", "because not every driver profile has it"),
+    ("allocation", "nodeName: ${node.left}", "nodeName: ${node.lft}", "did you mean left?"),
+    ("allocation", "driver: ${driver}", "driver: ${attribute.uuid}", "write the value itself"),
+    ("allocation", "nodes: [left, right]", "nodes: [left, Right]", "'Right' is no name"),
+    ("allocation", "nodes: [left, right]", "nodes: [left, left]", "'left' is given twice"),
+    ("allocation", '{name: "${name.slice}"}', '{name: "${name.Slice}"}', "'Slice' is no name"),
+    # Names outside manifests.
+    ("node", "{pod: pod0, phase", "{pod: podX, phase", "makes Pod 'podX'; did you mean pod0?"),
+    ("node", "seenBy: [pod0/ctr0], al", "seenBy: [podX/ctr0], al", "makes Pod 'podX'"),
+    ("node", "seenBy: [pod0/ctr0], al", "seenBy: [pod0/ctrX], al", "no container 'ctrX'; did you"),
+    ("node", "[job0-of-any-suffix/work]", "[job0-of-any-suffix/wrk]", "no container 'wrk'"),
+    ("node", "[job0-of-any-suffix/work]", "[job1-of-any-suffix/work]", "no step makes Pod 'job1"),
+    ("node", "seenBy: [pod0/ctr0], con", "seenBy: [pod0/ctrX], con", "no container 'ctrX'"),
+    ("node", "{claim: shared, req", "{claim: shred, req", "did you mean shared?"),
+    (
+        "node",
+        "shared, request: gpu",
+        "shared, request: gpus",
+        "no request 'gpus'; did you mean gpu?",
+    ),
+    ("node", "te, request: any}}", "te, request: any/large}}", "no request 'any/large'"),
+    ("node", "{podClaim: from-template, r", "{podClaim: from-tmplate, r", "did you mean from-temp"),
+    ("node", "{job: job0}", "{job: jobb}", "no step makes Job 'jobb'; did you mean job0?"),
+    ("node", "containers: [work]", "containers: [wrok]", "no container 'wrok'; did you mean work?"),
+    ("node", "config: timeSlicing}", "config: timeSlice}", "not every driver profile has the conf"),
+    ("node", "cdi: {pod: pod0, cl", "cdi: {pod: pod1, cl", "no step makes Pod 'pod1'"),
+    ("node", "claim: from-claim, present", "claim: from-clam, present", "did you mean from-claim?"),
+    ("node", "ownedBy: pod0, pod", "ownedBy: pod1, pod", "no step makes 'pod1'; did you mean pod0"),
+    ("node", "podClaim: from-template}", "podClaim: from-templ}", "did you mean from-template?"),
+    ("node", "event: {name: pod0", "event: {name: pod1", "no step makes Pod 'pod1'"),
+    (
+        "node",
+        "kind: ResourceClaim, name: sh",
+        "kind: ResourceClaim, name: h",
+        "did you mean shared",
+    ),
+    (
+        "node",
+        "delete: [{kind: Pod, name: pod0",
+        "delete: [{kind: Pod, name: pod1",
+        "makes Pod 'pod",
+    ),
+    ("node", "none: {kind: Pod, name: pod0}", "none: {kind: Pod, name: po0}", "did you mean pod0?"),
+    ("node", "none: {kind: Pod", "none: {kind: Podd", "unknown kind 'Podd'; did you mean Pod?"),
+    ("allocation", 'node: "${node.left}"', "node: left", "write ${node.left}"),
+    ("allocation", 'Slice, name: "${name.slice}"', 'Slice, name: "${name.slic}"', "did you mean"),
+    ("allocation", "{pod: lucky,", "{pod: refused,", "expected to be rejected, so it is never the"),
+    # Names inside manifests.
+    ("node", "resourceClaimName: shared}\n        -", "resourceClaimName: shard}\n        -", "d?"),
+    (
+        "node",
+        "{name: lent, resourceClaimName: shared",
+        "{name: lent, resourceClaimName: s",
+        "no st",
+    ),
+    (
+        "node",
+        "resourceClaimTemplateName: own",
+        "resourceClaimTemplateName: ow",
+        "did you mean own?",
+    ),
+    ("node", "from-claim, request: gpu", "from-claim, request: gp", "has no request 'gp'; did you"),
+    ("node", "requests: [gpu]", "requests: [gp]", "has no request 'gp'; did you mean gpu?"),
+    (
+        "node",
+        "[{name: from-claim, req",
+        "[{name: from-clam, req",
+        "must be one of the names in the",
+    ),
+    ("allocation", 'Name: "${class.gpu}"}}', 'Name: "${class.gppu}"}}', "mean ${class.gpu}?"),
+    ("allocation", "resourceClaimName: first}", "resourceClaimName: frst}", "did you mean first?"),
+    ("allocation", "resourceClaimName: this-one-is-absent", "resourceClaimName: firts", "first?"),
+    ("node", "metadata: {name: job0}", "metadata: {name: Job_0}", "'Job_0' is no name in Kubern"),
+    ("node", "metadata: {name: job0}", "metadata: {labels: {}}", "is required but missing"),
+    # Fields of manifests, patches and matches.
+    (
+        "node",
+        "metadata: {name: pod0}",
+        "metadata: {name: pod0, nam: x}",
+        "'nam'; did you mean name?",
+    ),
+    (
+        "node",
+        "resourceClaimTemplateName: own",
+        "resourceClaimTemplateNam: own",
+        "did you mean reso",
+    ),
+    ("node", "count: 1}", "cuont: 1}", "unknown field 'cuont'; did you mean count?"),
+    ("node", "count: 1}", "count: one}", "must be a whole number, is 'one'"),
+    ("node", "command: ${probe.exit}", "command: ${image}", "must be a list, is '${image}'"),
+    ("node", "restartPolicy: Never", "restartPolcy: Never", "did you mean restartPolicy?"),
+    ("node", "reservedFor: [", "reservdFor: [", "unknown field 'reservdFor'; did you mean"),
+    ("node", "labels: {a: b}", "lables: {a: b}", "unknown field 'lables'; did you mean labels?"),
+    ("allocation", "{value: 16Gi}", "{value: 16GiB}", "must be a quantity like 4 or 16Gi"),
+    ("node", "restartPolicy: Never", "restartPolicy: never", "did you mean Never?"),
+    (
+        "allocation",
+        "memory: {value: 16Gi}}",
+        "m: {value: 1}}, taints: [{key: a/b, effect: NoSchedul}]",
+        "did you mean NoSchedule?",
+    ),
+    # Kinds and versions.
+    ("node", "kind: Job", "kind: Jobb", "unknown kind 'Jobb'; did you mean Job?"),
+    ("node", "apiVersion: batch/v1", "apiVersion: batch/v2", "write apiVersion: batch/v1"),
+    (
+        "node",
+        "    - apiVersion: batch/v1\n",
+        "    - a: b\n",
+        "is required but missing, or not text",
+    ),
+    ("allocation", "kind: DeviceClass", "kind: xeviceClass", "did you mean DeviceClass?"),
+    ("node", "none: {kind: Pod", "none: {kind: Pxd", "unknown kind 'Pxd'; did you mean Pod?"),
+    # Refusals.
+    ("allocation", 'field "spec.contain"', 'field "spec.containers"', "not what the refusal is"),
+    ("allocation", "metadata: {name: refused}", "metadata: {nam: refused}", "this is not what the"),
+    ("allocation", "Pod, metadata: {name: ref", "Podd, metadata: {name: ref", "mean Pod? (this is"),
+    ("allocation", "{apiVersion: v1, kind: Pod, m", "{kind: Pod, m", "needs apiVersion and kind"),
+    ("allocation", "reason: BadRequest", "reason: BedRequest", "did you mean BadRequest?"),
+    ("allocation", "scheduled: false}", "pending: {reason: Unscheduled}}", "Unschedulable?"),
+    # Expressions.
+    ("allocation", "device.driver == ", "device.driver = ", "CEL as Kubernetes takes it: Invalid"),
+    ("allocation", "device.driver == ", "devic.driver == ", "undeclared reference to 'devic'"),
+    ("allocation", '["object.spec', '["objct.spec', "undeclared reference to 'objct'"),
+    ("allocation", '["object.spec.driver', '["object.spec.diver', "'diver'; did you mean driver?"),
+    ("allocation", "== 1]", "== 1, \"object.spec.devices[0].nam == ''\"]", "did you mean name?"),
+    ("allocation", "== 1]", "== 1, '!has(object.spec.drivr)']", "did you mean driver?"),
+    ("allocation", "size(object.spec", "sizee(object.spec", "undeclared reference to 'sizee'"),
+    ("allocation", '"objects.all(one', '"object.all(one', "undeclared reference to 'object'"),
+    # Needs.
+    ("node", "requires: {devices: 3, ", "requires: {", "say how many it needs"),
+    ("node", '[cdi, "fault:kubelet"]', '["fault:kubelet"]', "add requires: {abilities: ['cdi']}"),
+    ("node", "component: kubelet", "component: scheduler", "abilities: ['fault:scheduler']"),
+    ("allocation", "scheduled: false}", "phase: Running}", "no pod runs in the allocation tier"),
+]
+
+
+def test_the_fields_with_few_values_are_fields_of_the_api() -> None:
+    names = {
+        f"{re.sub('^V1(beta[12])?', '', owner)}.{field}"
+        for owner, known in types().items()
+        for field in known
+    }
+    assert set(CHOICES) <= names
+
+
+@pytest.mark.parametrize(("tier", "old", "new", "says"), IN_EITHER_TIER)
+def test_a_mistake_is_found_when_the_file_is_loaded_and_when_it_is_linted(
+    tier: str, old: str, new: str, says: str, tmp_path: Path
+) -> None:
+    text = GIVEN[tier]
+    assert old in text
+    file = write(tmp_path, text.replace(old, new, 1))
+    with pytest.raises(UsageError) as error:
+        load_scenarios([file], tmp_path, REGISTRY)
+    lines = str(error.value).splitlines()
+    assert any(says in line for line in lines), lines
+    assert all(line.startswith(f"{file}:") and ": $" in line for line in lines)
+    assert error.value.exit_code is ExitCode.USAGE
+    assert [str(item) for item in lint_file(file) if item.error] == lines
+
+
+def test_the_place_of_a_mistake_is_its_line_and_its_path(tmp_path: Path) -> None:
+    file = write(tmp_path, NODE.replace("restartPolicy", "restartPolcy"))
+    with pytest.raises(UsageError) as error:
+        load_scenarios([file], tmp_path, REGISTRY)
+    where = f"{file}:58: $.spec.steps[0].apply[3].spec.template.spec.restartPolcy: "
+    assert str(error.value).startswith(where)
+
+
+def test_every_mistake_of_a_scenario_is_said_at_once_by_line(tmp_path: Path) -> None:
+    text = NODE.replace("count: 1}", "cuont: 1}", 1).replace("{pod: pod0,", "{pod: podX,", 1)
+    file = write(tmp_path, text.replace("ResourceClaim\n  tier", "Resourceclaims\n  tier"))
+    with pytest.raises(UsageError) as error:
+        load_scenarios([file], tmp_path, REGISTRY)
+    assert [line.split(": ")[1] for line in str(error.value).splitlines()] == [
+        "$.spec.feature",
+        "$.spec.steps[0].apply[0].spec.devices.requests[0].exactly.cuont",
+        "$.spec.steps[1].expect[0].pod",
+    ]
+
+
+def test_an_expectation_before_the_step_that_makes_its_object_is_found(tmp_path: Path) -> None:
+    head, _, rest = NODE.partition("  - apply:\n")
+    early = f"{head}  - expect:\n    - {{pod: pod0, phase: Running}}\n  - apply:\n{rest}"
+    with pytest.raises(UsageError, match="Pod 'pod0' is only made by step 1, after this one"):
+        load_scenarios([write(tmp_path, early)], tmp_path, REGISTRY)
+
+
+AGAIN = """\
+  - apply:
+    - {apiVersion: v1, kind: Pod, metadata: {name: pod0}, spec: {containers: [{name: ctr0}]}}
+"""
+
+
+def test_an_object_that_is_made_twice_is_found(tmp_path: Path) -> None:
+    twice = NODE.replace("  - delete: [{kind: Pod, name: pod0}]\n", AGAIN)
+    with pytest.raises(UsageError, match="Pod 'pod0' is made by step 0 already"):
+        load_scenarios([write(tmp_path, twice)], tmp_path, REGISTRY)
+
+
+def test_an_object_may_be_made_again_after_it_was_deleted(tmp_path: Path) -> None:
+    assert load_scenarios([write(tmp_path, NODE + AGAIN)], tmp_path, REGISTRY)
+
+
+BETA = """\
+  - apply:
+    - apiVersion: resource.k8s.io/v1beta1
+      kind: ResourceClaim
+      metadata: {name: old}
+      spec: {devices: {requests: [{name: gpu, deviceClassName: "${class.gpu}"}]}}
+"""
+
+
+def test_an_api_that_is_off_by_default_must_be_required(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"add requires: \{apis: \[resource\.k8s\.io/v1beta1\]\}"):
+        load_scenarios([write(tmp_path, NODE + BETA)], tmp_path, REGISTRY)
+    named = (NODE + BETA).replace("{devices: 3,", "{devices: 3, apis: [resource.k8s.io/v1beta1],")
+    assert load_scenarios([write(tmp_path, named)], tmp_path, REGISTRY)
+    flat = named.replace("gpu, deviceClassName", "gpu, deviceClassNam")
+    with pytest.raises(UsageError, match="unknown field 'deviceClassNam'"):
+        load_scenarios([write(tmp_path, flat)], tmp_path, REGISTRY)
+
+
+def test_a_manifest_of_a_retired_version_is_told_what_replaced_it(tmp_path: Path) -> None:
+    old = (NODE + BETA).replace("v1beta1", "v1alpha2")
+    with pytest.raises(UsageError, match=r"resource\.k8s\.io/v1alpha2 is not served since"):
+        load_scenarios([write(tmp_path, old)], tmp_path, REGISTRY)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error", "says"),
+    [
+        ("${class.gpu}", "${class.gppu}", True, "unknown variable ${class.gppu}: did you mean gpu"),
+        (
+            "${class.gpu}",
+            "${class.fpga}",
+            False,
+            "warning: variable ${class.fpga} is in no shipped",
+        ),
+        ("timeSlicing", "timeSlcing", True, "unknown config timeSlcing: did you mean timeSlicing?"),
+    ],
+)
+def test_lint_compares_names_of_the_profile_with_the_shipped_ones(
+    old: str, new: str, error: bool, says: str, tmp_path: Path
+) -> None:
+    found = lint_file(write(tmp_path, NODE.replace(old, new)))
+    assert {item.error for item in found} == {error}
+    assert any(says in str(item) for item in found)
+
+
+def test_lint_finds_two_scenarios_in_one_file_and_a_name_that_is_not_the_files(
+    tmp_path: Path,
+) -> None:
+    both = write(tmp_path, f"{NODE}---\n{ALLOCATION}")
+    line = NODE.count("\n") + 2
+    assert [str(item) for item in lint_file(both)] == [
+        f"{both}:{line}: has 2 documents; one file holds one scenario"
+    ]
+    other = write(tmp_path, NODE, "other.yaml")
+    [found] = lint_file(other)
+    assert str(found).startswith(f"{other}:3: $.metadata.name: is 'given', but the file is called")

@@ -1,0 +1,52 @@
+"""The scenario that README.md shows is complete: who copies it has one that runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from conformance.data import scenarios_dir
+from conformance.engine.events import Outcome
+from conformance.engine.scenario_run import Setup
+from conformance.engine.suite import run_suite
+from conformance.scenario.lint import lint_file
+from conformance.scenario.loader import load_scenarios
+from conformance.scenario.profile import load_profile
+from conformance.scenario.registry import load_registry
+from conformance.targets.reference.faults import Fault
+from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    """The only scenario in the page, in a file of the name that the page gives it."""
+    blocks = re.findall(
+        r"^```yaml\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    [text] = [block for block in blocks if "kind: Scenario" in block]
+    file = tmp_path / "two-containers-share.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def outcome(file: Path, *faults: Fault) -> Outcome:
+    root = scenarios_dir()
+    loaded = load_scenarios([file], root, load_registry(root / "features.yaml"))
+    profile = load_profile("gpu.nvidia.com", root / "drivers")
+    with ReferenceTarget(ReferenceOptions(faults=frozenset(faults))) as target:
+        setup = Setup("readme", target, target.capabilities(), profile, "image")
+        [finished] = run_suite(loaded, setup, ()).finished
+    return finished.outcome
+
+
+def test_it_lints_cleanly(example: Path) -> None:
+    assert lint_file(example) == []
+
+
+def test_it_passes_on_the_reference_and_fails_on_one_that_leaves_claims(example: Path) -> None:
+    assert outcome(example) is Outcome.PASSED
+    assert outcome(example, Fault.CLAIMS_OUTLIVE_PODS) is Outcome.FAILED
