@@ -36,7 +36,10 @@ ClusterOption = Annotated[
 ]
 Kubeconfig = Annotated[
     Path | None,
-    typer.Option("--kubeconfig", help="File for --cluster kubeconfig; by default $KUBECONFIG, else ~/.kube/config."),
+    typer.Option(
+        "--kubeconfig",
+        help="File for --cluster kubeconfig; by default $KUBECONFIG, else ~/.kube/config.",
+    ),
 ]
 ContextName = Annotated[
     str,

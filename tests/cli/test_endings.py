@@ -186,7 +186,8 @@ def test_list_and_verify_show_no_escape_sequence_of_a_file(
         "apiVersion: dra-conformance/v1\nkind: Scenario\nmetadata: {name: s}\nspec:\n"
         '  summary: "A summary that clears \\e[2J the terminal."\n'
         "  level: core\n  feature: ResourceClaim\n  tier: allocation\n"
-        "  references: [https://kep.k8s.io/4381]\n  steps: [{expect: [{none: {kind: ResourceClaim}}]}]\n"
+        "  references: [https://kep.k8s.io/4381]\n"
+        "  steps: [{expect: [{none: {kind: ResourceClaim}}]}]\n"
     )
     assert call("list", str(tmp_path / "s.yaml")) == 0
     assert "clears \\x1b[2J the" in capsys.readouterr().out

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
+from functools import cache
+from pathlib import PurePosixPath
 from typing import Any, Final
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.quoting import go_quote
@@ -43,6 +46,8 @@ _RFC3339: Final = re.compile(
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MIN_SECONDS: Final = -62135596800
 _MAX_SECONDS: Final = 253402300799
+_BEFORE_YEAR_ONE: Final = 292277022400 * 31556952 + 306 * 86400
+"""Seconds from Go's first day to the year 1 (``absoluteYears`` and ``marchThruDecember``)."""
 _YEAR: Final = 366 * 86400
 _CYCLE: Final = 146097 * 86400
 """400 years."""
@@ -148,6 +153,8 @@ def _datetime(value: Timestamp, zone: tzinfo) -> tuple[datetime, int]:
     The calendar repeats itself every 400 years, weekdays included.
     """
     seconds = value.nanos // 10**9
+    if seconds - _MIN_SECONDS < -_BEFORE_YEAR_ONE:  # before its first day Go counts from the end
+        seconds += 2**64
     cycles = 0
     if not _MIN_SECONDS + _YEAR <= seconds <= _MAX_SECONDS - _YEAR:
         cycles = (seconds - _MAX_SECONDS // 2) // _CYCLE
@@ -164,6 +171,13 @@ def format_timestamp(value: Timestamp) -> str:
     return f"{'-' * (year < 0)}{abs(year):04d}{moment:-%m-%dT%H:%M:%S}{fraction}Z"
 
 
+@cache
+def _regions() -> frozenset[str]:
+    """What has zones in it, such as ``America/Argentina``: folders of the time zone database."""
+    parents = (PurePosixPath(name).parents for name in available_timezones())
+    return frozenset(str(parent) for each in parents for parent in each)
+
+
 def _zone(name: str) -> tzinfo:
     """A zone by name, or an offset such as ``-08:00``."""
     hours_text, colon, minutes_text = name.partition(":")
@@ -173,8 +187,11 @@ def _zone(name: str) -> tzinfo:
         if ".." in name or name[0] in "/\\":
             message = "time: invalid location name"
             raise CelRuntimeError(message)
+        plain = posixpath.normpath(name)
+        if plain in _regions():
+            raise CelRuntimeError("is a directory")
         try:
-            return ZoneInfo(name)
+            return ZoneInfo(plain)
         except (ValueError, OSError, KeyError):
             message = f"unknown time zone {name}"
             raise CelRuntimeError(message) from None
