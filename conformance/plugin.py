@@ -114,6 +114,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     session = config.stash.get(SESSION, None)
     if session is not None:
         session.stack.close()
+        if not hasattr(config, "workerinput"):
+            _lock_file(session.run).unlink(missing_ok=True)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -281,7 +283,14 @@ def _new_setup(session: Session, opened: Opened) -> Setup:
 @contextmanager
 def _devices_lock(run: str) -> Iterator[None]:
     """One scenario at a time over all workers of a run."""
-    name = Path(tempfile.gettempdir()) / f"dra-conformance-{os.getuid()}-{run.partition('-')[0]}"
-    with name.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    descriptor = os.open(_lock_file(run), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock_file(run: str) -> Path:
+    """The same for the controller of a run and its workers, whose runs are ``<run>-gw0``."""
+    return Path(tempfile.gettempdir()) / f"dra-conformance-{os.getuid()}-{run.partition('-')[0]}"

@@ -116,10 +116,12 @@ def test_pytest_runs_scenarios_on_a_cluster_with_xdist(tmp_path: Path) -> None:
         text=True,
         check=False,
         timeout=300,
-        env={key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")},
+        env={key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+        | {"TMPDIR": str(tmp_path)},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "5 passed" in done.stdout
+    assert list(tmp_path.glob(f"dra-conformance-{os.getuid()}-*")) == [], "a lock file is left"
 
 
 def test_another_driver_is_started_tested_and_stopped(tmp_path: Path) -> None:
