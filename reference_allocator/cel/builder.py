@@ -76,15 +76,17 @@ class _Builder(OperatorRules, MemberRules):
 
     def ident_arg(self, children: list[Any]) -> Node:
         name, opening, *rest = children
-        return self._global_call(name, "", opening, rest)
+        return self._global_call(name, "", at(name), opening, rest)
 
     def dot_ident_arg(self, children: list[Any]) -> Node:
-        _, name, opening, *rest = children
-        return self._global_call(name, ".", opening, rest)
+        dot, name, opening, *rest = children
+        return self._global_call(name, ".", at(dot), opening, rest)
 
-    def _global_call(self, name: Token, prefix: str, opening: Token, rest: list[Any]) -> Node:
+    def _global_call(
+        self, name: Token, prefix: str, offset: int, opening: Token, rest: list[Any]
+    ) -> Node:
         if str(name) in _RESERVED:
-            return report(at(name), f"reserved identifier: {name}")
+            return report(offset, f"reserved identifier: {name}")
         args = rest[0] if len(rest) > 1 else []
         return self.build_call(at(opening), prefix + name, None, args)
 

@@ -59,7 +59,7 @@ class Lazy:
 
 
 class Growing(list[Any]):
-    """The list that a fold builds; appended to in place, as nothing else can see it."""
+    """The list that a fold builds; appended to in place, as cel-go's ``mutableList``."""
 
     __slots__ = ()
 
@@ -96,6 +96,8 @@ def go_type(value: Any) -> str:
     """The Go type that cel-go's messages show for a value."""
     if value.__class__ is Message:
         return "*types.protoObj"
+    if value.__class__ is Growing:
+        return "*types.mutableList"
     name = type_name(value)
     return _GO_TYPES.get(name, name)
 

@@ -41,7 +41,8 @@ def size(value: Any) -> int:
     """``size()`` of a string, bytes, list or map."""
     if value.__class__ in (str, bytes, list) or isinstance(value, dict):
         return len(value)
-    raise no_overload("size")
+    # Those two take calls themselves (cel-go's ReceiverType), and do not name the function.
+    raise no_overload() if isinstance(value, (Duration, Timestamp)) else no_overload("size")
 
 
 def elements(value: Any) -> list[Any]:

@@ -177,6 +177,8 @@ def type_name(value: Any) -> str:
         return name
     if isinstance(value, dict):  # the maps of a device know what a missing domain is
         return "map"
+    if isinstance(value, list):  # the one that a fold builds
+        return "list"
     named: str = value.cel_type
     return named
 
