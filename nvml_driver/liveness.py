@@ -54,7 +54,7 @@ class LivenessServer:
             DriverError: the port cannot be had.
         """
         self._channels = [
-            grpc.insecure_channel(f"unix://{path}") for path in (registration_socket, dra_socket)
+            grpc.insecure_channel(f"unix:{path}") for path in (registration_socket, dra_socket)
         ]
         self._server = grpc.server(ThreadPoolExecutor(2, thread_name_prefix="liveness"))
         health_pb2_grpc.add_HealthServicer_to_server(_Health(*self._channels), self._server)

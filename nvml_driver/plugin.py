@@ -111,7 +111,7 @@ class KubeletPlugin:
         ):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
-                server.add_insecure_port(f"unix://{path}")
+                server.add_insecure_port(f"unix:{path}")
             except (OSError, RuntimeError) as error:
                 raise DriverError(f"cannot listen on {path}: {error}") from None
             server.start()

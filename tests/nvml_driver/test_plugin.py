@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,6 +61,22 @@ def node(tmp_path: Path) -> Iterator[Node]:
     running = Node(tmp_path)
     yield running
     running.close()
+
+
+def test_the_plugin_listens_on_the_longest_path_that_the_kernel_takes(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # pytest's are too long
+        room = 107 - len(f"{folder}//gpu.nvidia.com-reg.sock")
+        registry = Path(folder) / ("r" * room)
+        core = make_core(tmp_path)
+        plugin = KubeletPlugin(core, lambda *_: None, plugins=Path(folder), registry=registry)
+        assert len(str(plugin.registration_socket)) == 107
+        plugin.start()
+        try:
+            with grpc.insecure_channel(f"unix:{plugin.registration_socket}") as channel:
+                stub = registration_grpc.RegistrationStub(channel)  # type: ignore[no-untyped-call]
+                assert stub.GetInfo(registration.InfoRequest(), timeout=5).name == "gpu.nvidia.com"
+        finally:
+            plugin.stop(grace=0)
 
 
 def test_the_plugin_registers_with_the_newest_version_first(node: Node) -> None:

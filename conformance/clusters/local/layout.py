@@ -225,6 +225,6 @@ def check_socket_paths(layout: Layout, nodes: int, driver_name: str) -> None:
     if excess > 0:
         raise ClusterUsageError(
             f"state directory {layout.dir} is {excess} bytes too long: the socket {longest} would "
-            f"be over the {SOCKET_PATH_BYTES} bytes that the kernel allows. Choose a shorter state "
-            "directory, for example /run/dra"
+            f"be over the {SOCKET_PATH_BYTES} bytes that the kernel allows. Choose a shorter "
+            "--name, or a shorter state directory, for example with XDG_STATE_HOME=/run"
         )
