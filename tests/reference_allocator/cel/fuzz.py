@@ -41,6 +41,7 @@ _GO_TYPES: Final = {
     "map[string]interface {}": "map[ref.Val]ref.Val",
     "*structpb.ListValue": "[]ref.Val",
 }
+_PANIC: Final = "internal error: runtime error: hash of unhashable type types.Bytes"
 _ATTEMPTS: Final = 40
 """How often Go is asked again where it visits a map in random order."""
 
@@ -114,7 +115,7 @@ def _compare(
 
 def explanation(item: Json, theirs: Json, mine: Json, oracle: Path) -> str:
     """Which known kind a difference is of, or "different"."""
-    if theirs.get("error", "").startswith("panic: "):
+    if theirs.get("error", "").startswith("panic: ") or theirs.get("error") == _PANIC:
         return _known("panic")
     if "compileError" in theirs and "compileError" in mine:
         if any("Syntax error" in answer["compileError"] for answer in (theirs, mine)):
