@@ -37,10 +37,10 @@ from conformance.cli.selection import Level, Tier, select
 from conformance.cli.shown import shown
 from conformance.compare.compare import Comparer
 from conformance.compare.conclude import exit_code
+from conformance.engine.dispatch import ReportError
 from conformance.engine.events import Reporter, ScenarioFinished
 from conformance.engine.scenario_run import Setup, planned
 from conformance.engine.suite import RunResult, run_suite
-from conformance.engine.telling import ReportError
 from conformance.errors import UsageError
 from conformance.report.allure import AllureResults
 from conformance.report.diagnostics import DiagnosticsFolder

@@ -17,7 +17,7 @@ from conformance.cli.shown import shown
 from conformance.data import scenarios_dir
 from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.report.text import visible
-from conformance.scenario.lint import OWN_KINDS, LintLine, lint_file
+from conformance.scenario.lint.files import OWN_KINDS, LintLine, lint_file
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.schema import schema_text
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from conformance.engine.awaiting import describe, fulfil
 from conformance.engine.checks.objects import describe_selector
 from conformance.engine.context import Context
-from conformance.engine.expecting import describe, fulfil
 from conformance.engine.failures import Divergence
 from conformance.scenario.model import Step
 from conformance.targets.base import ApiError, Ref

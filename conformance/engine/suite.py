@@ -11,6 +11,7 @@ from typing import Any
 
 from conformance import __version__
 from conformance.engine.classes import ensure_classes
+from conformance.engine.dispatch import Dispatcher
 from conformance.engine.events import (
     Outcome,
     Reporter,
@@ -23,7 +24,6 @@ from conformance.engine.events import (
 from conformance.engine.fitting import fits_beside
 from conformance.engine.ledger import Ledger
 from conformance.engine.scenario_run import Setup, check_bindings, planned, run_scenario
-from conformance.engine.telling import Telling
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario, set_digest
 from conformance.targets.base import RUN_LABEL, ApiError, Ref, Scope, TargetError
@@ -76,7 +76,7 @@ def run_suite(
     if workers < 1:
         raise UsageError(f"the number of parallel scenarios must be at least 1, not {workers}")
     check_bindings(list(scenarios), setup)
-    suite = _Suite(scenarios, setup, Telling(reporters, setup.stop), workers)
+    suite = _Suite(scenarios, setup, Dispatcher(reporters, setup.stop), workers)
     with ThreadPoolExecutor(1, thread_name_prefix="run") as pool:
         try:
             run = pool.submit(suite.run, options or {})
@@ -95,22 +95,22 @@ def run_suite(
 class _Suite:
     scenarios: Sequence[LoadedScenario]
     setup: Setup
-    telling: Telling
+    dispatcher: Dispatcher
     workers: int
     finished: dict[str, ScenarioFinished] = field(default_factory=dict)
     _running: tuple[str, ...] = ()
 
     def run(self, options: Mapping[str, Any]) -> RunResult:
         start = time.perf_counter()
-        self.telling.tell(self._header(options))
-        self.telling.check()  # nothing was made yet
+        self.dispatcher.dispatch(self._header(options))
+        self.dispatcher.check()  # nothing was made yet
         left, terminating = self._work()
         for loaded in self.scenarios:
             if loaded.id not in self.finished:
                 self._end(loaded, Outcome.LOST, "the run was interrupted before it began")
         ordered = tuple(self.finished[loaded.id] for loaded in self.scenarios)
         interrupted = self.setup.stop.is_set()
-        self.telling.tell(
+        self.dispatcher.dispatch(
             RunFinished(
                 run=self.setup.run,
                 counts=count(ordered),
@@ -121,13 +121,13 @@ class _Suite:
                 terminating=terminating,
             )
         )
-        self.telling.check(_became_of(ordered, left))
+        self.dispatcher.check(_became_of(ordered, left))
         return RunResult(ordered, interrupted, left)
 
     def interrupt(self) -> None:
         """Start no more scenarios, let those that run clean up, and say so at once."""
         self.setup.stop.set()
-        self.telling.tell(RunStopping("interrupted", self._running))
+        self.dispatcher.dispatch(RunStopping("interrupted", self._running))
 
     def _work(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """All that is done on the target.
@@ -158,7 +158,7 @@ class _Suite:
             while running or (pending and not self.setup.stop.is_set()):
                 while (index := self._next(pending, list(running.values()))) is not None:
                     loaded = pending.pop(index)
-                    run = pool.submit(run_scenario, loaded, self.setup, self.telling.tell)
+                    run = pool.submit(run_scenario, loaded, self.setup, self.dispatcher.dispatch)
                     running[run] = loaded
                     self._running = tuple(item.id for item in running.values())
                 done, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
@@ -197,7 +197,7 @@ class _Suite:
             steps=(),
         )
         self.finished[loaded.id] = ended
-        self.telling.tell(ended)
+        self.dispatcher.dispatch(ended)
 
     def _last_look(self, scope: Scope) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Look for anything at all that carries the run's label.

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from conformance.errors import UsageError
-from conformance.scenario.checks import scenario_problems
-from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.lint.claims import Problem
+from conformance.scenario.lint.scenarios import scenario_problems
 from conformance.scenario.model import API_VERSION, Scenario
 from conformance.scenario.registry import FeatureRegistry
 from conformance.scenario.validate import InvalidDocumentError, validated

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from conformance.errors import UsageError
-from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.lint.claims import Problem
 from conformance.scenario.validate import validated
 from conformance.scenario.yamlfile import read_documents
 

@@ -6,6 +6,7 @@ import errno
 
 import pytest
 
+from conformance.engine.dispatch import ReportError
 from conformance.engine.events import (
     Event,
     Outcome,
@@ -16,7 +17,6 @@ from conformance.engine.events import (
     StepStarted,
 )
 from conformance.engine.suite import run_suite
-from conformance.engine.telling import ReportError
 from conformance.errors import UsageError
 from tests.engine.miniature import Miniature, Recorder, pod, scenario, setup
 

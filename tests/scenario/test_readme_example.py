@@ -11,7 +11,7 @@ from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
-from conformance.scenario.lint import lint_file
+from conformance.scenario.lint.files import lint_file
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.profile import load_profile
 from conformance.scenario.registry import load_registry

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from conformance.data import scenarios_dir
+from conformance.scenario.lint.manifests import lint_manifests
 from conformance.scenario.loader import LoadedScenario, load_scenarios
-from conformance.scenario.manifests import lint_manifests
 from conformance.scenario.registry import load_registry
 from conformance.scenario.yamlfile import Document
 

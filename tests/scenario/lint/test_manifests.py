@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from conformance.scenario.manifests import Finding, lint_manifests
+from conformance.scenario.lint.manifests import Finding, lint_manifests
 from conformance.scenario.yamlfile import parse_documents
 
 FILE = Path("manifest.yaml")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from conformance.scenario.checks.made import Made, PodShape
-from conformance.scenario.checks.near import hint
 from conformance.scenario.expectations import (
     CdiExpectation,
     Devices,
@@ -19,8 +17,10 @@ from conformance.scenario.expectations import (
     ObjectsExpectation,
     PodExpectation,
 )
-from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.lint.claims import Problem
+from conformance.scenario.lint.made import Made, PodShape
 from conformance.scenario.model import Scenario
+from conformance.scenario.near import hint
 from conformance.scenario.yamlfile import PathTuple
 
 _MADE_BY_STEPS = frozenset(

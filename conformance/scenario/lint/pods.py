@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.lint.claims import Problem
 from conformance.scenario.yamlfile import PathTuple
 
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")

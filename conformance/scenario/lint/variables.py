@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.scenario.checks.near import hint, nearest
-from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.lint.claims import Problem
 from conformance.scenario.model import Scenario
+from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import FIXED_NAMES, UNCLOSED, VARIABLE
 from conformance.scenario.yamlfile import PathTuple
 

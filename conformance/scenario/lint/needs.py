@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.scenario.checks.near import hint
 from conformance.scenario.expectations import (
     CdiExpectation,
     DevicesExpectation,
     EnvironmentExpectation,
     PodExpectation,
 )
-from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.lint.claims import Problem
 from conformance.scenario.model import Scenario
+from conformance.scenario.near import hint
 from conformance.scenario.yamlfile import PathTuple
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance import fields
-from conformance.scenario.checks.near import hint, nearest
 from conformance.scenario.expectations import ObjectExpectation, ObjectsExpectation
-from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.lint.claims import Problem
 from conformance.scenario.model import Scenario
+from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import VARIABLE
 from conformance.scenario.yamlfile import PathTuple
 

@@ -10,8 +10,8 @@ import pytest
 from conformance.data import scenarios_dir
 from conformance.errors import ExitCode, UsageError
 from conformance.fields import types
-from conformance.scenario.checks.choices import CHOICES
-from conformance.scenario.lint import lint_file
+from conformance.scenario.lint.choices import CHOICES
+from conformance.scenario.lint.files import lint_file
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.registry import load_registry
 

@@ -6,12 +6,12 @@ reported as a failure of the target.
 
 from __future__ import annotations
 
-from conformance.scenario.checks.expressions import check_expressions
-from conformance.scenario.checks.manifests import check_manifests
-from conformance.scenario.checks.needs import check_needs
-from conformance.scenario.checks.references import check_references
-from conformance.scenario.checks.variables import check_variables
-from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.lint.claims import Problem
+from conformance.scenario.lint.expressions import check_expressions
+from conformance.scenario.lint.needs import check_needs
+from conformance.scenario.lint.objects import check_manifests
+from conformance.scenario.lint.references import check_references
+from conformance.scenario.lint.variables import check_variables
 from conformance.scenario.model import Scenario
 from conformance.scenario.yamlfile import Document
 

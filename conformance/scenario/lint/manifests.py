@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.scenario.manifest_claims import (
+from conformance.scenario.lint.claims import (
     Problem,
     Severity,
     check_claim_spec,
     check_class,
     check_slice,
 )
-from conformance.scenario.manifest_pods import check_pods
+from conformance.scenario.lint.pods import check_pods
 from conformance.scenario.yamlfile import Document, PathTuple, dotted
 
 GROUP = "resource.k8s.io"

@@ -18,7 +18,7 @@ class ReportError(InfrastructureError):
     """A reporter failed: what the run found was not written down, or not shown, in full."""
 
 
-class Telling:
+class Dispatcher:
     """Hands each event to each reporter, one event at a time. Safe for threads.
 
     Args:
@@ -33,10 +33,10 @@ class Telling:
         self._causes: list[BaseException] = []
         self._failures: list[str] = []
 
-    def tell(self, event: Event) -> None:
+    def dispatch(self, event: Event) -> None:
         """Hand an event to every reporter that has not failed; raises nothing of theirs."""
         with self._lock:
-            self._tell(event)
+            self._dispatch(event)
 
     def check(self, remark: str = "") -> None:
         """Raise if a reporter has failed.
@@ -58,7 +58,7 @@ class Telling:
             first
         )
 
-    def _tell(self, event: Event) -> None:
+    def _dispatch(self, event: Event) -> None:
         failed = []
         for reporter in list(self._reporters):
             try:
@@ -70,7 +70,7 @@ class Telling:
         if failed:
             self._failures += failed
             self._stop.set()
-            self._tell(RunStopping("; ".join(failed)))
+            self._dispatch(RunStopping("; ".join(failed)))
 
 
 def _name(reporter: Reporter) -> str:

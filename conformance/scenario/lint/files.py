@@ -10,9 +10,9 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from conformance.data import scenarios_dir
-from conformance.scenario.checks.profiles import check_profile_names
+from conformance.scenario.lint.manifests import lint_manifests
+from conformance.scenario.lint.profiles import check_profile_names
 from conformance.scenario.loader import checked_scenario, is_scenario
-from conformance.scenario.manifests import lint_manifests
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.registry import FeatureRegistry, load_registry

@@ -14,12 +14,12 @@ from typing import Any
 
 from conformance import fields
 from conformance.fields import UnknownField, WrongType
-from conformance.scenario.checks.choices import misspelt
-from conformance.scenario.checks.near import hint, nearest
 from conformance.scenario.expectations import ObjectExpectation, Rejected, RejectedExpectation
-from conformance.scenario.manifest_claims import Problem
-from conformance.scenario.manifests import manifest_problems
+from conformance.scenario.lint.choices import misspelt
+from conformance.scenario.lint.claims import Problem
+from conformance.scenario.lint.manifests import manifest_problems
 from conformance.scenario.model import Scenario
+from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import VARIABLE
 from conformance.scenario.yamlfile import PathTuple
 

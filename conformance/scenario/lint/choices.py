@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from conformance import fields
-from conformance.scenario.checks.near import nearest
-from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.lint.claims import Problem
+from conformance.scenario.near import nearest
 from conformance.scenario.yamlfile import PathTuple
 
 _RESTART: Final = ("Always", "Never", "OnFailure")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.scenario.checks.made import Made, Named, made_by, name_of, namespace_of
-from conformance.scenario.checks.near import hint, nearest
-from conformance.scenario.checks.selecting import check_steps
 from conformance.scenario.expectations import NoneExpectation, ObjectSelector, PodExpectation
-from conformance.scenario.manifest_claims import Problem
+from conformance.scenario.lint.claims import Problem
+from conformance.scenario.lint.made import Made, Named, made_by, name_of, namespace_of
+from conformance.scenario.lint.selecting import check_steps
 from conformance.scenario.model import Scenario
+from conformance.scenario.near import hint, nearest
 
 
 def check_references(scenario: Scenario) -> Iterator[Problem]:
