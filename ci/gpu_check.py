@@ -22,7 +22,7 @@ from nvml_driver.inventory import Device
 from nvml_driver.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from reference_allocator.allocator import Allocator
-from reference_allocator.defaults import default_claim
+from reference_allocator.api.defaulting import default_claim
 from reference_allocator.features import Features
 
 FIELDS = ("uuid", "name", "pci.bus_id", "driver_version", "memory.total", "compute_cap")

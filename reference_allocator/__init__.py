@@ -7,6 +7,6 @@ engine, so that others can use it alone.
 
 Where to start: `reference_allocator.allocator.Allocator` (the decision),
 `reference_allocator.snapshot.Snapshot` (all that a decision depends on, as a file),
-`reference_allocator.checker.check` (is this allocation right?),
+`reference_allocator.checks.check` (is this allocation right?),
 `reference_allocator.explain.explain` (why is there none?).
 """

@@ -2,8 +2,8 @@
 
 One `Allocator` answers for any number of nodes and pods, as upstream's structured.Allocator does;
 what it knows of the cluster is in its `Index`, which can be kept up to date between decisions. It
-reads v1 objects as they are: no defaulting happens here (`reference_allocator.defaults` does that,
-as the API server would).
+reads v1 objects as they are: no defaulting happens here (`reference_allocator.api.defaulting` does
+that, as the API server would).
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
+from reference_allocator.api.reading import InputError, read_all
 from reference_allocator.errors import AllocationError, NodeAllocationError, SearchTimeoutError
 from reference_allocator.features import Features
-from reference_allocator.fields import InputError, read_all
 from reference_allocator.gates import MINORS
 from reference_allocator.index import Index
-from reference_allocator.judge import Judge
-from reference_allocator.result import ShareIds, allocation_result, derived_share_id
-from reference_allocator.search import Search
-from reference_allocator.usage import Usage
+from reference_allocator.matching.matcher import Judge
+from reference_allocator.search.result import ShareIds, allocation_result, derived_share_id
+from reference_allocator.search.search import Search
+from reference_allocator.search.usage import Usage
 
 Object = Mapping[str, Any]
 """A Kubernetes object as JSON."""

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reference_allocator.api.reading import child, entries, items, mapping, required_string, string
 from reference_allocator.api.slices import quantity
-from reference_allocator.fields import child, entries, items, mapping, required_string, string
 
 Object = Mapping[str, Any]
 

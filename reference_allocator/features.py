@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from reference_allocator.fields import boolean, mapping, only_known
+from reference_allocator.api.reading import boolean, mapping, only_known
 from reference_allocator.gates import gates_for_version
 
 # Which gates a feature needs (AllocatorFeatures in the scheduler's dynamicresources.go).

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reference_allocator.api import AllocatedDevice, DeviceClass, ResourceClaim, ResourceSlice
+from reference_allocator.api.reading import read_all
+from reference_allocator.cluster.state import AllocatedState
+from reference_allocator.cluster.views import Views
 from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
-from reference_allocator.fields import read_all
 from reference_allocator.gates import MINORS
-from reference_allocator.selectors import Selectors
-from reference_allocator.state import AllocatedState
-from reference_allocator.validate import Validator
-from reference_allocator.views import Views
+from reference_allocator.matching.selectors import Selectors
+from reference_allocator.matching.validate import Validator
 
 Object = Mapping[str, Any]
 """A Kubernetes object as JSON."""

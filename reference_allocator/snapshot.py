@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
-from reference_allocator.features import Features
-from reference_allocator.fields import (
+from reference_allocator.api.reading import (
     InputError,
     child,
     items,
@@ -20,6 +19,7 @@ from reference_allocator.fields import (
     only_known,
     string,
 )
+from reference_allocator.features import Features
 
 API_VERSION: Final = "dra-conformance/v1"
 KIND: Final = "Snapshot"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from reference_allocator.fields import child, mapping, optional_string, required_child
+from reference_allocator.api.reading import child, mapping, optional_string, required_child
 
 Object = Mapping[str, Any]
 

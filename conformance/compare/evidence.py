@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from conformance.errors import UsageError
 from reference_allocator.api import Node, NodeSelector
-from reference_allocator.errors import AllocationError
-from reference_allocator.fields import (
+from reference_allocator.api.reading import (
     InputError,
     boolean,
     child,
@@ -24,7 +23,8 @@ from reference_allocator.fields import (
     string,
     text_item,
 )
-from reference_allocator.nodeselector import node_matches
+from reference_allocator.errors import AllocationError
+from reference_allocator.rules.nodeselector import node_matches
 from reference_allocator.snapshot import Snapshot
 
 Obj = dict[str, Any]

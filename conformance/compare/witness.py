@@ -14,10 +14,10 @@ from conformance.compare.verdicts import Answer
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import ResourceClaim
 from reference_allocator.api.claims import AllocatedDevice
+from reference_allocator.api.defaulting import default_claim
 from reference_allocator.api.nodes import NodeSelector
-from reference_allocator.checker import check
-from reference_allocator.defaults import default_claim
-from reference_allocator.fields import InputError, child, items, mapping, string, text_item
+from reference_allocator.api.reading import InputError, child, items, mapping, string, text_item
+from reference_allocator.checks import check
 from reference_allocator.snapshot import Snapshot
 
 SEARCH_SECONDS = 30.0

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from reference_allocator.quantity import QuantityError, parse_quantity
+from reference_allocator.api.quantity import QuantityError, parse_quantity
 
 FIELDS: Final = Path(__file__).with_name("fields.json")
 

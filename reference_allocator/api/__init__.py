@@ -2,7 +2,7 @@
 
 Only what the allocator decides on is read; `raw` keeps the object as it came, for CEL and for
 results, which copy parts of it. Unknown fields are ignored, as the Go types ignore them: a newer
-API server may send more. Every error names its path (`reference_allocator.fields.InputError`).
+API server may send more. Every error names its path (`reference_allocator.api.reading.InputError`).
 
 Source of the shapes: k8s.io/api/resource/v1 (types.go), k8s.io/api/core/v1 for nodes.
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Literal
 
-from reference_allocator.fields import InputError, describe, int64, items, mapping, text_item
+from reference_allocator.api.reading import InputError, describe, int64, items, mapping, text_item
 
 AttributeKind = Literal["int", "bool", "string", "version"]
 Scalar = int | bool | str

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reference_allocator.api.requests import DeviceRequest, read_selector
-from reference_allocator.api.slices import DeviceId, quantity
-from reference_allocator.fields import (
+from reference_allocator.api.quantity import Quantity
+from reference_allocator.api.reading import (
     child,
     entries,
     items,
@@ -20,7 +19,8 @@ from reference_allocator.fields import (
     string,
     text_item,
 )
-from reference_allocator.quantity import Quantity
+from reference_allocator.api.requests import DeviceRequest, read_selector
+from reference_allocator.api.slices import DeviceId, quantity
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reference_allocator.fields import (
+from reference_allocator.api.reading import (
     child,
     entries,
     items,

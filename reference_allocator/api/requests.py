@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reference_allocator.api.slices import quantity
-from reference_allocator.fields import (
+from reference_allocator.api.quantity import Quantity
+from reference_allocator.api.reading import (
     child,
     entries,
     integer,
@@ -17,7 +17,7 @@ from reference_allocator.fields import (
     required_string,
     string,
 )
-from reference_allocator.quantity import Quantity
+from reference_allocator.api.slices import quantity
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from reference_allocator.api.attributes import Attribute
 from reference_allocator.api.nodes import NodeSelector
-from reference_allocator.fields import (
+from reference_allocator.api.quantity import Quantity, QuantityError, parse_quantity
+from reference_allocator.api.reading import (
     InputError,
     boolean,
     child,
@@ -25,7 +26,6 @@ from reference_allocator.fields import (
     string,
     text_item,
 )
-from reference_allocator.quantity import Quantity, QuantityError, parse_quantity
 
 
 class PoolId(NamedTuple):

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from reference_allocator.api.quantity import Quantity, QuantityError, as_quantity
+from reference_allocator.api.semver import Semver, SemverError, parse_semver
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.support import DomainMap
-from reference_allocator.quantity import Quantity, QuantityError, as_quantity
-from reference_allocator.semver import Semver, SemverError, parse_semver
 
 __all__ = ["CelDevice", "attribute_value"]
 

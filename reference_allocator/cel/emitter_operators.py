@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from reference_allocator.api.quantity import Quantity
+from reference_allocator.api.semver import Semver
 from reference_allocator.cel import types
 from reference_allocator.cel.ast import Call, Literal, Node
 from reference_allocator.cel.emitter_fields import FieldEmitter
 from reference_allocator.cel.patterns import matcher
 from reference_allocator.cel.runtime.membership import constant_set
-from reference_allocator.quantity import Quantity
-from reference_allocator.semver import Semver
 
 __all__ = ["OperatorEmitter"]
 

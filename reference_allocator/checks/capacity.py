@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from reference_allocator.amounts import NANO
 from reference_allocator.api import DeviceCapacity, DeviceId, RequestPolicy, RequestSpec
+from reference_allocator.api.quantity import Quantity
 from reference_allocator.checks.case import Case, Given, Published, Violation
 from reference_allocator.features import Features
-from reference_allocator.quantity import Quantity
+from reference_allocator.rules.amounts import NANO
 
 PLACEHOLDER_SHARE_ID = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 """What comparisons of allocators put in place of every generated share id."""

@@ -21,7 +21,7 @@ from reference_allocator.api import (
 )
 from reference_allocator.cel import CelFeatures
 from reference_allocator.features import Features
-from reference_allocator.nodeselector import node_matches
+from reference_allocator.rules.nodeselector import node_matches
 
 RESULTS_MAX = 32
 
@@ -31,7 +31,8 @@ class Violation:
     """A rule that an allocation breaks.
 
     Attributes:
-        rule: the name of the rule, for example "selector" (see `reference_allocator.checker`).
+        rule: the name of the rule, for example "selector"
+            (see `reference_allocator.checks.checker`).
         claim: `namespace/name` of the claim, or "".
         request: the request (`request` or `request/subrequest`), or "".
         device: `driver/pool/device`, or "".

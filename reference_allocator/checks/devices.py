@@ -8,7 +8,7 @@ from reference_allocator.api import PoolId, RequestSpec
 from reference_allocator.cel import CelCompileError, CelRuntimeError, compile_selector
 from reference_allocator.checks.case import Case, Given, Published, Violation
 from reference_allocator.environment import converted
-from reference_allocator.taints import tolerates
+from reference_allocator.rules.taints import tolerates
 
 
 def device_exists(case: Case) -> Iterator[Violation]:

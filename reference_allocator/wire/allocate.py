@@ -13,12 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from reference_allocator.admission import derived_cost_problem
 from reference_allocator.allocator import Allocator, Outcome
 from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
-from reference_allocator.environment import selector_environment
-from reference_allocator.features import Features
-from reference_allocator.fields import (
+from reference_allocator.api.limits import KINDS, check_limits
+from reference_allocator.api.reading import (
     InputError,
     child,
     describe,
@@ -27,8 +25,10 @@ from reference_allocator.fields import (
     only_known,
     string,
 )
+from reference_allocator.environment import selector_environment
+from reference_allocator.features import Features
 from reference_allocator.gates import MINORS
-from reference_allocator.limits import KINDS, check_limits
+from reference_allocator.rules.derived_cost import derived_cost_problem
 from reference_allocator.wire.lines import Json, answer_line
 from reference_allocator.wire.objects import check_form
 

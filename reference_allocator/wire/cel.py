@@ -12,6 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from reference_allocator.api.limits import check_limits
+from reference_allocator.api.reading import (
+    InputError,
+    boolean,
+    child,
+    describe,
+    integer,
+    mapping,
+    only_known,
+    string,
+)
 from reference_allocator.cel import (
     COST_LIMIT,
     CelCompileError,
@@ -22,18 +33,7 @@ from reference_allocator.cel import (
 )
 from reference_allocator.environment import converted, derived_environment, selector_environment
 from reference_allocator.features import Features
-from reference_allocator.fields import (
-    InputError,
-    boolean,
-    child,
-    describe,
-    integer,
-    mapping,
-    only_known,
-    string,
-)
 from reference_allocator.gates import MINORS, minor_of
-from reference_allocator.limits import check_limits
 from reference_allocator.wire.lines import Json, answer_line
 from reference_allocator.wire.objects import check_form
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from reference_allocator.fields import InputError, mapping, string
+from reference_allocator.api.reading import InputError, mapping, string
 
 MAX_LINE: Final = 256 * 1024 * 1024
 """The longest line that is read, in bytes: a snapshot of 100,000 devices is about a fifth of it."""

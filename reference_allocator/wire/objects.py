@@ -3,7 +3,7 @@
 A field that is dropped silently (a typing error, a version that is too new) would give an answer to
 another question than the one that was asked. The fields are a table generated from the Go types of
 one Kubernetes minor (`ci/upstream/fielddump`). Whether something is too large is a question of its
-own (`reference_allocator.limits`).
+own (`reference_allocator.api.limits`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from reference_allocator.fields import InputError, describe, mapping, only_known
-from reference_allocator.quantity import QuantityError, parse_quantity
+from reference_allocator.api.quantity import QuantityError, parse_quantity
+from reference_allocator.api.reading import InputError, describe, mapping, only_known
 
 _TABLE: Final = "fields-1.37.json"
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)\Z")

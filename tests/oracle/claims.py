@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reference_allocator.defaults import default_claim
+from reference_allocator.api.defaulting import default_claim
 from tests.oracle.dice import Dice
 from tests.oracle.inventories import CPU, DRIVERS, FABRIC, GPU, MIG, NIC, PCIE_ROOT, Json
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reference_allocator.checker import check
+from reference_allocator.checks import check
 from reference_allocator.snapshot import API_VERSION, KIND, Snapshot
 from reference_allocator.wire import answer_allocate
 from tests.oracle.known_differences import explanations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from reference_allocator.defaults import default_slice
+from reference_allocator.api.defaulting import default_slice
 from reference_allocator.features import Features
 from tests.oracle.claims import claim, classes
 from tests.oracle.cluster import nodes, slices

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from reference_allocator.checker import check
+from reference_allocator.checks import check
 from reference_allocator.explain import explain
 from reference_allocator.snapshot import API_VERSION, KIND, Snapshot
 from reference_allocator.wire import answer_allocate

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reference_allocator.checker import check
+from reference_allocator.checks import check
 from reference_allocator.snapshot import API_VERSION, KIND, Snapshot
 from reference_allocator.wire import answer_allocate
 from tests.oracle.errors import ERRORS, shown

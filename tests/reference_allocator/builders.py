@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reference_allocator.allocator import Allocator, Outcome
-from reference_allocator.checker import check
-from reference_allocator.checks.case import Violation
-from reference_allocator.defaults import default_claim
+from reference_allocator.api.defaulting import default_claim
+from reference_allocator.checks import Violation, check
 from reference_allocator.features import Features
 from reference_allocator.snapshot import Snapshot
 

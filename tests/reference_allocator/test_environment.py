@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reference_allocator.allocator import Allocator
-from reference_allocator.checker import check
+from reference_allocator.checks import check
 from reference_allocator.environment import derived_environment, selector_environment
 from reference_allocator.explain import explain
 from reference_allocator.features import Features

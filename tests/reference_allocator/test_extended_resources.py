@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from reference_allocator.defaults import default_claim
+from reference_allocator.api.defaulting import default_claim
+from reference_allocator.api.reading import InputError
 from reference_allocator.extended import (
     IMPLICIT_PREFIX,
     ExtendedClaim,
@@ -15,7 +16,6 @@ from reference_allocator.extended import (
     is_extended_resource,
     missing_resources,
 )
-from reference_allocator.fields import InputError
 from tests.reference_allocator.builders import (
     Json,
     device_class,

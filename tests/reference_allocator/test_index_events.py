@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reference_allocator.allocator import Allocator, Outcome
 from reference_allocator.api import Node, ResourceSlice
+from reference_allocator.api.reading import InputError
 from reference_allocator.features import Features
-from reference_allocator.fields import InputError
 from reference_allocator.index import Index
 from tests.reference_allocator.builders import (
     ALL,

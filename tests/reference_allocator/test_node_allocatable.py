@@ -13,7 +13,7 @@ from reference_allocator.allocatable import (
     lacking,
 )
 from reference_allocator.api import Node, ResourceSlice
-from reference_allocator.quantity import Quantity, parse_quantity
+from reference_allocator.api.quantity import Quantity, parse_quantity
 from tests.reference_allocator.builders import DRIVER, NODE, Json, device, resource_slice
 
 HERE = Node(NODE)

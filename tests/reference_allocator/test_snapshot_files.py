@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from reference_allocator.allocator import Allocator
-from reference_allocator.defaults import default_claim, default_slice
+from reference_allocator.api.defaulting import default_claim, default_slice
+from reference_allocator.api.reading import InputError
 from reference_allocator.features import Features
-from reference_allocator.fields import InputError
 from reference_allocator.gates import MINORS, gates_for_version, minor_of
 from reference_allocator.snapshot import Snapshot
 from tests.reference_allocator.builders import (

@@ -11,7 +11,7 @@ from typing import Any
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.clock import VirtualClock
-from reference_allocator.quantity import parse_quantity
+from reference_allocator.api.quantity import parse_quantity
 
 _NOT_READY_SECONDS = 300
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from reference_allocator.api.quantity import Quantity
+from reference_allocator.api.semver import Semver
 from reference_allocator.cel.cost.names import CONSTANT, ORDERED, TRAVERSALS
 from reference_allocator.cel.cost.ranges import LIST_COST, REGEX_FACTOR, STRING_FACTOR, STRUCT_COST
 from reference_allocator.cel.runtime.named_formats import NamedFormat
 from reference_allocator.cel.runtime.network import CIDR, IP
 from reference_allocator.cel.runtime.urls import URL
 from reference_allocator.cel.runtime.values import Optional
-from reference_allocator.quantity import Quantity
-from reference_allocator.semver import Semver
 
 __all__ = ["call_cost"]
 

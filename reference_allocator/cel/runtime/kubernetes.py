@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from reference_allocator.api.quantity import Quantity, QuantityError, parse_quantity
+from reference_allocator.api.semver import Semver, SemverError, normalize_semver, parse_semver
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.values import Duration, Optional, Timestamp
-from reference_allocator.quantity import Quantity, QuantityError, parse_quantity
-from reference_allocator.semver import Semver, SemverError, normalize_semver, parse_semver
 
 __all__ = ["OVERLOADS", "is_zero_value"]
 

@@ -14,7 +14,7 @@ from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import pods
 from conformance.targets.reference.faults import Fault
 from reference_allocator.api import DeviceId, Taint, Toleration
-from reference_allocator.taints import tolerates
+from reference_allocator.rules.taints import tolerates
 
 
 @dataclass(frozen=True, slots=True)

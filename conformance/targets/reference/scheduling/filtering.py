@@ -23,7 +23,7 @@ from conformance.targets.reference.store import name_of, uid_of
 from reference_allocator.allocatable import AllocatableError, PodClaim
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import ResourceSlice
-from reference_allocator.defaults import default_claim
+from reference_allocator.api.defaulting import default_claim
 from reference_allocator.extended import classes_by_resource, extended_claim
 
 _SPECIAL_NAME: Final = "<extended-resources>"

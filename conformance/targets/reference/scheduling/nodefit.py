@@ -12,8 +12,8 @@ from typing import Any, Final
 from conformance.targets.base import Obj
 from reference_allocator import api
 from reference_allocator.allocatable import demand
-from reference_allocator.nodeselector import node_matches
-from reference_allocator.quantity import parse_quantity
+from reference_allocator.api.quantity import parse_quantity
+from reference_allocator.rules.nodeselector import node_matches
 
 _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 

@@ -19,8 +19,8 @@ from conformance.targets.reference.scheduling.filtering import Filter, Schedulin
 from conformance.targets.reference.scheduling.plan import Plan
 from conformance.targets.reference.scheduling.waiting import WaitingPods
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
+from reference_allocator.api.reading import InputError
 from reference_allocator.errors import AllocationError
-from reference_allocator.fields import InputError
 from reference_allocator.snapshot import Snapshot
 
 _EVENTS: Final = {

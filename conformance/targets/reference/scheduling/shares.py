@@ -17,7 +17,7 @@ from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.store import name_of
 from reference_allocator import allocatable, api
 from reference_allocator.allocatable import PodClaim
-from reference_allocator.quantity import Quantity, parse_quantity
+from reference_allocator.api.quantity import Quantity, parse_quantity
 
 
 @dataclass(frozen=True, slots=True)

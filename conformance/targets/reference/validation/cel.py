@@ -35,7 +35,7 @@ class Expressions:
 
     def check_together(self, devices: Mapping[str, Any], path: str) -> Iterator[FieldError]:
         """All derived attributes of a claim, whose ``spec.devices`` is at ``path``."""
-        from reference_allocator.admission import derived_cost_problem
+        from reference_allocator.rules.derived_cost import derived_cost_problem
 
         problem = derived_cost_problem(devices, self._features)
         if problem is not None:

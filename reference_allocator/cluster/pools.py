@@ -1,0 +1,156 @@
+"""Pools of devices as the search sees them, with what is known about each device.
+
+They are made of slices by `reference_allocator.cluster.gathering`; what is known about a device
+stays with it as long as its content does, since many nodes and decisions ask the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reference_allocator.api import Attribute, Device, DeviceId, PoolId, ResourceSlice
+from reference_allocator.cel import CelDevice
+from reference_allocator.cluster.state import DeviceUse, PoolUse
+from reference_allocator.rules.capacity import Consumption
+from reference_allocator.rules.constraints import Key
+
+CounterKey = tuple[str, str]
+"""Counter set and counter."""
+
+
+class DeviceFacts:
+    """What has been computed about one device, kept as long as its content stays the same.
+
+    Attributes:
+        cel: the device as CEL sees it.
+        outcomes: CEL expression -> what it says about the device, or the text of its error.
+        derived: CEL expression of a derived attribute -> its value for the device.
+        compared: attribute name -> its values as constraints compare them.
+        consumptions: what requests take of the device; the keys are those of `Request.wish`.
+    """
+
+    __slots__ = ("cel", "compared", "consumptions", "derived", "outcomes")
+
+    def __init__(self) -> None:
+        self.cel: CelDevice | None = None
+        self.outcomes: dict[str, bool | str] = {}
+        self.derived: dict[str, Attribute] = {}
+        self.compared: dict[str, frozenset[Key] | None] = {}
+        self.consumptions: dict[int, Consumption | None] = {}
+
+
+@dataclass(slots=True, eq=False)
+class PoolDevice:
+    """A device in its pool. Compared by identity.
+
+    Attributes:
+        id: its name in the cluster.
+        device: its content.
+        slice: where it is published.
+        use: how far allocated claims have it.
+        facts: what has been computed about it.
+        draws: what it consumes of its pool's counters, in units of 1e-9.
+        withheld: it has binding conditions, and their feature is off.
+        shareable: several claims can have a share of it.
+        of_node: whether it suits depends on the node.
+        verdicts: memo of `Judge`; the keys are those of `Request.kind`.
+    """
+
+    id: DeviceId
+    device: Device
+    slice: ResourceSlice
+    use: DeviceUse
+    facts: DeviceFacts
+    draws: tuple[tuple[CounterKey, int], ...]
+    withheld: bool
+    shareable: bool
+    of_node: bool
+    verdicts: dict[int, int]
+
+
+class Pool:
+    """One pool as one node sees it. Compared by identity.
+
+    Attributes:
+        devices: those of the slices that target the node, by slice name, then in list order.
+        other_devices: those of slices that do not target the node; they only consume counters.
+        counters: counter set -> counter -> total, in units of 1e-9.
+        incomplete: a newer state of the pool is being published; nothing may be allocated.
+        invalid_reason: why the pool cannot be used, or an empty string.
+        use: how far its devices are in use.
+        has_binding_conditions: the pool sorts after those whose devices are ready at once
+            (KEP-5007).
+        of_node: which devices can be used depends on the node.
+        matching: memo of the validation of allocationMode All.
+    """
+
+    __slots__ = (
+        "_baseline",
+        "_baseline_version",
+        "_by_name",
+        "counters",
+        "devices",
+        "has_binding_conditions",
+        "id",
+        "incomplete",
+        "invalid_reason",
+        "matching",
+        "of_node",
+        "other_devices",
+        "usable",
+        "use",
+    )
+
+    def __init__(
+        self,
+        pool_id: PoolId,
+        use: PoolUse,
+        devices: tuple[PoolDevice, ...] = (),
+        other_devices: tuple[PoolDevice, ...] = (),
+        counters: Mapping[str, Mapping[str, int]] | None = None,
+        *,
+        incomplete: bool = False,
+        invalid_reason: str = "",
+    ) -> None:
+        self.id = pool_id
+        self.use = use
+        self.devices = devices
+        self.other_devices = other_devices
+        self.counters = counters or {}
+        self.incomplete = incomplete
+        self.invalid_reason = invalid_reason
+        self.usable = not incomplete and not invalid_reason
+        self.has_binding_conditions = any(
+            entry.device.binding_conditions is not None for entry in devices
+        )
+        self.of_node = any(entry.slice.per_device_node_selection for entry in devices)
+        self.matching: dict[int, tuple[PoolDevice, ...]] = {}
+        self._baseline: dict[CounterKey, int] = {}
+        self._baseline_version = -1
+        self._by_name: dict[str, list[PoolDevice]] | None = None
+
+    def baseline(self) -> dict[CounterKey, int]:
+        """What allocated claims leave of the counters; not to be changed.
+
+        Allocated devices are charged once, whether one claim has them or many share them; a device
+        that is allocated but not published any more is not charged.
+        """
+        if self._baseline_version != self.use.version:
+            if self._by_name is None:
+                everything = (*self.devices, *self.other_devices)
+                self._by_name = {}
+                for entry in everything:
+                    self._by_name.setdefault(entry.id.device, []).append(entry)
+            left = {
+                (counter_set, name): total
+                for counter_set, counters in self.counters.items()
+                for name, total in counters.items()
+            }
+            for name in self.use.used:
+                for entry in self._by_name.get(name, ()):
+                    for key, amount in entry.draws:
+                        left[key] -= amount
+            self._baseline = left
+            self._baseline_version = self.use.version
+        return self._baseline

@@ -1,0 +1,6 @@
+"""Why there is no allocation, for people: `explain` says which rule removed how many devices."""
+
+from reference_allocator.explain.explainer import explain
+from reference_allocator.explain.explanation import Explanation
+
+__all__ = ["Explanation", "explain"]

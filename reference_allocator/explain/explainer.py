@@ -1,0 +1,286 @@
+"""Why is there no allocation? For people: numbers of devices, and which rule removed how many.
+
+For each node and request the devices of the request's class are counted down rule by rule, in the
+order in which the search asks: in use, selectors, node, capacity, features, taints, attributes of
+constraints. Where enough devices are left for every request, what is in conflict is searched for:
+the smallest set of claims, or of requests of one claim, that cannot be allocated together.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, Final
+
+from reference_allocator.allocator import Allocator
+from reference_allocator.api import Node, ResourceClaim
+from reference_allocator.cluster.pools import Pool, PoolDevice
+from reference_allocator.cluster.views import NodeView
+from reference_allocator.errors import AllocationError
+from reference_allocator.explain.explanation import Explanation, NodeReport, Removal, RequestReport
+from reference_allocator.explain.wording import why_false
+from reference_allocator.matching.matcher import Judge
+from reference_allocator.matching.resolved import Request
+from reference_allocator.search.usage import Usage
+from reference_allocator.snapshot import Snapshot
+
+_MAX_DETAILS: Final = 3
+_MAX_SUBSETS: Final = 256
+
+
+def explain(snapshot: Snapshot, *, seconds: float = 10.0) -> Explanation:
+    """Explains what the allocator answers for the claims of a snapshot on each of its nodes.
+
+    Args:
+        snapshot: the cluster and the claims.
+        seconds: how long all searches together may take; conflicts not found by then are left out.
+
+    Raises:
+        InputError: an object has not the form of its kind; names the path.
+    """
+    deadline = time.monotonic() + seconds
+    allocator = Allocator(
+        snapshot.features,
+        snapshot.slices,
+        snapshot.device_classes,
+        snapshot.allocated,
+        kubernetes=snapshot.kubernetes,
+    )
+    return Explanation(
+        tuple(
+            _NodeExplainer(allocator, node, snapshot.claims, deadline).report()
+            for node in snapshot.nodes
+        )
+    )
+
+
+class _NodeExplainer:
+    def __init__(
+        self,
+        allocator: Allocator,
+        node: Mapping[str, Any],
+        claims: Sequence[Mapping[str, Any]],
+        deadline: float,
+    ) -> None:
+        self._allocator = allocator
+        self._raw_node = node
+        self._node = Node.from_dict(node)
+        self._raw_claims = claims
+        self._deadline = deadline
+
+    def report(self) -> NodeReport:
+        outcome = self._allocate(self._raw_claims)
+        requests: tuple[RequestReport, ...] = ()
+        pools: tuple[str, ...] = ()
+        conflict: tuple[str, ...] = ()
+        try:
+            view = self._allocator.index.views.view(self._node)
+            pools = tuple(_unusable(view.pools))
+            requests = tuple(self._requests(view))
+        except AllocationError:
+            pass  # The outcome has it: the search cannot even start.
+        if outcome.kind == "none" and requests and self._all_alone(requests):
+            conflict = self._conflict()
+        return NodeReport(self._node.name, outcome.kind, outcome.error, pools, requests, conflict)
+
+    def _allocate(self, claims: Sequence[Mapping[str, Any]]) -> Any:
+        return self._allocator.allocate(self._raw_node, claims, deadline=self._deadline)
+
+    def _all_alone(self, requests: Sequence[RequestReport]) -> bool:
+        """Whether each request could be had alone, one with alternatives by one of them."""
+        satisfiable: dict[tuple[str, str], bool] = {}
+        for item in requests:
+            key = (item.claim, item.request.partition("/")[0])
+            satisfiable[key] = satisfiable.get(key, False) or item.alone
+        return all(satisfiable.values())
+
+    def _requests(self, view: NodeView) -> Iterator[RequestReport]:
+        index = self._allocator.index
+        judge = Judge(index.features, index.selectors, view, None)
+        for raw in self._raw_claims:
+            claim = index.validator.claim(ResourceClaim.from_dict(raw), judge, view)
+            usage = Usage(index.features, [claim], judge)
+            for options in claim.requests:
+                for request in options:
+                    yield self._count_down(raw, request, view, usage)
+
+    def _count_down(
+        self,
+        raw: Mapping[str, Any],
+        request: Request,
+        view: NodeView,
+        usage: Usage,
+    ) -> RequestReport:
+        removed: dict[tuple[str, str], list[str]] = {}
+        left: list[str] = []
+        foreign: dict[tuple[str, str], list[str]] = {}
+        of_class = 0
+        selectors = self._allocator.index.selectors
+        for entry in view.candidates:
+            failure = selectors.first_failure(request.class_selectors, entry)
+            if failure is not None:
+                detail = failure.error or self._why_false(failure.expression, entry)
+                key = (f"fail class selector #{failure.index}", detail)
+                foreign.setdefault(key, []).append(str(entry.id))
+                continue
+            of_class += 1
+            reason = self._reason(request, entry, view, usage)
+            if reason is None:
+                left.append(str(entry.id))
+            else:
+                removed.setdefault(reason, []).append(str(entry.id))
+        wanted = None if request.all_devices is not None else request.count
+        alone = only(raw, {request.spec.name if request.parent is None else request.parent})
+        if request.parent is not None:
+            alone = only_alternative(alone, request.parent, request.spec.name)
+        return RequestReport(
+            claim=request.claim.ref,
+            request=request.name,
+            device_class=request.device_class.name,
+            wanted=wanted,
+            of_class=of_class,
+            removals=tuple(_removals(removed if of_class else foreign)),
+            left=tuple(left),
+            alone=self._allocate([alone]).kind == "allocated",
+            obstacle=self._obstacle(alone),
+        )
+
+    def _obstacle(self, claim: Mapping[str, Any]) -> str:
+        """What keeps a claim with one request from devices that all suit it."""
+        devices = claim["spec"]["devices"]
+        free = {**claim, "spec": {"devices": {**devices, "constraints": []}}}
+        if self._allocate([free]).kind != "allocated":
+            return "the stock of counters or capacity"
+        names = [
+            f"{kind} {item[kind]}"
+            for item in devices["constraints"]
+            for kind in ("matchAttribute", "distinctAttribute")
+            if item.get(kind)
+        ]
+        return " or ".join(names)
+
+    def _reason(
+        self, request: Request, entry: PoolDevice, view: NodeView, usage: Usage
+    ) -> tuple[str, str] | None:
+        """The rule that removes a device, with what decided; None where it is left."""
+        if not usage.available(request, entry, 0):
+            return "in use", ""
+        if entry.withheld:
+            return "with binding conditions, which are disabled", ""
+        failure = self._allocator.index.selectors.first_failure(request.selectors, entry)
+        if failure is not None:
+            if failure.error is not None:
+                return f"cannot be judged by selector #{failure.index}", failure.error
+            return f"fail selector #{failure.index}", self._why_false(failure.expression, entry)
+        if not view.includes(entry):
+            return "for other nodes", ""
+        try:
+            if not usage.has_capacity(request, entry):
+                return "without enough capacity", _capacities(request, entry)
+            if not usage.judge.supported(entry):
+                return "that need a feature which is off here", ""
+            if usage.judge.tainted(request, entry):
+                taints = ", ".join(
+                    f"{taint.key}={taint.value}:{taint.effect}" for taint in entry.device.taints
+                )
+                return "tainted", taints
+            for _, constraint in request.constraints:
+                if usage.judge.attributes.attribute(request, entry, constraint.attribute) is None:
+                    return "without an attribute that a constraint needs", constraint.attribute
+        except AllocationError as error:
+            return "cannot be judged", str(error)
+        return None
+
+    def _why_false(self, expression: str, entry: PoolDevice) -> str:
+        environment = self._allocator.index.selectors.environment
+        return why_false(expression, entry.id.driver, entry.device.raw, environment)
+
+    def _conflict(self) -> tuple[str, ...]:
+        """The smallest set of claims, or of requests of one, that cannot be had together."""
+        named = [(ResourceClaim.from_dict(raw).ref, raw) for raw in self._raw_claims]
+        subsets = 0
+        for size in range(1, len(named) + 1):
+            for chosen in combinations(named, size):
+                subsets += 1
+                if subsets > _MAX_SUBSETS or time.monotonic() > self._deadline:
+                    return ()
+                if self._allocate([raw for _, raw in chosen]).kind != "none":
+                    continue
+                if size > 1:
+                    return tuple(f"claim {name}" for name, _ in chosen)
+                return self._conflict_within(chosen[0][1])
+        return ()
+
+    def _conflict_within(self, raw: Mapping[str, Any]) -> tuple[str, ...]:
+        names = [request.name for request in ResourceClaim.from_dict(raw).requests]
+        subsets = 0
+        for size in range(2, len(names) + 1):
+            for chosen in combinations(names, size):
+                subsets += 1
+                if subsets > _MAX_SUBSETS or time.monotonic() > self._deadline:
+                    return ()
+                if self._allocate([only(raw, set(chosen))]).kind == "none":
+                    return tuple(f"request {name}" for name in chosen)
+        return ()
+
+
+def only(claim: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    """A v1 ResourceClaim cut down to some of its requests, with the constraints among them."""
+    devices = claim["spec"]["devices"]
+    requests = [item for item in devices["requests"] if item["name"] in names]
+    constraints: list[dict[str, Any]] = []
+    for item in devices.get("constraints") or ():
+        named = item.get("requests") or []
+        kept = [name for name in named if name.partition("/")[0] in names]
+        if kept or not named:
+            constraints.append({**item, "requests": kept})
+    return {**claim, "spec": {"devices": {"requests": requests, "constraints": constraints}}}
+
+
+def only_alternative(claim: Mapping[str, Any], parent: str, name: str) -> dict[str, Any]:
+    """A v1 ResourceClaim whose request `parent` has only the alternative `name`."""
+    devices = claim["spec"]["devices"]
+    requests = [
+        {
+            **item,
+            "firstAvailable": [
+                option for option in item["firstAvailable"] if option["name"] == name
+            ],
+        }
+        if item["name"] == parent
+        else item
+        for item in devices["requests"]
+    ]
+    return {**claim, "spec": {"devices": {**devices, "requests": requests}}}
+
+
+def _unusable(pools: Sequence[Pool]) -> Iterator[str]:
+    for pool in pools:
+        if pool.incomplete:
+            yield f"pool {pool.id} is being updated (slices are missing)"
+        elif pool.invalid_reason:
+            yield f"pool {pool.id} is invalid: {pool.invalid_reason}"
+
+
+def _removals(removed: Mapping[tuple[str, str], Sequence[str]]) -> Iterator[Removal]:
+    """One removal per rule and detail; where a rule has many details, the rest in one."""
+    by_rule: dict[str, list[tuple[str, Sequence[str]]]] = {}
+    for (rule, detail), devices in removed.items():
+        by_rule.setdefault(rule, []).append((detail, devices))
+    for rule, details in by_rule.items():
+        for detail, devices in details[:_MAX_DETAILS]:
+            yield Removal(rule, detail, tuple(devices))
+        rest = [device for _, devices in details[_MAX_DETAILS:] for device in devices]
+        if rest:
+            yield Removal(rule, "for other values", tuple(rest))
+
+
+def _capacities(request: Request, entry: PoolDevice) -> str:
+    requested = {} if request.spec.capacity is None else request.spec.capacity.requests
+    parts: list[str] = []
+    for name, amount in requested.items():
+        capacity = entry.device.capacity.get(name)
+        has = "has none" if capacity is None else f"of {capacity.value}"
+        parts.append(f"{name} {amount} {has}")
+    return ", ".join(parts)

@@ -1,0 +1,1 @@
+"""Which devices suit which requests, whatever else is allocated."""

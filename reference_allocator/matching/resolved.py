@@ -1,0 +1,127 @@
+"""What the search works on: claims with their requests made plain and their classes looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reference_allocator.api import DeviceClass, DeviceId, RequestSpec, ResourceClaim
+from reference_allocator.cluster.pools import Pool, PoolDevice
+from reference_allocator.rules.capacity import Consumption
+from reference_allocator.rules.constraints import AttributeConstraint, State
+
+RESULTS_MAX = 32
+"""AllocationResultsMaxSize: how many devices one claim can get."""
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """A request, or one alternative of a request with firstAvailable.
+
+    Attributes:
+        spec: the fields of the API.
+        parent: the name of the request that the alternative belongs to, or None.
+        name: `request` or `request/subrequest`, as results name it.
+        device_class: the class that it names.
+        selectors: the CEL expressions of the request itself.
+        class_selectors: those of its class.
+        derived: derived attribute -> CEL expression.
+        constraints: those of the claim that it is under, with their index.
+        kind: the same number for requests that the same devices suit, apart from constraints.
+        wish: the same number for requests that take the same of a device's capacity.
+        match: the same number for requests with the same selectors and the same `wish`.
+        admin_access: whether devices in use may be taken (KEP-5018).
+        everything: the allocation mode is All.
+        count: how many devices it needs.
+        all_devices: for allocationMode All exactly the devices that it needs, else None.
+    """
+
+    claim: ResourceClaim
+    spec: RequestSpec
+    parent: str | None
+    name: str
+    device_class: DeviceClass
+    selectors: tuple[str, ...]
+    class_selectors: tuple[str, ...]
+    derived: dict[str, str]
+    constraints: tuple[tuple[int, AttributeConstraint], ...]
+    kind: int
+    wish: int
+    match: int
+    admin_access: bool
+    everything: bool
+    count: int
+    all_devices: tuple[PoolDevice, ...] | None = None
+
+    def on_node(self, devices: tuple[PoolDevice, ...]) -> Request:
+        """The same request for all devices, which are these."""
+        return Request(
+            self.claim,
+            self.spec,
+            self.parent,
+            self.name,
+            self.device_class,
+            self.selectors,
+            self.class_selectors,
+            self.derived,
+            self.constraints,
+            self.kind,
+            self.wish,
+            self.match,
+            self.admin_access,
+            everything=True,
+            count=len(devices),
+            all_devices=devices,
+        )
+
+    @property
+    def context(self) -> str:
+        """How errors name it: with the claim, and an alternative without its parent."""
+        return f"claim {self.claim.ref}, request {self.spec.name}"
+
+
+@dataclass(slots=True, eq=False)
+class ClaimRequests:
+    """One claim to allocate.
+
+    Attributes:
+        requests: in order, each with its alternatives; a request without firstAvailable has one.
+        prioritized: for each request whether it has firstAvailable.
+        constraints: those of the claim, in order.
+        everything: a request has allocationMode All.
+    """
+
+    claim: ResourceClaim
+    requests: list[list[Request]]
+    prioritized: list[bool]
+    constraints: tuple[AttributeConstraint, ...]
+    everything: bool = False
+
+
+class Taken:
+    """A device that the search gave to a request, and how to take it back.
+
+    Attributes:
+        request: who got it.
+        entry: the device.
+        consumption: for a share of a device what it takes of it, else None.
+        claim_index: which claim the request is of.
+        states: the constraints' states before, or None where they did not change.
+        pool: the pool whose counters have been charged, or None.
+        groups: compatibility groups before: counter set -> groups.
+    """
+
+    __slots__ = ("claim_index", "consumption", "entry", "groups", "pool", "request", "states")
+
+    def __init__(self, request: Request, entry: PoolDevice, claim_index: int) -> None:
+        self.request = request
+        self.entry = entry
+        self.claim_index = claim_index
+        self.consumption: Consumption | None = None
+        self.states: tuple[State, ...] | None = None
+        self.pool: Pool | None = None
+        self.groups: list[tuple[tuple[Pool, str], frozenset[str] | None]] | None = None
+
+    @property
+    def id(self) -> DeviceId:
+        """The device."""
+        return self.entry.id

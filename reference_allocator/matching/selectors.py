@@ -1,0 +1,123 @@
+"""CEL selectors of classes and requests, each evaluated at most once per device.
+
+What a selector says about a device depends on nothing but the two, so the memo stays with the
+device and serves all nodes and all claims. An error is remembered as an outcome: only the search
+knows whether it is ever reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from reference_allocator.cel import (
+    CelCompileError,
+    CelDevice,
+    CelFeatures,
+    CelRuntimeError,
+    compile_selector,
+)
+from reference_allocator.cluster.pools import PoolDevice
+from reference_allocator.environment import converted
+
+_HINT = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with"
+    " has() for optional fields"
+)
+_MAX_PROGRAMS: Final = 4096
+_MAX_OUTCOMES: Final = 256
+"""Of how many selectors a device keeps the outcome; claims can bring any number of them."""
+
+
+class _Program(Protocol):
+    def matches(self, device: CelDevice, /) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorFailure:
+    """Why a list of selectors does not select a device.
+
+    Attributes:
+        index: which selector of the list.
+        expression: its source.
+        error: the text of an error ("CEL compile error: ..." or "CEL runtime error: ..."), or None
+            where the selector is simply false.
+        at_compile_time: the error is one of the expression alone.
+    """
+
+    index: int
+    expression: str
+    error: str | None = None
+    at_compile_time: bool = False
+
+
+class Selectors:
+    """Compiled selectors. Not thread-safe.
+
+    Attributes:
+        environment: what the selectors may use.
+    """
+
+    def __init__(self, environment: CelFeatures) -> None:
+        self.environment = environment
+        self._programs: dict[str, _Program | CelCompileError] = {}
+
+    def first_failure(self, selectors: Sequence[str], entry: PoolDevice) -> SelectorFailure | None:
+        """The first selector that is not true for the device, or None where all are.
+
+        Later selectors are not evaluated, as upstream stops at the first false one.
+        """
+        for index, expression in enumerate(selectors):
+            outcome = entry.facts.outcomes.get(expression)
+            if outcome is True:
+                continue
+            if outcome is None:
+                program = self._compile(expression)
+                if isinstance(program, CelCompileError):
+                    text = f"CEL compile error: {program}"
+                    return SelectorFailure(index, expression, text, at_compile_time=True)
+                outcome = self._evaluate(expression, program, entry)
+                if outcome is True:
+                    continue
+            if outcome is False:
+                return SelectorFailure(index, expression)
+            return SelectorFailure(index, expression, f"CEL runtime error: {outcome}")
+        return None
+
+    def _compile(self, expression: str) -> _Program | CelCompileError:
+        program = self._programs.get(expression)
+        if program is None:
+            try:
+                program = compile_selector(expression, features=self.environment)
+            except CelCompileError as error:
+                program = error.with_traceback(None)
+            if len(self._programs) >= _MAX_PROGRAMS:
+                self._programs.clear()
+            self._programs[expression] = program
+        return program
+
+    def _evaluate(self, expression: str, program: _Program, entry: PoolDevice) -> bool | str:
+        outcome: bool | str
+        try:
+            outcome = program.matches(self.device(entry))
+        except CelRuntimeError as error:
+            text = str(error)
+            outcome = text + _HINT if "no such key:" in text else text
+        known = entry.facts.outcomes
+        if len(known) >= _MAX_OUTCOMES:
+            known.clear()
+        known[expression] = outcome
+        return outcome
+
+    def device(self, entry: PoolDevice) -> CelDevice:
+        """The device as CEL sees it, converted once.
+
+        Raises:
+            CelRuntimeError: an attribute cannot be converted; every expression fails then.
+        """
+        device = entry.facts.cel
+        if device is None:
+            device = converted(self.environment, entry.id.driver, entry.device.raw)
+            entry.facts.cel = device
+        return device

@@ -1,0 +1,274 @@
+"""The checks before any device is tried; what they find wrong is fatal for the pod.
+
+They run in the order of upstream's Allocate and validateDeviceRequest, claim by claim and request
+by request, because the first error is the one that is reported. A claim that has passed is
+remembered, since one claim is tried on many nodes; only allocationMode All depends on the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from itertools import count
+from typing import Final
+
+from reference_allocator.api import (
+    CapacityRequests,
+    DeviceClass,
+    DeviceRequest,
+    RequestSpec,
+    ResourceClaim,
+)
+from reference_allocator.cluster.pools import Pool, PoolDevice
+from reference_allocator.cluster.views import NodeView
+from reference_allocator.errors import AllocationError
+from reference_allocator.features import Features
+from reference_allocator.matching.matcher import Judge
+from reference_allocator.matching.resolved import RESULTS_MAX, ClaimRequests, Request
+from reference_allocator.rules.constraints import AttributeConstraint
+
+_MAX_CLAIMS: Final = 1024
+_MAX_NUMBERS: Final = 16_384
+_MAX_MATCHING: Final = 256
+
+
+class Numbers:
+    """Small numbers for values that are expensive to compare: equal values, equal numbers."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, int] = {}
+        self._next = count()
+
+    def number(self, value: Hashable) -> int:
+        """The number of a value; values that were forgotten get a new one, never a used one."""
+        known = self._known.get(value)
+        if known is None:
+            if len(self._known) >= _MAX_NUMBERS:
+                self._known.clear()
+            known = self._known[value] = next(self._next)
+        return known
+
+
+class Validator:
+    """Turns claims into `ClaimRequests`, or raises AllocationError. Not thread-safe."""
+
+    def __init__(self, features: Features, classes: Mapping[str, DeviceClass]) -> None:
+        self._features = features
+        self._classes = classes
+        self._numbers = Numbers()
+        self._known: dict[int, ClaimRequests] = {}
+
+    def forget(self) -> None:
+        """Lets go of all claims, because a class has changed."""
+        self._known.clear()
+
+    def claim(self, claim: ResourceClaim, judge: Judge, view: NodeView) -> ClaimRequests:
+        """Checks one claim and looks up what its requests need.
+
+        Raises:
+            AllocationError: the claim cannot be handled; the text is upstream's.
+            SearchTimeoutError: the deadline passed.
+        """
+        known = self._known.get(id(claim))
+        if known is not None:  # It holds on to the claim, so no other can have its id.
+            return self._recount(known, judge, view) if known.everything else known
+        read = self._read(claim, judge, view)
+        if len(self._known) >= _MAX_CLAIMS:
+            del self._known[next(iter(self._known))]
+        self._known[id(claim)] = read
+        return read
+
+    def _read(self, claim: ResourceClaim, judge: Judge, view: NodeView) -> ClaimRequests:
+        requests: list[list[Request]] = []
+        needed = 0
+        for request in claim.requests:
+            self._check_gates(claim, request)
+            alternatives = self._alternatives(claim, request, judge, view)
+            requests.append(alternatives)
+            needed += _least(claim, request.name, alternatives, needed)
+        constraints = self._constraints(claim)
+        everything = False
+        for item in (item for alternatives in requests for item in alternatives):
+            everything |= item.everything
+            item.constraints = tuple(
+                (index, constraint)
+                for index, constraint in enumerate(constraints)
+                if constraint.applies_to(item.spec.name, item.parent)
+            )
+        prioritized = [bool(request.first_available) for request in claim.requests]
+        return ClaimRequests(claim, requests, prioritized, constraints, everything)
+
+    def _recount(self, known: ClaimRequests, judge: Judge, view: NodeView) -> ClaimRequests:
+        """The same claim with the devices that this node has for allocationMode All."""
+        requests: list[list[Request]] = []
+        needed = 0
+        for request, before in zip(known.claim.requests, known.requests, strict=True):
+            alternatives = [
+                item.on_node(_all_devices(item, judge, view)) if item.everything else item
+                for item in before
+            ]
+            requests.append(alternatives)
+            needed += _least(known.claim, request.name, alternatives, needed)
+        return ClaimRequests(known.claim, requests, known.prioritized, known.constraints, True)
+
+    def _check_gates(self, claim: ResourceClaim, request: DeviceRequest) -> None:
+        where = f"claim {claim.ref}, request {request.name}"
+        if request.first_available and not self._features.prioritized_list:
+            raise AllocationError(
+                f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled"
+            )
+        if self._features.consumable_capacity:
+            return
+        off = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+        if request.exactly is not None and request.exactly.capacity is not None:
+            raise AllocationError(f"{where}: {off}")
+        for alternative in request.first_available:
+            if alternative.capacity is not None:
+                raise AllocationError(f"claim {claim.ref}, subrequest {alternative.name}: {off}")
+
+    def _alternatives(
+        self, claim: ResourceClaim, request: DeviceRequest, judge: Judge, view: NodeView
+    ) -> list[Request]:
+        if request.first_available:
+            return [
+                self._request(claim, alternative, request.name, judge, view)
+                for alternative in request.first_available
+            ]
+        if request.exactly is None:
+            # Upstream has no answer for a request of an unknown kind (it dereferences nil).
+            raise AllocationError(
+                f"claim {claim.ref}, request {request.name}: missing device class name "
+                "(unsupported request type?)"
+            )
+        return [self._request(claim, request.exactly, None, judge, view)]
+
+    def _request(
+        self,
+        claim: ResourceClaim,
+        spec: RequestSpec,
+        parent: str | None,
+        judge: Judge,
+        view: NodeView,
+    ) -> Request:
+        where = f"claim {claim.ref}, request {spec.name}"
+        if spec.derived_attributes and not self._features.derived_attributes:
+            raise AllocationError(
+                f"{where}: cannot handle request with derived attributes, the feature is disabled"
+            )
+        selectors: list[str] = []
+        for index, selector in enumerate(spec.selectors):
+            if selector is None:
+                raise AllocationError(
+                    f"{where}, selector #{index}: CEL expression empty (unsupported selector type?)"
+                )
+            selectors.append(selector)
+        if spec.admin_access is not None and not self._features.admin_access:
+            raise AllocationError(
+                f"{where}: admin access is requested, but the feature is disabled"
+            )
+        if not spec.device_class_name:
+            raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
+        device_class = self._classes.get(spec.device_class_name)
+        if device_class is None:
+            raise AllocationError(
+                f"{where}: could not retrieve device class {spec.device_class_name}: "
+                f'deviceclass.resource.k8s.io "{spec.device_class_name}" not found'
+            )
+        class_selectors = _class_selectors(device_class)
+        wish = self._numbers.number(_wish(spec.capacity))
+        match = self._numbers.number((class_selectors, tuple(selectors), wish))
+        tolerations = tuple((t.key, t.operator, t.value, t.effect) for t in spec.tolerations)
+        request = Request(
+            claim=claim,
+            spec=spec,
+            parent=parent,
+            name=spec.name if parent is None else f"{parent}/{spec.name}",
+            device_class=device_class,
+            selectors=tuple(selectors),
+            class_selectors=class_selectors,
+            derived={item.name: item.expression for item in spec.derived_attributes},
+            constraints=(),
+            kind=self._numbers.number((match, tolerations)),
+            wish=wish,
+            match=match,
+            admin_access=bool(spec.admin_access),
+            everything=spec.allocation_mode == "All",
+            count=spec.count,
+        )
+        if request.everything:
+            return request.on_node(_all_devices(request, judge, view))
+        if spec.allocation_mode != "ExactCount":
+            raise AllocationError(
+                f"{request.context}: unsupported count mode {spec.allocation_mode}"
+            )
+        return request
+
+    def _constraints(self, claim: ResourceClaim) -> tuple[AttributeConstraint, ...]:
+        lists = self._features.list_type_attributes
+        found: list[AttributeConstraint] = []
+        for index, item in enumerate(claim.constraints):
+            constraint = AttributeConstraint.of(item, lists=lists)
+            if constraint is None:
+                raise AllocationError(
+                    f"claim {claim.ref}, constraint #{index}: empty constraint "
+                    "(unsupported constraint type?)"
+                )
+            found.append(constraint)
+        return tuple(found)
+
+
+def _class_selectors(device_class: DeviceClass) -> tuple[str, ...]:
+    # Upstream dereferences a class selector of an unknown kind; an empty expression is an error.
+    return tuple(selector or "" for selector in device_class.selectors)
+
+
+def _wish(capacity: CapacityRequests | None) -> Hashable:
+    """What of a capacity request has a say in `reference_allocator.rules.capacity.resolve`."""
+    if capacity is None:
+        return None
+    return tuple(
+        (name, amount.text, amount.value, amount.scale, amount.format, amount.decimal)
+        for name, amount in sorted(capacity.requests.items())
+    )
+
+
+def _least(claim: ResourceClaim, name: str, alternatives: list[Request], needed: int) -> int:
+    """How many devices a request needs at least.
+
+    Raises:
+        AllocationError: too many, after those that earlier requests need.
+    """
+    least = min(alternative.count for alternative in alternatives)
+    if least > RESULTS_MAX - needed:
+        raise AllocationError(
+            f"claim {claim.ref}, request {name}: adding {least} devices exceeds "
+            f"the claim limit of {RESULTS_MAX}, with {needed} already accounted for"
+        )
+    return least
+
+
+def _all_devices(request: Request, judge: Judge, view: NodeView) -> tuple[PoolDevice, ...]:
+    """Every device that matches, in use or not: All means all of them or nothing."""
+    found: list[PoolDevice] = []
+    for pool in view.pools:
+        if not pool.usable:
+            asks = f"{request.context}: asks for all devices, but resource pool {pool.id}"
+            if pool.incomplete:
+                raise AllocationError(f"{asks} is currently being updated")
+            raise AllocationError(f"{asks} is currently invalid")
+        found.extend(_matching(request, pool, judge))
+    return tuple(found)
+
+
+def _matching(request: Request, pool: Pool, judge: Judge) -> tuple[PoolDevice, ...]:
+    known = pool.matching.get(request.match)
+    if known is None:
+        known = tuple(
+            entry
+            for entry in pool.devices
+            if judge.is_selected(request, entry) and judge.could_fit(request, entry)
+        )
+        if not pool.of_node:
+            if len(pool.matching) >= _MAX_MATCHING:
+                pool.matching.clear()
+            pool.matching[request.match] = known
+    return known

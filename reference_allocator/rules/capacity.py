@@ -1,0 +1,199 @@
+"""Consumable capacity: how much of a device one request takes (KEP-5075).
+
+For each capacity of the device the request is brought into the form that the device's policy wants
+(`resolve`), and then has to fit beside what others take (`fits`). The first depends only on the
+request and the device, the second on the moment. Source: consumable_capacity.go of the experimental
+allocator. With ConsumableCapacity on, the check applies to devices that cannot be shared, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reference_allocator.api import (
+    CapacityRequests,
+    Device,
+    DeviceCapacity,
+    RequestPolicy,
+    ValidRange,
+)
+from reference_allocator.api.quantity import Quantity
+from reference_allocator.features import Features
+from reference_allocator.rules.amounts import NANO, from_milli, from_units, same_representation
+
+_INT64_MAX = 2**63 - 1
+_MILLI = NANO // 1000
+_NOT_REPRESENTABLE = "capacity request cannot be represented in the device's range arithmetic"
+
+
+class CapacityError(Exception):
+    """A request that no device may be tried for: fatal. The text names the capacity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumption:
+    """What one request takes of one device.
+
+    Attributes:
+        amounts: capacity name -> amount in units of 1e-9.
+        quantities: the same as quantities, for the result; to be told, not to be compared.
+    """
+
+    amounts: Mapping[str, int]
+    quantities: Mapping[str, Quantity]
+
+
+def resolve(
+    requirements: CapacityRequests | None, device: Device, features: Features
+) -> Consumption | None:
+    """What the request takes of the device, or None where the device does not suit it.
+
+    It does not suit where it lacks a requested capacity or its policy does not allow the amount.
+
+    Raises:
+        CapacityError: the amount cannot be computed or is negative; checked for all capacities
+            before any policy, so that the answer does not depend on the order of names.
+    """
+    requested = {} if requirements is None else requirements.requests
+    if any(name not in device.capacity for name in requested):
+        return None
+    quantities: dict[str, Quantity] = {}
+    for name, capacity in device.capacity.items():
+        try:
+            amount = _consumed(requested.get(name), capacity, features)
+        except CapacityError as error:
+            raise CapacityError(f'capacity "{name}": {error}') from None
+        if amount.nanos < 0:
+            raise CapacityError(f'capacity "{name}": capacity value is negative')
+        quantities[name] = amount
+    for name, capacity in device.capacity.items():
+        if _violates(quantities[name], capacity.request_policy, features):
+            return None
+    amounts = {name: amount.nanos for name, amount in quantities.items()}
+    return Consumption(amounts, {name: _told(amount) for name, amount in quantities.items()})
+
+
+def fits(
+    consumption: Consumption,
+    device: Device,
+    in_use: Mapping[str, int],
+    allocating: Mapping[str, int],
+) -> bool:
+    """Whether the consumption fits into what is left of the device.
+
+    Args:
+        consumption: what is to be added.
+        device: the device.
+        in_use: capacity name -> amount that allocated claims have.
+        allocating: capacity name -> amount that the search has given out already.
+    """
+    capacity = device.capacity
+    for name, amount in consumption.amounts.items():
+        used = in_use.get(name, 0) + allocating.get(name, 0)
+        if used + amount > capacity[name].value.nanos:
+            return False
+    return True
+
+
+def _told(amount: Quantity) -> Quantity:
+    """The same quantity with its text, which every result of this request repeats."""
+    if amount.text:
+        return amount
+    form = amount.format
+    return Quantity(amount.value, amount.scale, form, decimal=amount.decimal, text=str(amount))
+
+
+def _consumed(requested: Quantity | None, capacity: DeviceCapacity, features: Features) -> Quantity:
+    policy = capacity.request_policy
+    if requested is None:
+        if policy is not None and policy.default is not None:
+            return policy.default
+        return capacity.value
+    if policy is None:
+        return requested
+    if policy.valid_range is not None and policy.valid_range.min is not None:
+        return _round_up(requested, policy.valid_range.min, policy.valid_range, features)
+    for value in policy.valid_values or ():
+        if requested.nanos <= value.nanos:
+            return value
+    return requested
+
+
+def _round_up(
+    requested: Quantity, minimum: Quantity, valid: ValidRange, features: Features
+) -> Quantity:
+    """The next value of the range: its minimum plus a multiple of its step."""
+    if requested.nanos < minimum.nanos:
+        return minimum
+    if valid.step is None:
+        return requested
+    if _uses_milli(valid, features):
+        if not _is_milli(requested):
+            raise CapacityError(
+                f"{_NOT_REPRESENTABLE}: request {requested} is not a representable milli value"
+            )
+        low, step = minimum.nanos // _MILLI, valid.step.nanos // _MILLI
+        steps = -((low - requested.nanos // _MILLI) // step)
+        if steps > (_INT64_MAX - low) // step:
+            raise CapacityError(
+                f"{_NOT_REPRESENTABLE}: rounding request {requested} up to the next step passes "
+                "the milli-value range"
+            )
+        return from_milli(low + step * steps, like=valid.step)
+    if requested.nanos > _INT64_MAX * NANO:
+        raise CapacityError(f"{_NOT_REPRESENTABLE}: request {requested} exceeds MaxInt64")
+    low, step = _units(minimum), _units(valid.step)
+    if step <= 0:
+        raise CapacityError(f"{_NOT_REPRESENTABLE}: step {valid.step} is not positive")
+    steps = -((low - _units(requested)) // step)
+    if low >= 0 and steps > (_INT64_MAX - low) // step:
+        raise CapacityError(
+            f"{_NOT_REPRESENTABLE}: rounding request {requested} up to the next step passes "
+            "MaxInt64"
+        )
+    return from_units(low + step * steps, like=valid.step)
+
+
+def _violates(amount: Quantity, policy: RequestPolicy | None, features: Features) -> bool:
+    if policy is None:
+        return False
+    if policy.default is not None and same_representation(amount, policy.default):
+        return False
+    if policy.valid_range is not None:
+        return _outside(amount, policy.valid_range, features)
+    if policy.valid_values:
+        return all(amount.nanos != value.nanos for value in policy.valid_values)
+    return False
+
+
+def _outside(amount: Quantity, valid: ValidRange, features: Features) -> bool:
+    if valid.max is not None and amount.nanos > valid.max.nanos:
+        return True
+    if valid.step is None:
+        return False
+    low = 0 if valid.min is None else valid.min.nanos
+    if _uses_milli(valid, features):
+        return not _is_milli(amount) or (amount.nanos - low) % valid.step.nanos != 0
+    step = _units(valid.step)
+    return step <= 0 or (_units(amount) - -(-low // NANO)) % step != 0
+
+
+def _uses_milli(valid: ValidRange, features: Features) -> bool:
+    """Whether the range is counted in thousandths (DRAFractionalCapacityRange)."""
+    if not features.fractional_capacity_range:
+        return False
+    bounds = (valid.min, valid.max, valid.step)
+    if not all(_is_milli(bound) for bound in bounds if bound is not None):
+        return False
+    return valid.step is None or valid.step.nanos >= _MILLI
+
+
+def _is_milli(quantity: Quantity) -> bool:
+    amount = quantity.nanos
+    return amount % _MILLI == 0 and abs(amount // _MILLI) <= _INT64_MAX
+
+
+def _units(quantity: Quantity) -> int:
+    """Whole units, rounded up, as Quantity.Value counts them."""
+    return -(-quantity.nanos // NANO)

@@ -1,0 +1,1 @@
+"""The search for devices: depth-first, the first solution wins, hopeless subtrees are left out."""

@@ -1,0 +1,217 @@
+"""Necessary conditions for the rest of a search, cheap enough to be asked at every step.
+
+Each counts candidates that are free now against devices still needed: per request, per group of
+requests that compete for the same candidates, per value of a constraint, per stock of counters.
+They are optimistic in everything else, so that "impossible" is always true. Claims that come later
+and are alike are looked at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from reference_allocator.cluster.pools import Pool, PoolDevice
+from reference_allocator.matching.resolved import ClaimRequests, Request
+from reference_allocator.search.facts import Inventory, Suitability
+from reference_allocator.search.needs import Free, Need, enough_for_all, satisfiable
+from reference_allocator.search.usage import Usage
+
+
+@dataclass(slots=True)
+class _Rest:
+    """What claims from some number on need together.
+
+    Attributes:
+        shapes: one claim of each shape.
+        exclusive: group -> devices that mandatory exclusive requests need.
+    """
+
+    shapes: list[int]
+    exclusive: dict[int, int]
+
+
+class Bounds:
+    """Asks whether the rest of a search can succeed."""
+
+    def __init__(
+        self,
+        claims: Sequence[ClaimRequests],
+        candidates: Sequence[PoolDevice],
+        inventory: Inventory,
+        usage: Usage,
+    ) -> None:
+        self._claims = claims
+        self._candidates = candidates
+        self._inventory = inventory
+        self._usage = usage
+        self._positions = {
+            item.group: item.positions for item in inventory.suitability.values() if item.exclusive
+        }
+        self._rests = self._count_rests()
+
+    def possible(
+        self, claim_index: int, request_index: int, request: Request, index: int, start: int
+    ) -> bool:
+        """Whether the request can get its devices from `index` on, and all after it theirs.
+
+        Args:
+            claim_index: the claim in work.
+            request_index: its request in work.
+            request: the alternative of it that is being tried.
+            index: how many devices it has.
+            start: the first candidate that may be tried for the next.
+        """
+        taken_by = self._usage.taken_by
+        free = [not (entry.use.held or taken_by.get(entry.use)) for entry in self._candidates]
+        by_group: dict[int, Free] = {}
+        rest = self._rests[claim_index + 1]
+        needs = self._needs(claim_index, request_index, request, index, start, free, by_group)
+        if needs is None:
+            return False
+        for number in rest.shapes:
+            if self._needs(number, 0, None, 0, 0, free, by_group) is None:
+                return False
+        wanted: dict[int, int] = dict(rest.exclusive)
+        frees: dict[int, list[Free]] = {
+            group: [self._free_of(group, self._positions[group], free, by_group)]
+            for group in rest.exclusive
+        }
+        for need in needs:
+            if need.suitability.exclusive:
+                group = need.suitability.group
+                wanted[group] = wanted.get(group, 0) + need.total
+                frees.setdefault(group, []).append(need.free)
+        together = enough_for_all(wanted, frees)
+        return together is not None and sum(wanted.values()) <= self._within_counters(together)
+
+    def _count_rests(self) -> list[_Rest]:
+        rests = [_Rest([], {})]
+        seen: set[Hashable] = set()
+        for number in range(len(self._claims) - 1, -1, -1):
+            claim = self._claims[number]
+            shapes, exclusive = rests[-1].shapes, dict(rests[-1].exclusive)
+            shape = self._shape(claim)
+            if shape not in seen:
+                seen.add(shape)
+                shapes = [number, *shapes]
+            for options in claim.requests:
+                found = self._inventory.suitability.get(options[0])
+                if len(options) == 1 and found is not None and found.exclusive:
+                    count = max(options[0].count, 0)
+                    exclusive[found.group] = exclusive.get(found.group, 0) + count
+            rests.append(_Rest(shapes, exclusive))
+        rests.reverse()
+        return rests
+
+    def _shape(self, claim: ClaimRequests) -> Hashable:
+        suitability = self._inventory.suitability
+        return claim.constraints, tuple(
+            tuple((id(suitability.get(item)), item.count, item.admin_access) for item in options)
+            for options in claim.requests
+        )
+
+    def _needs(
+        self,
+        number: int,
+        request_index: int,
+        request: Request | None,
+        done: int,
+        start: int,
+        free: Sequence[bool],
+        by_group: dict[int, Free],
+    ) -> list[Need] | None:
+        """What a claim needs from a request on, or None where it cannot get it."""
+        claim = self._claims[number]
+        merged: dict[tuple[Suitability, Free], Need] = {}
+        for position in range(request_index, len(claim.requests)):
+            options = claim.requests[position]
+            missing, begin = 0, 0
+            if request is not None and position == request_index:
+                options, missing, begin = [request], done, start
+            possible = False
+            for option in options:
+                suitability = self._inventory.suitability.get(option)
+                if suitability is None:
+                    possible = True
+                    continue  # Nothing is known (all devices).
+                count = max(option.count - missing, 0)
+                found = self._free(option, suitability, begin, free, by_group)
+                possible = possible or self._enough(count, found)
+                if len(options) > 1:
+                    continue
+                need = merged.get((suitability, found))
+                if need is None:
+                    merged[suitability, found] = Need(suitability, found, count, count)
+                else:
+                    need.most = max(need.most, count)
+                    need.total += count
+            if not possible:
+                return None
+        needs = list(merged.values())
+        states = self._usage.constraint_states[number]
+        for constraint_index, constraint in enumerate(claim.constraints):
+            if not satisfiable(constraint, constraint_index, states[constraint_index], needs):
+                return None
+        return needs
+
+    def _free(
+        self,
+        request: Request,
+        suitability: Suitability,
+        start: int,
+        free: Sequence[bool],
+        by_group: dict[int, Free],
+    ) -> Free:
+        if request.admin_access:
+            return Free([item for item in suitability.positions if item >= start])
+        found = self._free_of(suitability.group, suitability.positions, free, by_group)
+        if start:
+            found = Free([item for item in found.positions if item >= start])
+        return found
+
+    @staticmethod
+    def _free_of(
+        group: int, positions: Sequence[int], free: Sequence[bool], by_group: dict[int, Free]
+    ) -> Free:
+        found = by_group.get(group)
+        if found is None:
+            found = by_group[group] = Free([item for item in positions if free[item]])
+        return found
+
+    def _enough(self, count: int, free: Free) -> bool:
+        if len(free.positions) < count:
+            return False
+        if free.allowed is None:
+            free.allowed = self._within_counters(free.positions)
+        return free.allowed >= count
+
+    def _within_counters(self, positions: Iterable[int]) -> int:
+        """At most how many of the candidates the counters of their pools allow."""
+        allowed = 0
+        groups: dict[tuple[Pool, str], list[int]] = {}
+        for position in positions:
+            drawn = self._candidates[position].draws
+            if not drawn:
+                allowed += 1
+            else:
+                key = (self._inventory.pools[position], drawn[0][0][0])
+                groups.setdefault(key, []).append(position)
+        for (pool, _), members in groups.items():
+            allowed += self._members_within(pool, members)
+        return allowed
+
+    def _members_within(self, pool: Pool, members: Sequence[int]) -> int:
+        if any(self._candidates[position].shareable for position in members):
+            return len(members)  # A further share draws on no counter.
+        stock = self._usage.stock(pool)
+        draws = {self._candidates[position].draws for position in members}
+        first, *others = (dict(item) for item in draws)
+        least = first
+        for drawn in others:
+            least = {key: min(least[key], drawn[key]) for key in least.keys() & drawn.keys()}
+        allowed = len(members)
+        for key, amount in least.items():
+            if amount > 0:
+                allowed = min(allowed, max(stock.left[key], 0) // amount)
+        return allowed

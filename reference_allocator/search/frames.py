@@ -1,0 +1,85 @@
+"""What the search has on its stack: what can be decided in another way, or has to be undone.
+
+There is a frame for each device that was taken, for each request with alternatives, and for each
+claim that has all its devices; a part of the search that ended says how (`Verdict`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from enum import Enum
+
+from reference_allocator.matching.resolved import Request, Taken
+
+
+class Verdict(Enum):
+    """How a part of the search ended."""
+
+    FOUND = "found"
+    FAILED = "failed"
+    EXCEEDED = "exceeded"
+    """Every way would give a claim more than RESULTS_MAX devices; other devices do not help."""
+
+
+class EndOfClaim:
+    """On the stack where a claim has all its devices."""
+
+    __slots__ = ()
+
+
+class AlternativesFrame:
+    """A request with firstAvailable."""
+
+    __slots__ = ("all_exceeded", "claim_index", "index", "request_index")
+
+    def __init__(self, claim_index: int, request_index: int) -> None:
+        self.claim_index = claim_index
+        self.request_index = request_index
+        self.index = 0
+        self.all_exceeded = True
+
+
+class DeviceFrame:
+    """One device of a request: the one that is taken and those that are to be tried.
+
+    Attributes:
+        position: the candidate that is taken or to be tried next.
+        taken: the device that is taken.
+        only: no other may be tried (allocationMode All).
+        state: the moment of the search as the pruner tells moments apart, once it was asked.
+        failed: kinds of candidates that were tried in vain.
+    """
+
+    __slots__ = (
+        "claim_index",
+        "failed",
+        "index",
+        "only",
+        "position",
+        "request",
+        "request_index",
+        "state",
+        "taken",
+    )
+
+    def __init__(
+        self,
+        claim_index: int,
+        request_index: int,
+        request: Request,
+        index: int,
+        position: int,
+        taken: Taken | None,
+    ) -> None:
+        self.claim_index = claim_index
+        self.request_index = request_index
+        self.request = request
+        self.index = index
+        self.position = position
+        self.taken = taken
+        self.only = taken is not None
+        self.state: Hashable = None
+        self.failed: set[Hashable] | None = None
+
+
+END_OF_CLAIM = EndOfClaim()

@@ -1,0 +1,121 @@
+"""Whether free candidates can be enough for what requests still need.
+
+Counting only: which candidate goes to which request is left open, so that "not enough" is always
+true. `reference_allocator.search.bounds` says at each moment what is free and what is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from reference_allocator.rules.constraints import AttributeConstraint, Key, State
+from reference_allocator.search.facts import Suitability, Values
+
+
+@dataclass(slots=True, eq=False)
+class Free:
+    """Candidates that are free at one moment; shared by requests that look for the same.
+
+    Attributes:
+        positions: the candidates, ascending.
+        allowed: at most how many of them their pools' counters allow, once it was asked.
+    """
+
+    positions: Sequence[int]
+    allowed: int | None = None
+
+
+@dataclass(slots=True)
+class Need:
+    """Devices that requests which are alike still have to get.
+
+    Attributes:
+        suitability: what suits them.
+        free: the free candidates for them.
+        most: how many devices the one that needs most needs.
+        total: how many they need together.
+    """
+
+    suitability: Suitability
+    free: Free
+    most: int
+    total: int
+
+
+def satisfiable(
+    constraint: AttributeConstraint,
+    constraint_index: int,
+    state: State,
+    needs: Sequence[Need],
+) -> bool:
+    """Whether the needs can be met under one constraint of their claim.
+
+    Args:
+        constraint: the constraint.
+        constraint_index: which one of the claim's it is.
+        state: where it stands.
+        needs: what the claim still needs.
+    """
+    under = [
+        (need, need.suitability.values[constraint_index])
+        for need in needs
+        if constraint_index in need.suitability.values and need.total
+    ]
+    if not under:
+        return True
+    if constraint.kind == "distinct":
+        available: set[Key] = set()
+        for need, values in under:
+            for position in need.free.positions:
+                available |= values[position]
+        # Lists have to be disjoint, so each device uses up at least one value.
+        return len(available - (state or frozenset())) >= sum(need.total for need, _ in under)
+    return any(_has_enough_of(value, under) for value in _common_values(state, under))
+
+
+def _has_enough_of(value: Key, under: Sequence[tuple[Need, Values]]) -> bool:
+    """Whether all devices of a claim can have this value in common."""
+    wanted: dict[int, int] = {}
+    frees: dict[int, list[Free]] = {}
+    for need, values in under:
+        having = [position for position in need.free.positions if value in values[position]]
+        if len(having) < need.most:
+            return False
+        if need.suitability.exclusive:
+            group = need.suitability.group
+            wanted[group] = wanted.get(group, 0) + need.total
+            frees.setdefault(group, []).append(Free(having))
+    return enough_for_all(wanted, frees) is not None
+
+
+def _common_values(state: State, under: Sequence[tuple[Need, Values]]) -> Iterator[Key]:
+    if state is not None:
+        yield from state
+        return
+    need, values = under[0]
+    seen: set[Key] = set()
+    for position in need.free.positions:
+        for value in values[position] - seen:
+            seen.add(value)
+            yield value
+
+
+def enough_for_all(wanted: dict[int, int], frees: dict[int, list[Free]]) -> set[int] | None:
+    """The candidates of requests that exclude each other, or None where there are too few.
+
+    Args:
+        wanted: group -> how many devices its requests need.
+        frees: group -> free candidates for them.
+    """
+    everything: set[int] = set()
+    total = 0
+    for group, count in wanted.items():
+        positions: set[int] = set()
+        for free in {id(item): item for item in frees[group]}.values():
+            positions.update(free.positions)
+        if count > len(positions):
+            return None
+        everything |= positions
+        total += count
+    return everything if total <= len(everything) else None

@@ -1,0 +1,143 @@
+"""Cutting of subtrees that hold neither a solution nor an error.
+
+Three cuts, all of which leave the first solution where it is:
+
+- bounds: the rest cannot succeed by numbers alone (`reference_allocator.search.bounds`);
+- interchangeable candidates: where one failed, its equals fail too, since exchanging the two turns
+  any later solution into an earlier one;
+- failure memo: a state of the search that is the same as one that failed, up to exchanging equals,
+  fails too.
+
+Whether a subtree fails as "failed" or as "exceeded" makes no difference to the result: "exceeded"
+follows from numbers alone and only ever cuts what holds no solution. A search starts without any of
+this, because most searches succeed within a few steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+from reference_allocator.cluster.state import DeviceUse
+from reference_allocator.cluster.views import NodeView
+from reference_allocator.matching.resolved import ClaimRequests, Request
+from reference_allocator.search.bounds import Bounds
+from reference_allocator.search.facts import Inventory
+from reference_allocator.search.usage import Usage
+
+START_AFTER: Final = 16
+"""Devices that a search gives back before an inventory is taken."""
+
+_MEMO_MAX: Final = 200_000
+
+
+class Pruner:
+    """The cuts of one search."""
+
+    __slots__ = (
+        "_asked",
+        "_bounds",
+        "_claims",
+        "_failed",
+        "_inventory",
+        "_position_of",
+        "_usage",
+        "_view",
+    )
+
+    def __init__(self, claims: Sequence[ClaimRequests], view: NodeView, usage: Usage) -> None:
+        self._claims = claims
+        self._view = view
+        self._usage = usage
+        self._asked = False
+        self._inventory: Inventory | None = None
+        self._bounds: Bounds | None = None
+        self._failed: set[Hashable] = set()
+        self._position_of: dict[DeviceUse, int] = {}
+
+    def active(self, failures: int) -> bool:
+        """Whether cuts may be made after this many devices have been given back."""
+        if not self._asked and failures >= START_AFTER:
+            self._asked = True
+            candidates = self._view.candidates
+            self._inventory = Inventory.take(self._claims, self._view, self._usage)
+            if self._inventory is not None:
+                self._bounds = Bounds(self._claims, candidates, self._inventory, self._usage)
+                self._position_of = {
+                    entry.use: position for position, entry in enumerate(candidates)
+                }
+        return self._inventory is not None
+
+    def possible(
+        self, claim_index: int, request_index: int, request: Request, index: int, start: int
+    ) -> bool:
+        """See `Bounds.possible`; call only while `active`."""
+        assert self._bounds is not None
+        return self._bounds.possible(claim_index, request_index, request, index, start)
+
+    def kind(self, position: int) -> Hashable:
+        """Equal for candidates that are interchangeable at this moment; only while `active`."""
+        assert self._inventory is not None
+        use = self._view.candidates[position].use
+        return self._inventory.class_of[position], self._moment(use)
+
+    def state(
+        self, claim_index: int, request_index: int, request: Request, index: int, start: int
+    ) -> Hashable:
+        """Equal for moments of the search that can be turned into one another; while `active`.
+
+        Free candidates count per class, apart those that the request in work may still take; for
+        the others it matters what has been taken of them.
+        """
+        inventory, usage = self._inventory, self._usage
+        assert inventory is not None
+        after = [0] * inventory.classes
+        before = [0] * inventory.classes
+        for number in inventory.class_of[start:]:
+            after[number] += 1
+        for number in inventory.class_of[:start]:
+            before[number] += 1
+        special: list[tuple[int, Hashable, bool]] = []
+        for use in (*usage.taken_by, *usage.shares):
+            place = self._position_of.get(use)
+            if place is None:
+                continue
+            moment = self._moment(use)
+            if moment == ():
+                continue
+            number = inventory.class_of[place]
+            (after if place >= start else before)[number] -= 1
+            if moment != "taken":
+                special.append((number, moment, place >= start))
+        return (
+            claim_index,
+            request_index,
+            id(request),
+            index,
+            len(usage.results[claim_index]),
+            usage.constraint_states[claim_index],
+            tuple(after),
+            tuple(before),
+            tuple(sorted(special, key=repr)),
+            usage.shared_state(),
+        )
+
+    def has_failed(self, state: Hashable) -> bool:
+        """Whether this state, or one like it, has failed."""
+        return state in self._failed
+
+    def remember(self, state: Hashable) -> None:
+        """Records that a state failed."""
+        if len(self._failed) < _MEMO_MAX:
+            self._failed.add(state)
+
+    def _moment(self, use: DeviceUse) -> Hashable:
+        """What the search has taken of a device: () nothing, "taken" all of it for good."""
+        assert self._inventory is not None
+        claims = self._usage.taken_by.get(use)
+        if claims:
+            return tuple(sorted(claims)) if self._inventory.has_admin else "taken"
+        if self._usage.shares.get(use, 0):
+            used = self._usage.capacity.get(use, {})
+            return self._usage.shares[use], tuple(sorted(used.items()))
+        return ()

@@ -1,0 +1,155 @@
+"""From the devices that a search found to v1 AllocationResults."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from reference_allocator.api import Node, NodeSelector, Requirement
+from reference_allocator.errors import AllocationError
+from reference_allocator.features import Features
+from reference_allocator.matching.resolved import ClaimRequests, Taken
+from reference_allocator.search.configuration import config_results
+
+ShareIds = Callable[[str], str]
+"""Makes a share id from a text that is unique for the share."""
+
+_NAMESPACE = uuid.UUID("5f0ae5b2-9a49-5d0e-8a3c-0d6f6a1c9d55")
+
+
+def derived_share_id(text: str) -> str:
+    """A UUID that depends only on the text, so that the same input gives the same allocation."""
+    # What uuid.uuid5 does, without its object: many shares are given out.
+    digest = bytearray(
+        hashlib.sha1(_NAMESPACE.bytes + text.encode(), usedforsecurity=False).digest()
+    )
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    name = digest[:16].hex()
+    return f"{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}"
+
+
+def allocation_result(
+    claim: ClaimRequests,
+    alternatives: Sequence[int],
+    taken: Sequence[Taken],
+    node: Node,
+    features: Features,
+    share_ids: ShareIds,
+) -> dict[str, Any]:
+    """The v1 AllocationResult of one claim.
+
+    Args:
+        claim: the claim.
+        alternatives: for each request the index of the alternative that was used.
+        taken: the devices in the order in which they were found.
+        node: the node that they are for.
+        features: what results may contain.
+        share_ids: where share ids come from.
+
+    Raises:
+        AllocationError: a slice has a node selector with several terms.
+    """
+    chosen = [options[index] for options, index in zip(claim.requests, alternatives, strict=True)]
+    results = [
+        _device(item, f"{claim.claim.uid or claim.claim.ref}#{number}", features, share_ids)
+        for number, item in enumerate(taken)
+    ]
+    config: list[dict[str, Any]] = []
+    if claim.claim.config or any(request.device_class.config for request in chosen):
+        config = config_results(
+            claim.claim,
+            [request.name for request in chosen],
+            [request.device_class for request in chosen],
+        )
+    devices: dict[str, Any] = {}
+    if results:
+        devices["results"] = results
+    if config:
+        devices["config"] = config
+    result: dict[str, Any] = {"devices": devices}
+    selector = _node_selector(taken, node, claim)
+    if selector is not None:
+        result["nodeSelector"] = selector
+    return result
+
+
+def _device(taken: Taken, unique: str, features: Features, share_ids: ShareIds) -> dict[str, Any]:
+    request, device = taken.request, taken.entry.device
+    result: dict[str, Any] = {
+        "request": request.name,
+        "driver": taken.id.driver,
+        "pool": taken.id.pool,
+        "device": taken.id.device,
+    }
+    if request.admin_access:
+        result["adminAccess"] = True
+    if request.spec.tolerations:
+        result["tolerations"] = [dict(item.raw) for item in request.spec.tolerations]
+    if features.device_binding_and_status:
+        if device.binding_conditions:
+            result["bindingConditions"] = list(device.binding_conditions)
+        if device.binding_failure_conditions:
+            result["bindingFailureConditions"] = list(device.binding_failure_conditions)
+    if taken.consumption is not None:
+        result["shareID"] = share_ids(f"{unique}:{taken.id}")
+        if taken.consumption.quantities:
+            result["consumedCapacity"] = {
+                name: str(amount) for name, amount in taken.consumption.quantities.items()
+            }
+    if taken.entry.slice.skip_node_operations:
+        result["skipNodeOperations"] = list(taken.entry.slice.skip_node_operations)
+    return result
+
+
+def _node_selector(
+    taken: Iterable[Taken], node: Node, claim: ClaimRequests
+) -> dict[str, Any] | None:
+    """Where the devices can be used: on one node, on those of a selector, or (None) anywhere."""
+    fields: list[Mapping[str, Any]] = []
+    expressions: list[Mapping[str, Any]] = []
+    for item in taken:
+        node_name, selector = placement(item)
+        if node_name is not None or item.entry.device.binds_to_node:
+            name = {"key": "metadata.name", "operator": "In", "values": [node.name]}
+            return {"nodeSelectorTerms": [{"matchFields": [name]}]}
+        if selector is None or not selector.terms:
+            continue
+        if len(selector.terms) > 1:
+            raise AllocationError(
+                f"create NodeSelector for claim {claim.claim.name}: unsupported "
+                f"ResourceSlice.NodeSelector with {len(selector.terms)} terms"
+            )
+        _add_new(selector.terms[0].match_fields, fields)
+        _add_new(selector.terms[0].match_expressions, expressions)
+    term: dict[str, Any] = {}
+    if expressions:
+        term["matchExpressions"] = expressions
+    if fields:
+        term["matchFields"] = fields
+    return {"nodeSelectorTerms": [term]} if term else None
+
+
+def placement(taken: Taken) -> tuple[str | None, NodeSelector | None]:
+    """The nodeName and nodeSelector that apply to a device: its own or those of its slice."""
+    item, device = taken.entry.slice, taken.entry.device
+    if item.per_device_node_selection:
+        return device.node_name, device.node_selector
+    return item.node_name, item.node_selector
+
+
+def _add_new(requirements: Iterable[Requirement], found: list[Mapping[str, Any]]) -> None:
+    for requirement in requirements:
+        key = _comparable(requirement.raw)
+        if all(_comparable(existing) != key for existing in found):
+            found.append(dict(requirement.raw))
+
+
+def _comparable(requirement: Mapping[str, Any]) -> tuple[str, str, frozenset[str]]:
+    return (
+        requirement.get("key", ""),
+        requirement.get("operator", ""),
+        frozenset(requirement.get("values") or ()),
+    )

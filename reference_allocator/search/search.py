@@ -1,0 +1,261 @@
+"""The search for devices: depth-first, first solution wins.
+
+Claims in order, requests in order, devices in the order of their pools; within one request only
+combinations are tried, each further device coming after the one before. This is upstream's
+allocateOne, step for step, because the *first* solution is the answer. Subtrees that hold neither a
+solution nor an error are cut (`reference_allocator.search.pruning`).
+
+The recursion is written as a loop with a stack of our own (`reference_allocator.search.frames`):
+its depth is the number of devices asked for, which Python's stack need not be able to hold.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from reference_allocator.cluster.views import NodeView
+from reference_allocator.errors import SearchTimeoutError
+from reference_allocator.matching.matcher import PLAIN, UNSUITABLE
+from reference_allocator.matching.resolved import RESULTS_MAX, ClaimRequests, Request, Taken
+from reference_allocator.search.frames import (
+    END_OF_CLAIM,
+    AlternativesFrame,
+    DeviceFrame,
+    EndOfClaim,
+    Verdict,
+)
+from reference_allocator.search.pruning import Pruner
+from reference_allocator.search.usage import Usage
+
+_CHECK_EVERY = 1024
+"""After how many candidates the deadline is looked at, if none of them is taken."""
+
+
+class Search:
+    """One search on one node.
+
+    Attributes:
+        steps: how many partial solutions have been looked at, counted as upstream counts them.
+        chosen: (claim index, request index) -> the index of the alternative that was used.
+    """
+
+    def __init__(
+        self,
+        claims: Sequence[ClaimRequests],
+        view: NodeView,
+        usage: Usage,
+        deadline: float | None,
+    ) -> None:
+        self._claims = claims
+        self._view = view
+        self._usage = usage
+        self._deadline = deadline
+        self._pruner = Pruner(claims, view, usage)
+        self._stack: list[EndOfClaim | AlternativesFrame | DeviceFrame] = []
+        self._failures = 0
+        self.steps = 0
+        self.chosen: dict[tuple[int, int], int] = {}
+
+    def run(self) -> bool:
+        """Searches; afterwards `usage.results` holds the devices of each claim.
+
+        Raises:
+            AllocationError: an error was reached.
+            SearchTimeoutError: the deadline passed.
+        """
+        stack = self._stack
+        verdict = self._request(0, 0)
+        while verdict is not Verdict.FOUND:
+            if not stack:
+                return False
+            frame = stack[-1]
+            if frame.__class__ is DeviceFrame:
+                verdict = self._device_failed(frame, verdict)
+            elif frame.__class__ is AlternativesFrame:
+                verdict = self._alternative_failed(frame, verdict)
+            else:
+                stack.pop()
+                # Another choice for this claim may leave a later one an alternative with fewer
+                # devices.
+                verdict = Verdict.FAILED
+        for frame in stack:
+            if isinstance(frame, AlternativesFrame):
+                self.chosen[frame.claim_index, frame.request_index] = frame.index
+        return True
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            raise SearchTimeoutError
+
+    def _request(self, claim_index: int, request_index: int) -> Verdict:
+        """Goes on with a request until there is something to undo, or everything is found."""
+        while True:
+            if claim_index >= len(self._claims):
+                self._step()
+                return Verdict.FOUND
+            claim = self._claims[claim_index]
+            if request_index >= len(claim.requests):
+                self._step()
+                self._stack.append(END_OF_CLAIM)
+                claim_index, request_index = claim_index + 1, 0
+                continue
+            if claim.prioritized[request_index]:
+                self._step()
+                self._stack.append(AlternativesFrame(claim_index, request_index))
+            request = claim.requests[request_index][0]
+            verdict = self._devices(claim_index, request_index, request, 0, 0)
+            if verdict is not None:
+                return verdict
+            request_index += 1
+
+    def _go_on(
+        self, claim_index: int, request_index: int, request: Request, index: int, start: int
+    ) -> Verdict:
+        """Goes on with the device `index` of a request."""
+        verdict = self._devices(claim_index, request_index, request, index, start)
+        return self._request(claim_index, request_index + 1) if verdict is None else verdict
+
+    def _devices(
+        self, claim_index: int, request_index: int, request: Request, index: int, start: int
+    ) -> Verdict | None:
+        """Takes the devices of a request from `index` on; None when it has all of them."""
+        usage = self._usage
+        results = usage.results[claim_index]
+        while True:
+            self._step()
+            wanted = request.all_devices
+            if wanted is not None and not wanted:
+                return Verdict.FAILED
+            if index >= request.count:
+                return None
+            if request.count - index > RESULTS_MAX - len(results):
+                return Verdict.EXCEEDED
+            if wanted is None:
+                frame = DeviceFrame(claim_index, request_index, request, index, start, None)
+                if not self._take_next(frame):
+                    return Verdict.FAILED
+                start = frame.position + 1
+            else:
+                taken = self._take_wanted(request, index, claim_index)
+                if taken is None:
+                    return Verdict.FAILED
+                frame = DeviceFrame(claim_index, request_index, request, index, 0, taken)
+            self._stack.append(frame)
+            index += 1
+
+    def _take_wanted(self, request: Request, index: int, claim_index: int) -> Taken | None:
+        """Takes one of all devices."""
+        assert request.all_devices is not None
+        usage = self._usage
+        entry = request.all_devices[index]
+        if (
+            entry.verdicts.get(request.kind) == PLAIN
+            and not request.constraints
+            and not entry.use.capacity
+        ):
+            if not usage.available(request, entry, claim_index):
+                return None
+            return usage.take_plain(request, entry, claim_index)
+        usage.judge.verdict(request, entry)
+        pool = self._view.pool_of(entry)
+        return usage.take(request, entry, pool, claim_index, must=True)
+
+    def _device_failed(self, frame: DeviceFrame, verdict: Verdict) -> Verdict:
+        """Gives a device back that led nowhere, and goes on with another."""
+        taken = frame.taken
+        assert taken is not None
+        self._usage.give_back(taken)
+        if frame.only:
+            self._stack.pop()
+            return verdict
+        self._failures += 1
+        if verdict is Verdict.EXCEEDED:
+            self._stack.pop()
+            return verdict
+        if self._pruner.active(self._failures):
+            if frame.failed is None:
+                frame.failed = set()
+            frame.failed.add(self._pruner.kind(frame.position))
+        frame.position += 1
+        if not self._take_next(frame):
+            self._stack.pop()
+            return Verdict.FAILED
+        return self._go_on(
+            frame.claim_index,
+            frame.request_index,
+            frame.request,
+            frame.index + 1,
+            frame.position + 1,
+        )
+
+    def _alternative_failed(self, frame: AlternativesFrame, verdict: Verdict) -> Verdict:
+        """Goes on with the next alternative."""
+        if verdict is not Verdict.EXCEEDED:
+            frame.all_exceeded = False
+        frame.index += 1
+        alternatives = self._claims[frame.claim_index].requests[frame.request_index]
+        if frame.index >= len(alternatives):
+            self._stack.pop()
+            return Verdict.EXCEEDED if frame.all_exceeded else Verdict.FAILED
+        request = alternatives[frame.index]
+        return self._go_on(frame.claim_index, frame.request_index, request, 0, 0)
+
+    def _take_next(self, frame: DeviceFrame) -> bool:
+        """Takes the next candidate that can be taken; False where there is none."""
+        usage, pruner, claim_index, request = (
+            self._usage,
+            self._pruner,
+            frame.claim_index,
+            frame.request,
+        )
+        candidates = self._view.candidates
+        pruning = pruner.active(self._failures)
+        kind, admin, constrained = request.kind, request.admin_access, bool(request.constraints)
+        taken_by = usage.taken_by
+        for position in range(frame.position, len(candidates)):
+            entry = candidates[position]
+            use = entry.use
+            if admin:
+                if claim_index in taken_by.get(use, ()):
+                    continue
+            elif use.held or (taken_by and taken_by.get(use)):
+                continue
+            if pruning:
+                if frame.state is None:
+                    where = (claim_index, frame.request_index, request, frame.index, position)
+                    if not pruner.possible(*where):
+                        return False
+                    frame.state = pruner.state(*where)
+                    if pruner.has_failed(frame.state):
+                        break
+                if frame.failed and pruner.kind(position) in frame.failed:
+                    continue
+            verdict = entry.verdicts.get(kind)
+            if verdict is None:
+                verdict = usage.judge.verdict(request, entry)
+            if verdict == UNSUITABLE:
+                if position % _CHECK_EVERY == 0:
+                    self._check_deadline()
+                continue
+            plain = verdict == PLAIN and not use.capacity
+            if plain and not constrained:
+                frame.taken = usage.take_plain(request, entry, claim_index)
+            else:
+                if not plain and not usage.has_capacity(request, entry):
+                    continue
+                pool = self._view.pool_at[position]
+                taken = usage.take(request, entry, pool, claim_index, must=False)
+                if taken is None:
+                    continue
+                frame.taken = taken
+            frame.position = position
+            return True
+        if frame.state is not None:
+            pruner.remember(frame.state)
+        return False
+
+    def _check_deadline(self) -> None:
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            raise SearchTimeoutError
