@@ -35,3 +35,7 @@ class InfrastructureError(ConformanceError):
     """The machinery under the suite broke: no answer from a cluster, a component that died."""
 
     exit_code = ExitCode.INCONCLUSIVE
+
+
+class TargetError(InfrastructureError):
+    """What scenarios run on broke (connection lost, component dead), as opposed to refusing."""

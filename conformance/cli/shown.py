@@ -6,7 +6,7 @@ to the terminal, and credentials are left out.
 
 from __future__ import annotations
 
-from conformance.clusters.redaction import redact as redact_strictly
+from conformance.kubeapi.redaction import redact as redact_strictly
 from conformance.report.redact import redact
 from conformance.report.text import visible
 

@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from conformance.clusters.apiclient import api_client
 from conformance.clusters.base import (
     ClusterAccess,
     ClusterError,
@@ -21,9 +20,11 @@ from conformance.clusters.base import (
     Progress,
     silent,
 )
-from conformance.clusters.exchange import Answer, Limits, exchange, reason_of
-from conformance.clusters.kubeconfigfile import default_kubeconfig
-from conformance.clusters.redaction import one_line, redact
+from conformance.errors import InfrastructureError, UsageError
+from conformance.kubeapi.apiclient import api_client
+from conformance.kubeapi.exchange import Answer, Limits, exchange, reason_of
+from conformance.kubeapi.kubeconfig import default_kubeconfig
+from conformance.kubeapi.redaction import one_line, redact
 
 __all__ = ["DEFAULT_IMAGE", "RUN_LABEL", "KubeconfigCluster", "api_client", "reason_of"]
 
@@ -146,7 +147,7 @@ class KubeconfigCluster:
             client.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
             url = client.configuration.host + path
             return exchange(client, "GET", url, headers, limits=LIMITS)
-        except (ClusterError, ClusterUsageError):
+        except (InfrastructureError, UsageError):
             raise  # credentials that could not be renewed
         except Exception as error:  # noqa: BLE001 - the client leaks urllib3's, ssl's and its own
             raise ClusterError(

@@ -15,10 +15,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
-from conformance.errors import InfrastructureError
+from conformance.errors import TargetError
+from conformance.kubeapi.errors import ApiError, Cause, Obj
 
-Obj = dict[str, Any]
-"""One Kubernetes object, or a part of one, as JSON."""
+__all__ = [
+    "RUN_LABEL",
+    "SCENARIO_LABEL",
+    "ApiError",
+    "Capabilities",
+    "Cause",
+    "ContainerView",
+    "Decision",
+    "Obj",
+    "Objs",
+    "Ref",
+    "Scope",
+    "Target",
+    "TargetError",
+    "Tier",
+]
 
 Objs = list[Obj]
 
@@ -49,37 +64,6 @@ class Ref:
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One of the ``details.causes`` of a Status: the field path and what is wrong there."""
-
-    field: str
-    reason: str
-    message: str
-
-
-class ApiError(Exception):
-    """The API server refused a request (``metav1.Status`` with status Failure).
-
-    Attributes:
-        code: HTTP status, for example 422.
-        reason: ``Status.reason``, for example ``Invalid``, ``NotFound``, ``Conflict``.
-        message: ``Status.message``.
-        causes: ``Status.details.causes``.
-    """
-
-    def __init__(self, code: int, reason: str, message: str, causes: Sequence[Cause] = ()) -> None:
-        super().__init__(message)
-        self.code = code
-        self.reason = reason
-        self.message = message
-        self.causes = tuple(causes)
-
-
-class TargetError(InfrastructureError):
-    """The target itself broke (connection lost, component dead), as opposed to refusing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import pytest
 
 from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.kind import KindCluster, kind_command
-from tests.targets.cluster.fake_api import FakeApi
+from tests.kubeapi.fake_api import FakeApi
 
 READY = {
     "conditions": [{"type": "Ready", "status": "True"}],

@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from conformance.clusters import kubeconfig as kubeconfig_module
-from conformance.clusters.base import ClusterError, ClusterUsageError
-from conformance.clusters.exchange import Answer
 from conformance.clusters.kubeconfig import KubeconfigCluster, reason_of
+from conformance.errors import InfrastructureError, UsageError
+from conformance.kubeapi.exchange import Answer
 from conformance.targets import base
-from tests.targets.cluster.fake_api import TOKEN, FakeApi
+from tests.kubeapi.fake_api import TOKEN, FakeApi
 
 READY = {
     "conditions": [{"type": "Ready", "status": "True"}],
@@ -34,7 +34,7 @@ def kubeconfig(api: FakeApi, tmp_path: Path) -> Path:
 
 
 def usage_error(path: Path, context: str = "fake") -> str:
-    with pytest.raises(ClusterUsageError) as caught:
+    with pytest.raises(UsageError) as caught:
         KubeconfigCluster(path, context).up()
     message = str(caught.value)
     assert str(path) in message
@@ -144,7 +144,7 @@ def test_a_context_that_leads_nowhere_is_refused(
 
 def test_a_server_that_does_not_answer_is_named(api: FakeApi, kubeconfig: Path) -> None:
     api.close()
-    with pytest.raises(ClusterError) as caught:
+    with pytest.raises(InfrastructureError) as caught:
         KubeconfigCluster(kubeconfig, "fake").up()
     message = str(caught.value)
     assert api.url in message
@@ -156,7 +156,7 @@ def test_a_server_that_does_not_answer_is_named(api: FakeApi, kubeconfig: Path) 
 
 def test_a_server_that_is_none_is_said(api: FakeApi, kubeconfig: Path) -> None:
     api.fail("GET", "/version", 404)
-    with pytest.raises(ClusterError, match="not what an API server says"):
+    with pytest.raises(InfrastructureError, match="not what an API server says"):
         KubeconfigCluster(kubeconfig, "fake").up()
 
 
@@ -166,7 +166,9 @@ def test_credentials_that_are_refused_are_told_from_no_answer(
     config = yaml.safe_load(kubeconfig.read_text())
     config["users"][0]["user"]["token"] = "something-else"
     kubeconfig.write_text(yaml.safe_dump(config))
-    with pytest.raises(ClusterError, match=r"refuses GET /version \(401: Unauthorized\)") as caught:
+    with pytest.raises(
+        InfrastructureError, match=r"refuses GET /version \(401: Unauthorized\)"
+    ) as caught:
         KubeconfigCluster(kubeconfig, "fake").up()
     assert "something-else" not in str(caught.value)
     assert "wrong or have expired" in str(caught.value)
@@ -175,7 +177,9 @@ def test_credentials_that_are_refused_are_told_from_no_answer(
 
 def test_missing_rights_are_told_from_wrong_credentials(api: FakeApi, kubeconfig: Path) -> None:
     api.fail("GET", "/api/v1/nodes", 403)
-    with pytest.raises(ClusterError, match=r"refuses GET /api/v1/nodes \(403.*ci/rbac/suite.yaml"):
+    with pytest.raises(
+        InfrastructureError, match=r"refuses GET /api/v1/nodes \(403.*ci/rbac/suite.yaml"
+    ):
         KubeconfigCluster(kubeconfig, "fake").up()
 
 
@@ -195,7 +199,9 @@ def test_a_server_that_stays_busy_is_said_to_be(
 ) -> None:
     monkeypatch.setattr(kubeconfig_module, "PATIENCE", 0.5)
     api.fail("GET", "/version", 503, times=9, Retry_After="3600")
-    with pytest.raises(ClusterError, match=r"overloaded or not available: .* 503: told to fail"):
+    with pytest.raises(
+        InfrastructureError, match=r"overloaded or not available: .* 503: told to fail"
+    ):
         KubeconfigCluster(kubeconfig, "fake").up()
     assert api.count("GET", "/version") == 1
 
@@ -218,7 +224,7 @@ def test_answers_of_another_shape_are_said(
         return Answer(200, "OK", {}, json.dumps(answer).encode())
 
     monkeypatch.setattr(kubeconfig_module, "exchange", answered)
-    with pytest.raises(ClusterError, match="what is not what an API server says"):
+    with pytest.raises(InfrastructureError, match="what is not what an API server says"):
         KubeconfigCluster(kubeconfig, "fake").up()
 
 
@@ -229,14 +235,14 @@ def test_control_characters_of_a_server_do_not_reach_the_terminal(
         return Answer(403, "Forbidden", {}, b'{"message": "\\u001b[31mred\\nline"}')
 
     monkeypatch.setattr(kubeconfig_module, "exchange", answered)
-    with pytest.raises(ClusterError, match=r"\(403: \[31mred line\)"):
+    with pytest.raises(InfrastructureError, match=r"\(403: \[31mred line\)"):
         KubeconfigCluster(kubeconfig, "fake").up()
 
 
 def test_a_cluster_without_dra_is_a_usage_error(api: FakeApi, kubeconfig: Path) -> None:
     for version in [gv for gv in api.served if gv.startswith("resource.k8s.io/")]:
         del api.served[version]
-    with pytest.raises(ClusterUsageError, match=r"does not serve the API group resource\.k8s\.io"):
+    with pytest.raises(UsageError, match=r"does not serve the API group resource\.k8s\.io"):
         KubeconfigCluster(kubeconfig, "fake").up()
 
 

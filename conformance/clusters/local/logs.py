@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from conformance.clusters.redaction import redact
+from conformance.kubeapi.redaction import redact
 
 _END_BYTES = 1 << 16
 

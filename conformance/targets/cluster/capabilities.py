@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.discovery import Discovery, list_objects
 from conformance.targets.base import ApiError, Capabilities, Obj, TargetError, Tier
-from conformance.targets.cluster.connection import Connection
-from conformance.targets.cluster.discovery import Discovery, list_objects
 
 _GATE = re.compile(rb'^kubernetes_feature_enabled\{name="([^"]+)"[^}]*\} ([01])', re.MULTILINE)
 SIMULATED = "dra-conformance.dev/simulated"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import closing
 
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.discovery import Resource, read
+from conformance.kubeapi.errors import UnsureError
+from conformance.kubeapi.store import has_labels
 from conformance.targets.base import RUN_LABEL, ApiError, Obj, TargetError
-from conformance.targets.cluster.connection import Connection
-from conformance.targets.cluster.discovery import Resource, read
-from conformance.targets.cluster.failures import UnsureError
 from conformance.targets.cluster.hollow import HollowNodes
-from conformance.targets.cluster.store import has_labels
 
 _MAKES_PODS = frozenset(
     {"Pod", "Job", "CronJob", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet"}

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from conformance.kubeapi.discovery import list_objects
 from conformance.targets.base import ApiError, Obj, TargetError
-from conformance.targets.cluster.discovery import list_objects
 from conformance.targets.cluster.redaction import redact, without_noise
 from conformance.targets.cluster.snapshots import taint_rules
 

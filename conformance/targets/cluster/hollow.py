@@ -14,8 +14,8 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime
 
+from conformance.kubeapi.connection import MERGE_PATCH, Connection
 from conformance.targets.base import ApiError, Obj, TargetError
-from conformance.targets.cluster.connection import MERGE_PATCH, Connection
 
 RENEWAL = 10.0
 """Seconds between two signs of life."""

@@ -7,10 +7,10 @@ reading, and until the probe's last line is there the waiting check is asked to 
 from __future__ import annotations
 
 from conformance import probe
+from conformance.kubeapi.changes import Changes
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.errors import PASSING
 from conformance.targets.base import ApiError, ContainerView, Obj, TargetError
-from conformance.targets.cluster.changes import Changes
-from conformance.targets.cluster.connection import Connection
-from conformance.targets.cluster.failures import PASSING
 
 _FIRST, _LONGEST = 0.02, 0.5  # seconds between two reads of one log
 _PATIENCE = 2.0  # seconds for which one read is repeated

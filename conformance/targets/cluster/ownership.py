@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.discovery import DRA_GROUP, Discovery, Resource
 from conformance.targets.base import RUN_LABEL, ApiError, Ref
-from conformance.targets.cluster.connection import Connection
-from conformance.targets.cluster.discovery import DRA_GROUP, Discovery, Resource
 from conformance.targets.cluster.snapshots import TAINT_RULE, taint_rules
 
 _KINDS = (

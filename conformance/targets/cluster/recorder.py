@@ -10,14 +10,14 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from conformance.kubeapi.discovery import Resource, request_list
+from conformance.kubeapi.informer import Informer, Listener
+from conformance.kubeapi.informers import Following
+from conformance.kubeapi.store import version_of
 from conformance.targets.base import Decision, Obj, TargetError
 from conformance.targets.cluster.decisions import decisions_of
-from conformance.targets.cluster.discovery import Resource, request_list
-from conformance.targets.cluster.following import Following
 from conformance.targets.cluster.history import History
-from conformance.targets.cluster.informer import Informer, Listener
 from conformance.targets.cluster.snapshots import followed, reduced
-from conformance.targets.cluster.store import version_of
 
 if TYPE_CHECKING:
     from conformance.targets.cluster.target import ClusterTarget

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.clusters.redaction import HIDDEN, redact
+from conformance.kubeapi.redaction import HIDDEN, redact
 
 __all__ = ["HIDDEN", "redact", "without_noise"]
 

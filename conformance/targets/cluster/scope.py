@@ -14,6 +14,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from conformance.kubeapi.changes import Changes
+from conformance.kubeapi.connection import MERGE_PATCH
+from conformance.kubeapi.discovery import Resource, read
+from conformance.kubeapi.informer import Informer
+from conformance.kubeapi.informers import Bells, Following
+from conformance.kubeapi.store import has_labels
 from conformance.targets.base import (
     ApiError,
     ContainerView,
@@ -22,14 +28,8 @@ from conformance.targets.base import (
     Ref,
     TargetError,
 )
-from conformance.targets.cluster.changes import Changes
-from conformance.targets.cluster.connection import MERGE_PATCH
 from conformance.targets.cluster.creating import Creator
-from conformance.targets.cluster.discovery import Resource, read
-from conformance.targets.cluster.following import Bells, Following
-from conformance.targets.cluster.informer import Informer
 from conformance.targets.cluster.observing import Observer
-from conformance.targets.cluster.store import has_labels
 
 if TYPE_CHECKING:
     from conformance.targets.cluster.target import ClusterTarget

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from conformance.kubeapi.discovery import DRA_GROUP, Discovery, Resource, list_objects
 from conformance.targets.base import ApiError, Obj
-from conformance.targets.cluster.discovery import DRA_GROUP, Discovery, Resource, list_objects
 from reference_allocator.features import Features
 from reference_allocator.snapshot import Snapshot
 from reference_allocator.taintrules import apply_taint_rules

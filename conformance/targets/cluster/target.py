@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from conformance.clusters.base import ClusterAccess
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.discovery import Discovery, Resource, list_objects
+from conformance.kubeapi.informers import Following
 from conformance.targets.base import Capabilities, Obj, Ref, TargetError
 from conformance.targets.cluster.capabilities import Surveyor
 from conformance.targets.cluster.cdi import claims_in
-from conformance.targets.cluster.connection import Connection
 from conformance.targets.cluster.diagnosing import diagnose
-from conformance.targets.cluster.discovery import Discovery, Resource, list_objects
-from conformance.targets.cluster.following import Following
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.ownership import owned
 from conformance.targets.cluster.recorder import Recorder

@@ -10,7 +10,7 @@ from conformance.clusters.base import ClusterAccess
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.cluster.diagnosing import tail
 from conformance.targets.cluster.redaction import HIDDEN, redact, without_noise
-from tests.targets.cluster.fake_api import FakeApi
+from tests.kubeapi.fake_api import FakeApi
 
 JWT = "eyJhbGciOiJSUzI1NiIs.eyJpc3MiOiJrdWJlcm5ldGVz.c2lnbmF0dXJl"
 

@@ -8,8 +8,8 @@ from conformance.targets.base import RUN_LABEL, TargetError
 from conformance.targets.cluster import recorder as recorder_module
 from conformance.targets.cluster.scope import ClusterScope
 from reference_allocator.snapshot import Snapshot
+from tests.kubeapi.fake_api import FakeApi, merge
 from tests.targets.cluster.conftest import MakeTarget
-from tests.targets.cluster.fake_api import FakeApi, merge
 
 SLICE = {
     "metadata": {"name": "s", "managedFields": [{"manager": "x"}]},

@@ -9,8 +9,8 @@ import pytest
 from conformance.targets.base import Ref, TargetError
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.cluster.target import ClusterTarget
+from tests.kubeapi.fake_api import FakeApi, merge
 from tests.targets.cluster.conftest import MakeTarget
-from tests.targets.cluster.fake_api import FakeApi, merge
 from tests.targets.cluster.test_cluster_recording import ALLOCATED, CLAIM, inventory
 
 POD0 = Ref("v1", "Pod", "pod0")

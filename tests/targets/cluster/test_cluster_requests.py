@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.errors import api_error
 from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError
-from conformance.targets.cluster.connection import Connection
-from conformance.targets.cluster.failures import api_error
 from conformance.targets.cluster.scope import ClusterScope
-from tests.targets.cluster.fake_api import TOKEN, FakeApi
+from tests.kubeapi.fake_api import TOKEN, FakeApi
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod0"}, "spec": {"x": 1}}
 POD0 = Ref("v1", "Pod", "pod0")

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from conformance.kubeapi.connection import Connection
 from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError
 from conformance.targets.cluster.capabilities import free_devices
 from conformance.targets.cluster.cdi import claims_in
-from conformance.targets.cluster.connection import Connection
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.scope import ClusterScope
+from tests.kubeapi.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget
-from tests.targets.cluster.fake_api import FakeApi
 
 DRIVER = "gpu.example.com"
 READY = [{"type": "Ready", "status": "True"}]

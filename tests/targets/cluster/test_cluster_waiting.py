@@ -11,8 +11,8 @@ from conformance.targets.base import Obj, Ref, Scope, Target, TargetError
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.cluster import scope as scope_module
 from conformance.targets.cluster.scope import ClusterScope
+from tests.kubeapi.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget
-from tests.targets.cluster.fake_api import FakeApi
 
 POD0 = Ref("v1", "Pod", "pod0")
 

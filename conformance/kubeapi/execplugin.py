@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from conformance.clusters.base import ClusterError
-from conformance.clusters.kubeconfigfile import Chosen
-from conformance.clusters.redaction import one_line, redact
+from conformance.errors import TargetError
+from conformance.kubeapi.kubeconfig import Chosen
+from conformance.kubeapi.redaction import one_line, redact
 
 SECONDS = 60.0
 """Longest that a plugin may take; one that logs in over the network takes some seconds."""
@@ -39,8 +39,8 @@ def run_plugin(chosen: Chosen, environment: Mapping[str, str]) -> _Json:
         environment: of this program; the plugin's own variables are added.
 
     Raises:
-        ClusterUsageError: the kubeconfig does not say properly what to run.
-        ClusterError: the plugin failed, took too long or printed something else.
+        KubeconfigError: the kubeconfig does not say properly what to run.
+        TargetError: the plugin failed, took too long or printed something else.
     """
     plugin = chosen.user["exec"]
     command, variables, version = _checked(chosen, plugin)
@@ -69,7 +69,7 @@ def run_plugin(chosen: Chosen, environment: Mapping[str, str]) -> _Json:
         ) from None
     output, errors = _finish(process, name)
     if process.returncode != 0:
-        raise ClusterError(
+        raise TargetError(
             f"{name} ended with status {process.returncode}: {_said(errors)}; try "
             f"`kubectl --context {chosen.context} get nodes`"
         )
@@ -137,7 +137,7 @@ def _finish(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
     assert process.stdout is not None
     assert process.stderr is not None
     deadline = time.monotonic() + SECONDS
-    late = ClusterError(
+    late = TargetError(
         f"{name} did not end within {SECONDS:g} s, so it was stopped; if it waits for a login, log "
         "in with kubectl first"
     )
@@ -156,7 +156,7 @@ def _finish(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
                         selector.unregister(key.fileobj)
                     parts[key.fileobj] += piece
                     if len(parts[key.fileobj]) > MAX_OUTPUT:
-                        raise ClusterError(f"{name} printed more than {MAX_OUTPUT >> 20} MiB")
+                        raise TargetError(f"{name} printed more than {MAX_OUTPUT >> 20} MiB")
         try:
             process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -182,11 +182,11 @@ def _status(output: bytes, version: str, name: str) -> _Json:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or found.get("kind") != "ExecCredential":
-        raise ClusterError(f"{name} did not print an ExecCredential as JSON")
+        raise TargetError(f"{name} did not print an ExecCredential as JSON")
     if found.get("apiVersion") != version:
         said = one_line(found.get("apiVersion"))
-        raise ClusterError(f"{name} printed apiVersion {said}, but the kubeconfig has {version}")
+        raise TargetError(f"{name} printed apiVersion {said}, but the kubeconfig has {version}")
     status = found.get("status")
     if not isinstance(status, dict):
-        raise ClusterError(f"{name} printed an ExecCredential without status")
+        raise TargetError(f"{name} printed an ExecCredential without status")
     return status

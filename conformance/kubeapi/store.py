@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 
-from conformance.targets.base import Obj
+from conformance.kubeapi.errors import Obj
 
 
 def version_of(obj: Mapping[str, object]) -> int:

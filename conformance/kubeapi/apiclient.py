@@ -11,9 +11,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from conformance.clusters.credentials import Credentials
-from conformance.clusters.exchange import bound, reason_of
-from conformance.clusters.kubeconfigfile import choose
+from conformance.kubeapi.credentials import Credentials
+from conformance.kubeapi.exchange import bound, reason_of
+from conformance.kubeapi.kubeconfig import choose
 
 _CLUSTER = (
     *("server", "certificate-authority", "certificate-authority-data"),
@@ -28,8 +28,8 @@ def api_client(kubeconfig: Path, context: str) -> Any:
     pool is large enough for one watch per kind of many scenarios at once.
 
     Raises:
-        ClusterUsageError: the file or the context is wrong.
-        ClusterError: the user's credential plugin failed.
+        KubeconfigError: the file or the context is wrong.
+        TargetError: the user's credential plugin failed.
     """
     chosen = choose(kubeconfig, context)
     credentials = Credentials(chosen)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from conformance.clusters.redaction import one_line, redact
+from conformance.kubeapi.redaction import one_line, redact
 
 
 def test_what_was_left_out_once_is_not_left_out_again() -> None:

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conformance.clusters.base import ClusterError
-from conformance.clusters.exchange import reason_of
-from conformance.clusters.execplugin import expiry_of, run_plugin
-from conformance.clusters.kubeconfigfile import Chosen
+from conformance.errors import TargetError
+from conformance.kubeapi.exchange import reason_of
+from conformance.kubeapi.execplugin import expiry_of, run_plugin
+from conformance.kubeapi.kubeconfig import Chosen
 
 _EARLY, _AT_LEAST = 30.0, 10.0  # seconds before its end; and at least from one to the next
 _FILE_SECONDS = 60.0  # client-go reads a token file once a minute (transport/token_source.go)
@@ -39,8 +39,8 @@ class Credentials:
     """The credentials of one context's user. Safe for threads.
 
     Raises:
-        ClusterUsageError: the kubeconfig does not say properly who the user is.
-        ClusterError: a plugin failed, or its credential cannot be used.
+        KubeconfigError: the kubeconfig does not say properly who the user is.
+        TargetError: a plugin failed, or its credential cannot be used.
     """
 
     def __init__(self, chosen: Chosen) -> None:
@@ -53,7 +53,7 @@ class Credentials:
         """The ``Authorization`` header of now, "" for none.
 
         Raises:
-            ClusterUsageError, ClusterError: as on construction.
+            KubeconfigError, TargetError: as on construction.
         """
         with self._lock:
             if self._renew_at is not None and time.time() >= self._renew_at:
@@ -119,13 +119,13 @@ def _from_plugin(chosen: Chosen) -> _Issued:
     try:
         until = expiry_of(status)
     except (ValueError, OverflowError):
-        raise ClusterError(f"{wrong}an expirationTimestamp that is no time") from None
+        raise TargetError(f"{wrong}an expirationTimestamp that is no time") from None
     texts = [status.get(name) for name in ("token", "clientCertificateData", "clientKeyData")]
     if not all(isinstance(text, str | None) for text in texts):
-        raise ClusterError(f"{wrong}a token or certificate that is no text")
+        raise TargetError(f"{wrong}a token or certificate that is no text")
     token, certificate, key = (text or "" for text in texts)
     if bool(certificate) != bool(key) or not (token or certificate):
-        raise ClusterError(f"{wrong}neither a token nor a certificate with its key")
+        raise TargetError(f"{wrong}neither a token nor a certificate with its key")
     authorization = _bearer(chosen, token).authorization if token else ""
     return _Issued(authorization, certificate, key, until)
 

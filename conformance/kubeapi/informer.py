@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
-from conformance.targets.base import ApiError, Obj, TargetError
-from conformance.targets.cluster.connection import Connection, Stream
-from conformance.targets.cluster.discovery import Resource, request_list
-from conformance.targets.cluster.failures import of_status
-from conformance.targets.cluster.store import Store, version_of
+from conformance.errors import TargetError
+from conformance.kubeapi.connection import Connection, Stream
+from conformance.kubeapi.discovery import Resource, request_list
+from conformance.kubeapi.errors import ApiError, Obj, of_status
+from conformance.kubeapi.store import Store, version_of
 
 _WATCH_SECONDS = 290  # below the five minutes at which proxies and servers cut connections
 

@@ -15,9 +15,9 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import yaml
 
-from conformance.clusters.base import ClusterUsageError
-from conformance.clusters.exchange import reason_of
-from conformance.clusters.redaction import one_line
+from conformance.kubeapi.errors import KubeconfigError
+from conformance.kubeapi.exchange import reason_of
+from conformance.kubeapi.redaction import one_line
 
 MAX_BYTES = 16 << 20
 
@@ -59,9 +59,9 @@ class Chosen:
     user: Mapping[str, Any] = field(repr=False)
     login: tuple[str, str] | tuple[()] = field(default=(), repr=False)
 
-    def wrong(self, what: str) -> ClusterUsageError:
+    def wrong(self, what: str) -> KubeconfigError:
         """An error of the file's."""
-        return ClusterUsageError(f"{self.where}: {what}")
+        return KubeconfigError(f"{self.where}: {what}")
 
 
 def default_kubeconfig(environment: Mapping[str, str]) -> Path:
@@ -78,23 +78,23 @@ def choose(kubeconfig: Path, context: str) -> Chosen:
         context: its name.
 
     Raises:
-        ClusterUsageError: a file cannot be read or is no kubeconfig, or what it says about the
+        KubeconfigError: a file cannot be read or is no kubeconfig, or what it says about the
             context cannot be used; the message says what to do, and never shows a credential.
     """
     merged = _merged(kubeconfig)
     where = str(kubeconfig)
     available = ", ".join(sorted(merged["contexts"])) or "none"
     if not context:
-        raise ClusterUsageError(
+        raise KubeconfigError(
             f"{where}: name the context to use with --context, the current one is never taken; "
             f"the file has: {available}"
         )
     if context not in merged["contexts"]:
-        raise ClusterUsageError(f"{where}: no context {context!r}; the file has: {available}")
+        raise KubeconfigError(f"{where}: no context {context!r}; the file has: {available}")
     entry = _part(where, merged["contexts"][context], "context", f"context {context!r}")
     named = entry.get("cluster")
     if named not in merged["clusters"]:
-        raise ClusterUsageError(
+        raise KubeconfigError(
             f"{where}: context {context!r} names a cluster {named!r} that is not there"
         )
     cluster = _part(where, merged["clusters"][named], "cluster", f"cluster {named!r}")
@@ -104,13 +104,13 @@ def choose(kubeconfig: Path, context: str) -> Chosen:
     user: _Json = {}
     if user_name:
         if user_name not in merged["users"]:
-            raise ClusterUsageError(
+            raise KubeconfigError(
                 f"{where}: context {context!r} names a user {user_name!r} that is not there"
             )
         user = _part(where, merged["users"][user_name], "user", f"user {user_name!r}")
         _check_texts(where, f"user {user_name!r}", user, _USER_TEXTS)
         if any(user.get(name) for name in _IMPERSONATION):
-            raise ClusterUsageError(
+            raise KubeconfigError(
                 f"{where}: user {user_name!r} acts as somebody else (`as`), which is not "
                 "supported; use a user that has the rights itself"
             )
@@ -121,20 +121,20 @@ def read_kubeconfig(path: Path) -> _Json:
     """One file as a mapping.
 
     Raises:
-        ClusterUsageError: it cannot be read, is not YAML, or is no kubeconfig.
+        KubeconfigError: it cannot be read, is not YAML, or is no kubeconfig.
     """
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise ClusterUsageError(f"{path}: larger than {MAX_BYTES >> 20} MiB: not a kubeconfig")
+            raise KubeconfigError(f"{path}: larger than {MAX_BYTES >> 20} MiB: not a kubeconfig")
         text = data.decode("utf-8")
     except FileNotFoundError:
-        raise ClusterUsageError(
+        raise KubeconfigError(
             f"{path}: no such file; name the kubeconfig file with --kubeconfig"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ClusterUsageError(f"{path}: cannot be read: {reason_of(error)}") from None
+        raise KubeconfigError(f"{path}: cannot be read: {reason_of(error)}") from None
     try:
         found = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -142,15 +142,15 @@ def read_kubeconfig(path: Path) -> _Json:
         line = f":{mark.line + 1}" if mark is not None else ""
         # The problem, not the whole error: that one quotes the line, and a line may hold a token.
         problem = getattr(error, "problem", None) or "not readable"
-        raise ClusterUsageError(f"{path}{line}: not YAML: {problem}") from None
+        raise KubeconfigError(f"{path}{line}: not YAML: {problem}") from None
     except RecursionError:
-        raise ClusterUsageError(f"{path}: nested too deeply: not a kubeconfig") from None
+        raise KubeconfigError(f"{path}: nested too deeply: not a kubeconfig") from None
     except (ValueError, TypeError):  # a date or a number that is none
-        raise ClusterUsageError(f"{path}: not YAML: a value in it cannot be read") from None
+        raise KubeconfigError(f"{path}: not YAML: a value in it cannot be read") from None
     if not isinstance(found, dict) or not all(
         isinstance(found.get(section) or [], list) for section in _SECTIONS
     ):
-        raise ClusterUsageError(
+        raise KubeconfigError(
             f"{path}: not a kubeconfig: expected a mapping with clusters, contexts and users"
         )
     return found
@@ -165,7 +165,7 @@ def _merged(kubeconfig: Path) -> dict[str, dict[str, _Json]]:
     for path in paths:
         config = read_kubeconfig(path)
         if len(paths) == 1 and not isinstance(config.get("contexts"), list):
-            raise ClusterUsageError(
+            raise KubeconfigError(
                 f"{path}: not a kubeconfig: expected a mapping with clusters, contexts and users"
             )
         for section in _SECTIONS:
@@ -180,7 +180,7 @@ def _named(path: Path, section: str, entries: list[Any]) -> dict[str, _Json]:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
             continue
         if entry["name"] in found:
-            raise ClusterUsageError(f"{path}: {section} has {entry['name']!r} twice")
+            raise KubeconfigError(f"{path}: {section} has {entry['name']!r} twice")
         found[entry["name"]] = entry
     return found
 
@@ -210,14 +210,14 @@ def _part(where: str, entry: _Json, part: str, name: str) -> _Json:
     if found is None:
         found = {}
     if not isinstance(found, dict):
-        raise ClusterUsageError(f"{where}: {name}: {part} must be a mapping")
+        raise KubeconfigError(f"{where}: {name}: {part} must be a mapping")
     return found
 
 
 def _check_texts(where: str, name: str, part: Mapping[str, Any], texts: tuple[str, ...]) -> None:
     for key in texts:
         if part.get(key) is not None and not isinstance(part[key], str):
-            raise ClusterUsageError(f"{where}: {name}: {key} must be text; write it in quotes")
+            raise KubeconfigError(f"{where}: {name}: {key} must be text; write it in quotes")
 
 
 def _server(
@@ -226,14 +226,14 @@ def _server(
     """The server's address, and the user and password that stood in it."""
     server = cluster.get("server")
     if not server:
-        raise ClusterUsageError(f"{where}: cluster {name!r} has no server")
+        raise KubeconfigError(f"{where}: cluster {name!r} has no server")
     try:
         parts = urlsplit(server)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         good = False
     if not good or one_line(server, len(server)) != server:
-        raise ClusterUsageError(
+        raise KubeconfigError(
             f"{where}: cluster {name!r}: server is no address; write it as https://HOST:PORT"
         )
     login, _, address = parts.netloc.rpartition("@")

@@ -18,9 +18,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from conformance import __version__
-from conformance.clusters.apiclient import api_client
-from conformance.clusters.base import ClusterError, ClusterUsageError
-from conformance.clusters.exchange import (
+from conformance.errors import TargetError
+from conformance.kubeapi.apiclient import api_client
+from conformance.kubeapi.errors import BUSY, PASSING, KubeconfigError, UnsureError, api_error
+from conformance.kubeapi.exchange import (
     MAX_BYTES,
     Answer,
     Limits,
@@ -28,9 +29,7 @@ from conformance.clusters.exchange import (
     open_stream,
     reason_of,
 )
-from conformance.clusters.redaction import one_line, redact
-from conformance.targets.base import TargetError
-from conformance.targets.cluster.failures import BUSY, PASSING, UnsureError, api_error
+from conformance.kubeapi.redaction import one_line, redact
 
 PATIENCE = 30.0
 """Seconds for which an unanswered request is repeated before it is an error."""
@@ -47,7 +46,7 @@ class Connection:
     """One API server, reached through one context of a kubeconfig file. Safe for threads.
 
     Raises:
-        ClusterUsageError: the file or the context is wrong (on construction).
+        KubeconfigError: the file or the context is wrong (on construction).
     """
 
     def __init__(self, kubeconfig: Path, context: str) -> None:
@@ -113,8 +112,8 @@ class Connection:
         while True:
             try:
                 answer = self._call(method, path, query, body, content_type, accept, agent)
-            except (ClusterError, ClusterUsageError) as error:  # credentials were not renewed
-                raise TargetError(str(error)) from None
+            except TargetError:
+                raise  # credentials were not renewed
             except Exception as error:  # noqa: BLE001 - see failures: wrapped here, once
                 if time.monotonic() + pause > deadline or not (repeatable or _unsent(error)):
                     raise self._no_answer(method, path, error, sent=not _unsent(error)) from None
@@ -153,8 +152,8 @@ class Connection:
                 return Stream(response)
             data = response.read(_REFUSAL, decode_content=False)
             response.close()
-        except (ClusterError, ClusterUsageError) as error:
-            raise TargetError(str(error)) from None
+        except TargetError:
+            raise
         except Exception as error:  # noqa: BLE001 - see failures: wrapped here, once
             raise self._no_answer("watch", path, error) from None
         raise api_error(response.status, data, response.reason or "")
@@ -193,7 +192,10 @@ class Connection:
         return {"Accept": accept, "User-Agent": made_by}
 
     def _authenticate(self, headers: dict[str, str], method: str, path: str) -> None:
-        self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
+        try:
+            self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
+        except KubeconfigError as error:
+            raise TargetError(str(error)) from None
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> str:
         return self.server + path + ("?" + urlencode(query) if query else "")

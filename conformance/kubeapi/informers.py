@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 
-from conformance.targets.base import Obj
-from conformance.targets.cluster.changes import Changes
-from conformance.targets.cluster.connection import Connection
-from conformance.targets.cluster.discovery import Resource
-from conformance.targets.cluster.informer import Informer
+from conformance.kubeapi.changes import Changes
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.discovery import Resource
+from conformance.kubeapi.errors import Obj
+from conformance.kubeapi.informer import Informer
 
 _Key = tuple[str, str, str]  # group, kind, namespace ("" for all)
 

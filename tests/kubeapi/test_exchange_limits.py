@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from conformance.clusters import exchange, kubeconfig
-from conformance.clusters.base import ClusterError
-from conformance.clusters.exchange import Limits
+from conformance.clusters import kubeconfig
 from conformance.clusters.kubeconfig import KubeconfigCluster
+from conformance.errors import InfrastructureError
+from conformance.kubeapi import connection as connection_module
+from conformance.kubeapi import exchange
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.exchange import Limits
 from conformance.targets.base import TargetError
-from conformance.targets.cluster import connection as connection_module
-from conformance.targets.cluster.connection import Connection
-from tests.clusters.rude_server import Behaviour, flood, rude_server, trickle, write_kubeconfig
+from tests.kubeapi.rude_server import Behaviour, flood, rude_server, trickle, write_kubeconfig
 
 LIMITS = Limits(connect=1.0, quiet=0.5, whole=1.0)
 
@@ -47,7 +48,7 @@ def test_the_first_requests_are_bounded_in_time_and_size(
     with rude_server(behave) as url:
         path = write_kubeconfig(tmp_path / "config", url)
         start = time.monotonic()
-        with pytest.raises(ClusterError, match=said) as caught:
+        with pytest.raises(InfrastructureError, match=said) as caught:
             KubeconfigCluster(path, "rude").up()
         assert time.monotonic() - start < 5
     assert url in str(caught.value)

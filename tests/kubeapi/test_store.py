@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.targets.cluster.store import Store, version_of
+from conformance.kubeapi.store import Store, version_of
 
 
 def obj(name: str, version: int, uid: str = "u", **labels: str) -> dict[str, Any]:

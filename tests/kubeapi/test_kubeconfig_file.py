@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.clusters import kubeconfigfile
-from conformance.clusters.apiclient import api_client
-from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.kubeconfig import KubeconfigCluster
-from conformance.clusters.kubeconfigfile import choose, default_kubeconfig
-from tests.clusters.rude_server import write_kubeconfig
-from tests.targets.cluster.fake_api import TOKEN, FakeApi
+from conformance.errors import UsageError
+from conformance.kubeapi import kubeconfig as kubeconfigfile
+from conformance.kubeapi.apiclient import api_client
+from conformance.kubeapi.kubeconfig import choose, default_kubeconfig
+from tests.kubeapi.fake_api import TOKEN, FakeApi
+from tests.kubeapi.rude_server import write_kubeconfig
 
 SERVER = "https://127.0.0.1:1"
 
@@ -28,7 +28,7 @@ def api() -> Iterator[FakeApi]:
 
 
 def refusal(path: Path) -> str:
-    with pytest.raises(ClusterUsageError) as caught:
+    with pytest.raises(UsageError) as caught:
         api_client(path, "rude")
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
@@ -160,7 +160,7 @@ def test_the_environment_names_the_file_where_no_option_does(
     path = api.kubeconfig(tmp_path / "config")
     monkeypatch.setenv("KUBECONFIG", str(path))
     assert KubeconfigCluster(None, "fake").up().kubeconfig == path
-    with pytest.raises(ClusterUsageError, match="--context, the current one is never taken"):
+    with pytest.raises(UsageError, match="--context, the current one is never taken"):
         KubeconfigCluster(None, "").up()
 
 

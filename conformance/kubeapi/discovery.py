@@ -10,9 +10,8 @@ import threading
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from conformance.targets.base import ApiError, Obj
-from conformance.targets.cluster.connection import Connection
-from conformance.targets.cluster.failures import not_served
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.errors import ApiError, Obj, not_served
 
 DRA_GROUP = "resource.k8s.io"
 DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")

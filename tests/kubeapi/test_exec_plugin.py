@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.clusters import execplugin
-from conformance.clusters.apiclient import api_client
-from conformance.clusters.base import ClusterError, ClusterUsageError
-from conformance.clusters.credentials import Credentials
 from conformance.clusters.kubeconfig import KubeconfigCluster
-from conformance.clusters.kubeconfigfile import choose
-from tests.targets.cluster.fake_api import TOKEN, FakeApi
+from conformance.errors import InfrastructureError, UsageError
+from conformance.kubeapi import execplugin
+from conformance.kubeapi.apiclient import api_client
+from conformance.kubeapi.credentials import Credentials
+from conformance.kubeapi.kubeconfig import choose
+from tests.kubeapi.fake_api import TOKEN, FakeApi
 
 VERSION = "client.authentication.k8s.io/v1"
 
@@ -43,7 +43,7 @@ def with_plugin(api: FakeApi, path: Path, script: str, **more: Any) -> Path:
 
 
 def error_of(path: Path) -> str:
-    with pytest.raises(ClusterError) as caught:
+    with pytest.raises(InfrastructureError) as caught:
         KubeconfigCluster(path, "fake").up()
     assert f"{path}: user 'user': the credential plugin 'sh' " in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -128,7 +128,7 @@ def test_what_is_no_credential_is_said(
     api: FakeApi, tmp_path: Path, script: str, said: str
 ) -> None:
     path = with_plugin(api, tmp_path / "config", script)
-    with pytest.raises(ClusterError, match=said):
+    with pytest.raises(InfrastructureError, match=said):
         KubeconfigCluster(path, "fake").up()
 
 
@@ -147,7 +147,7 @@ def test_a_plugin_that_is_not_properly_described_is_a_usage_error(
     api: FakeApi, tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
     path = with_plugin(api, tmp_path / "config", "true", **change)
-    with pytest.raises(ClusterUsageError, match=said):
+    with pytest.raises(UsageError, match=said):
         KubeconfigCluster(path, "fake").up()
 
 
@@ -167,7 +167,7 @@ def test_a_credential_that_runs_out_is_made_anew_and_not_before(
 
     assert header() == f"Bearer {TOKEN}"
     assert runs.read_text().count("x") == 1
-    monkeypatch.setattr("conformance.clusters.credentials.time.time", lambda: 4102444799.0)
+    monkeypatch.setattr("conformance.kubeapi.credentials.time.time", lambda: 4102444799.0)
     assert header() == f"Bearer {TOKEN}"
     assert runs.read_text().count("x") == 2
     client.close()

@@ -8,15 +8,51 @@ there are only `ApiError` (the server refused: a result that a scenario may expe
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from conformance.targets.base import ApiError, Cause, TargetError
+from conformance.errors import TargetError, UsageError
+
+Obj = dict[str, Any]
+"""One Kubernetes object, or a part of one, as JSON."""
 
 BUSY = frozenset({429, 503})
 """The server did not look at the request: repeating it is safe, whatever it was."""
 
 PASSING = frozenset({429, 500, 502, 503, 504})
 """Says nothing about the object that was asked for; likely to go away by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One of the ``details.causes`` of a Status: the field path and what is wrong there."""
+
+    field: str
+    reason: str
+    message: str
+
+
+class ApiError(Exception):
+    """The API server refused a request (``metav1.Status`` with status Failure).
+
+    Attributes:
+        code: HTTP status, for example 422.
+        reason: ``Status.reason``, for example ``Invalid``, ``NotFound``, ``Conflict``.
+        message: ``Status.message``.
+        causes: ``Status.details.causes``.
+    """
+
+    def __init__(self, code: int, reason: str, message: str, causes: Sequence[Cause] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.causes = tuple(causes)
+
+
+class KubeconfigError(UsageError):
+    """A kubeconfig file, or its context, cannot be used. The message says what to do."""
 
 
 class UnsureError(TargetError):
