@@ -2,7 +2,7 @@
 
 The reference target refuses unknown fields with it, as an API server asked with
 ``fieldValidation=Strict`` does; scenario files are checked with it before anything runs. The table
-is generated from the Kubernetes client (`conformance.targets.reference.schema.generate`).
+is generated from the Kubernetes client (`conformance.targets.reference.apiserver.generate_fields`).
 """
 
 from __future__ import annotations

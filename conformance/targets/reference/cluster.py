@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.store import Store, name_of, namespace_of, uid_of
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.identity import Identity
-from conformance.targets.reference.store import Store, name_of, namespace_of, uid_of
 from reference_allocator.features import Features
 from reference_allocator.taintrules import apply_taint_rules
 

@@ -6,7 +6,7 @@ Conversion, defaults and validation stay as they are, so a fault cannot hide in 
 from __future__ import annotations
 
 from conformance.targets.base import Obj
-from conformance.targets.reference import conversion
+from conformance.targets.reference.apiserver import conversion
 from conformance.targets.reference.faults import Fault
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Final
 
 from conformance.targets.base import Obj, Ref
-from conformance.targets.reference.apiserver import ApiServer
-from conformance.targets.reference.kinds import DRA_GROUP
+from conformance.targets.reference.apiserver.resources import DRA_GROUP
+from conformance.targets.reference.apiserver.server import ApiServer
 
 _RETIRED: Final = f"{DRA_GROUP}/v1alpha2"
 _SERVED: Final = f"{DRA_GROUP}/v1"

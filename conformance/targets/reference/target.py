@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from conformance import __version__
 from conformance.targets.base import RUN_LABEL, Capabilities, Obj, Ref
+from conformance.targets.reference.apiserver.resources import SERVED_APIS
 from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.kinds import SERVED_APIS
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.world import World
 from nvml_driver.features import Features

@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import Final
 
 from conformance.targets.base import Obj, TargetError
-from conformance.targets.reference.apiserver import ApiServer
+from conformance.targets.reference.apiserver.server import ApiServer
+from conformance.targets.reference.apiserver.store import Store
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import Controller
 from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.controllers.eviction import EvictionController
-from conformance.targets.reference.controllers.garbage import GarbageCollector, NamespaceController
+from conformance.targets.reference.controllers.garbage_collection import (
+    GarbageCollector,
+    NamespaceController,
+)
 from conformance.targets.reference.controllers.jobs import JobController
 from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.identity import Identity
@@ -26,7 +30,6 @@ from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.nodes.publisher import SlicePublisher
 from conformance.targets.reference.retired import LenientApiServer
 from conformance.targets.reference.scheduling.scheduler import Scheduler
-from conformance.targets.reference.store import Store
 from nvml_driver.features import Features as DriverFeatures
 from nvml_driver.library import NvmlLibrary
 from reference_allocator.features import Features

@@ -6,16 +6,17 @@ import pytest
 
 from conformance.fields import FIELDS
 from conformance.targets.base import ApiError, Obj
-from conformance.targets.reference.kinds import kind_of
-from conformance.targets.reference.schema import decode, generate
+from conformance.targets.reference.apiserver import generate_fields
+from conformance.targets.reference.apiserver.decoding import decode
+from conformance.targets.reference.apiserver.resources import kind_of
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
 
 
 def test_known_fields_are_those_of_the_kubernetes_client() -> None:
     kept = json.loads(FIELDS.read_text(encoding="utf-8"))
-    assert kept == json.loads(json.dumps(generate.generate())), (
-        "run python -m conformance.targets.reference.schema.generate"
+    assert kept == json.loads(json.dumps(generate_fields.generate())), (
+        "run python -m conformance.targets.reference.apiserver.generate_fields"
     )
 
 

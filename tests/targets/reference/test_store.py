@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from conformance.targets.base import ApiError, Obj
-from conformance.targets.reference.apiserver import merge
+from conformance.targets.reference.apiserver.resources import KINDS
+from conformance.targets.reference.apiserver.server import merge
+from conformance.targets.reference.apiserver.store import Store
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.identity import Identity
-from conformance.targets.reference.kinds import KINDS
-from conformance.targets.reference.store import Store
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import Final
 
 from conformance.targets.base import Obj
 from conformance.targets.reference import miswriting
-from conformance.targets.reference.apiserver import ApiServer
+from conformance.targets.reference.apiserver.server import ApiServer
+from conformance.targets.reference.apiserver.store import clone, name_of, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import pods
 from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"

@@ -11,13 +11,12 @@ from collections import Counter
 from typing import Final
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver import ApiServer
+from conformance.targets.reference.apiserver.server import ApiServer
+from conformance.targets.reference.apiserver.store import uid_of
 from conformance.targets.reference.cluster import Cluster, set_condition
-from conformance.targets.reference.controllers import tainted
-from conformance.targets.reference.controllers.rulestatus import RuleReporter
-from conformance.targets.reference.controllers.tainted import Eviction
+from conformance.targets.reference.controllers.evictor import Eviction, Evictor
+from conformance.targets.reference.controllers.rule_status import RuleReporter
 from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.store import uid_of
 
 _CONDITION: Final = {
     "type": "DisruptionTarget",
@@ -45,7 +44,7 @@ class EvictionController:
         if not self._cluster.gates.get("DRADeviceTaints"):
             return
         self._reporter.report()
-        evictor = tainted.evictor(self._cluster)
+        evictor = Evictor.of(self._cluster)
         off = Fault.NO_EVICTION in self._cluster.faults
         if off or not (evictor.published or evictor.rules):
             return

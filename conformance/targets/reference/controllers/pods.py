@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.store import name_of, namespace_of, uid_of
 
 
 def is_finished(pod: Mapping[str, Any]) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.store import clone
 from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.store import clone
 from nvml_driver import cdi
 from nvml_driver.core import DriverCore
 from nvml_driver.features import Features

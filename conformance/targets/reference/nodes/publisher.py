@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.store import name_of, uid_of
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.store import name_of, uid_of
 
 
 class SlicePublisher:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.store import clone, name_of, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.controllers import pods
 from conformance.targets.reference.controllers.claims import FINALIZER
 from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.scheduling import distortion
 from conformance.targets.reference.scheduling.plan import Plan
-from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
 
 SCHEDULER: Final = "default-scheduler"
 

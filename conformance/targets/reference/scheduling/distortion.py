@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.store import clone
 from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.store import clone
 
 _LOST_OF_REQUESTS: Final = {
     Fault.ADMIN_ACCESS_NEEDS_FREE_DEVICE: "adminAccess",

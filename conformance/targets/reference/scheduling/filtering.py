@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.store import name_of, uid_of
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import pods
 from conformance.targets.reference.controllers.claims import MAX_RESERVED
@@ -19,7 +20,6 @@ from conformance.targets.reference.scheduling import bindingconditions, distorti
 from conformance.targets.reference.scheduling.nodefit import Misfit, matches, misfits
 from conformance.targets.reference.scheduling.plan import Plan
 from conformance.targets.reference.scheduling.shares import Shares
-from conformance.targets.reference.store import name_of, uid_of
 from reference_allocator.allocatable import AllocatableError, PodClaim
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import ResourceSlice

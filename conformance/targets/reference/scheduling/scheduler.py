@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from conformance.targets.base import Decision, Obj
+from conformance.targets.reference.apiserver.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import pods
 from conformance.targets.reference.faults import Fault
@@ -18,7 +19,6 @@ from conformance.targets.reference.scheduling.binding import SCHEDULER, Binder
 from conformance.targets.reference.scheduling.filtering import Filter, SchedulingError
 from conformance.targets.reference.scheduling.plan import Plan
 from conformance.targets.reference.scheduling.waiting import WaitingPods
-from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from reference_allocator.api.reading import InputError
 from reference_allocator.errors import AllocationError
 from reference_allocator.snapshot import Snapshot

@@ -7,12 +7,12 @@ dynamicresources/dynamicresources.go), which polls every 5 s; here it is looked 
 from __future__ import annotations
 
 from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.store import name_of, uid_of
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import pods
 from conformance.targets.reference.scheduling import bindingconditions
 from conformance.targets.reference.scheduling.binding import Binder
 from conformance.targets.reference.scheduling.bindingconditions import TIMEOUT, Readiness
-from conformance.targets.reference.store import name_of, uid_of
 
 
 class WaitingPods:

@@ -2,7 +2,7 @@
 
 The client's models are generated from the API server's own OpenAPI document, so they are exact;
 importing them takes a second, so only the part that the reference serves is kept as data. Run
-``python -m conformance.targets.reference.schema.generate`` after an update of the client.
+``python -m conformance.targets.reference.apiserver.generate_fields`` after an update of the client.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.fields import FIELDS
-from conformance.targets.reference.kinds import KINDS
+from conformance.targets.reference.apiserver.resources import KINDS
 
 _GENERIC = re.compile(r"(?:List|list)\[(?P<item>.+)\]|(?:Dict|dict)[\[(]str, (?P<value>.+)[\])]")
 _SCALARS = frozenset({"str", "int", "bool", "float", "object", "datetime", "bytes"})

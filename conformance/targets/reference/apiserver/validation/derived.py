@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.validation.cel import Expressions
-from conformance.targets.reference.validation.errors import FieldError, invalid
+from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid
+from conformance.targets.reference.apiserver.validation.expressions import Expressions
 
 
 def check(devices: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from conformance.targets.base import ApiError, Obj
-from conformance.targets.reference.conversion import device_requests, devices
+from conformance.targets.reference.apiserver.conversion import device_requests, devices
+from conformance.targets.reference.apiserver.store import Store, name_of
 from conformance.targets.reference.scheduling.nodefit import matches
-from conformance.targets.reference.store import Store, name_of
 
 _REQUEST_FIELDS: Final = {
     "adminAccess": ("DRAAdminAccess",),

@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.kinds import Kind
-from conformance.targets.reference.validation import dra, job, metadata, pod, resource_slice
-from conformance.targets.reference.validation.cel import Expressions
-from conformance.targets.reference.validation.dra import Rules
-from conformance.targets.reference.validation.errors import FieldError, invalid_status
+from conformance.targets.reference.apiserver.resources import Kind
+from conformance.targets.reference.apiserver.validation import (
+    dra,
+    job,
+    metadata,
+    pod,
+    resource_slice,
+)
+from conformance.targets.reference.apiserver.validation.dra import Rules
+from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
+from conformance.targets.reference.apiserver.validation.expressions import Expressions
 
 __all__ = ["Expressions", "Rules", "check_create", "check_update"]
 

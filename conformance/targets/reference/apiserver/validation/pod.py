@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.validation import names
-from conformance.targets.reference.validation.errors import (
+from conformance.targets.reference.apiserver.validation import names
+from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     duplicate,
     forbidden,

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.validation import device_requests, metadata, names
-from conformance.targets.reference.validation.cel import Expressions
-from conformance.targets.reference.validation.errors import (
+from conformance.targets.reference.apiserver.validation import device_requests, metadata, names
+from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     forbidden,
     invalid,
     required,
 )
+from conformance.targets.reference.apiserver.validation.expressions import Expressions
 
 _MAX_RESERVED = 256
 _ADMIN_LABEL = "resource.kubernetes.io/admin-access"

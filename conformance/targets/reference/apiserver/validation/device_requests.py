@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.validation import derived, names
-from conformance.targets.reference.validation.cel import Expressions
-from conformance.targets.reference.validation.errors import (
+from conformance.targets.reference.apiserver.validation import derived, names
+from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     duplicate,
     invalid,
@@ -20,6 +19,7 @@ from conformance.targets.reference.validation.errors import (
     too_long,
     too_many,
 )
+from conformance.targets.reference.apiserver.validation.expressions import Expressions
 
 MAX_REQUESTS: Final = 32
 MAX_CONSTRAINTS: Final = 32

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.validation import metadata, pod
-from conformance.targets.reference.validation.errors import (
+from conformance.targets.reference.apiserver.validation import metadata, pod
+from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     invalid,
     not_supported,

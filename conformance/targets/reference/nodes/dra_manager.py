@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import pods
 from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from nvml_driver.cdi import ContainerEdits
 from nvml_driver.errors import DriverError
 from nvml_driver.prepared import PreparedDevice

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.targets.base import ApiError, Cause
-from conformance.targets.reference.kinds import Kind
+from conformance.targets.reference.apiserver.resources import Kind
 
 _GO_JSON_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 

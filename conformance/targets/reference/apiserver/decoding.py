@@ -13,8 +13,8 @@ from typing import Any
 from conformance import fields
 from conformance.fields import FieldPath, UnknownField, WrongType
 from conformance.targets.base import ApiError, Obj
-from conformance.targets.reference.kinds import Kind
-from conformance.targets.reference.store import clone
+from conformance.targets.reference.apiserver.resources import Kind
+from conformance.targets.reference.apiserver.store import clone
 
 _GO_KINDS = {str: "string", int: "number", float: "number", bool: "bool", list: "array"}
 _GO_TYPES = {"str": "string", "int": "int64", "datetime": "string", "quantity": "string"}

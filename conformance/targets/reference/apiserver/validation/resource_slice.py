@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.validation import names
-from conformance.targets.reference.validation.device_requests import each, unique
-from conformance.targets.reference.validation.errors import (
+from conformance.targets.reference.apiserver.validation import names
+from conformance.targets.reference.apiserver.validation.device_requests import each, unique
+from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     invalid,
     not_supported,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.kinds import Kind
-from conformance.targets.reference.validation import names
-from conformance.targets.reference.validation.errors import (
+from conformance.targets.reference.apiserver.resources import Kind
+from conformance.targets.reference.apiserver.validation import names
+from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     invalid,
     required,

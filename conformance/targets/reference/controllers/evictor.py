@@ -39,6 +39,19 @@ class Evictor:
     published: Mapping[DeviceId, Sequence[Obj]]
     rules: Sequence[Obj]
 
+    @classmethod
+    def of(cls, cluster: Cluster) -> Evictor:
+        """For the taints that there are now."""
+        with_rules = cluster.gates.get("DRADeviceTaintRules")
+        rules = cluster.store.all("DeviceTaintRule") if with_rules else []
+        effective = [rule for rule in rules if rule["spec"]["taint"]["effect"] == "NoExecute"]
+        published = {
+            device: taints
+            for device, body in published_devices(cluster).items()
+            if (taints := [t for t in body.get("taints") or [] if t["effect"] == "NoExecute"])
+        }
+        return cls(cluster, published, effective)
+
     def evictions(self, pod: Obj) -> Iterator[Eviction]:
         """One for each device of the pod and taint on it that its claims do not tolerate."""
         if not pod["spec"].get("nodeName") or pods.is_deleted(pod):
@@ -60,18 +73,6 @@ class Evictor:
             if patience is not None:
                 added = self.cluster.clock.seconds_of(taint["timeAdded"])
                 yield Eviction(added + patience, rule)
-
-
-def evictor(cluster: Cluster) -> Evictor:
-    """For the taints that there are now."""
-    rules = cluster.store.all("DeviceTaintRule") if cluster.gates.get("DRADeviceTaintRules") else []
-    effective = [rule for rule in rules if rule["spec"]["taint"]["effect"] == "NoExecute"]
-    published = {
-        device: taints
-        for device, body in published_devices(cluster).items()
-        if (taints := [t for t in body.get("taints") or [] if t["effect"] == "NoExecute"])
-    }
-    return Evictor(cluster, published, effective)
 
 
 def published_devices(cluster: Cluster) -> dict[DeviceId, Obj]:

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.store import clone, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster, set_condition
-from conformance.targets.reference.controllers.tainted import (
+from conformance.targets.reference.controllers.evictor import (
     Evictor,
     published_devices,
     results,
     selects,
 )
 from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.store import clone, namespace_of, uid_of
 from reference_allocator.api import DeviceId
 
 _PERIOD: Final = 10.0

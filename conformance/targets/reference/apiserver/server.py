@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.targets.base import ApiError, Cause, Obj, Ref
-from conformance.targets.reference import (
+from conformance.targets.reference import miswriting
+from conformance.targets.reference.apiserver import (
     conversion,
-    defaults,
-    gated,
-    miswriting,
-    schema,
+    decoding,
+    defaulting,
+    disabled_fields,
     validation,
 )
+from conformance.targets.reference.apiserver.resources import Kind, kind_of, not_served, resolve
+from conformance.targets.reference.apiserver.store import clone, not_found
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.kinds import Kind, kind_of, not_served, resolve
-from conformance.targets.reference.store import clone, not_found
 
 _SYSTEM_METADATA = (
     "uid",
@@ -57,7 +57,7 @@ class ApiServer:
         kind = kind_of(obj)
         self._check_served(kind)
         faults = self._cluster.faults
-        decoded = schema.decode(kind, obj, strict=Fault.IGNORES_UNKNOWN_FIELDS not in faults)
+        decoded = decoding.decode(kind, obj, strict=Fault.IGNORES_UNKNOWN_FIELDS not in faults)
         new = conversion.to_storage(decoded)
         miswriting.converted(faults, obj["apiVersion"], new)
         meta = new["metadata"] = {
@@ -70,10 +70,10 @@ class ApiServer:
         else:
             meta.pop("namespace", None)
         status = new.pop("status", None)
-        defaults.apply(new, self._cluster.clock, submitted_as=obj["apiVersion"])
+        defaulting.apply(new, self._cluster.clock, submitted_as=obj["apiVersion"])
         if kind.name == "Node":
             new["status"] = status or {}
-        gated.drop(self._cluster.gates, new)
+        disabled_fields.drop(self._cluster.gates, new)
         labels = self._namespace_labels(kind, meta.get("namespace", ""), meta.get("name", ""))
         checked = new
         if not meta.get("name") and meta.get("generateName"):
@@ -83,7 +83,7 @@ class ApiServer:
             pod_claims=Fault.ACCEPT_INVALID_POD_CLAIM not in faults,
             admin_access=Fault.ADMIN_ACCESS_ANYWHERE not in faults,
         )
-        gated.admit(self._cluster.gates, self._store, checked)
+        disabled_fields.admit(self._cluster.gates, self._store, checked)
         validation.check_create(kind, checked, labels, rules)
         miswriting.checked(faults, new)
         return self._shown(self._store.add(new), obj["apiVersion"])
@@ -136,7 +136,7 @@ class ApiServer:
             )
         merged = merge(conversion.to_version(old, ref.api_version), patch)
         merged["apiVersion"], merged["kind"] = ref.api_version, ref.kind
-        new = conversion.to_storage(schema.decode(kind, merged))
+        new = conversion.to_storage(decoding.decode(kind, merged))
         if subresource == "status":
             new = {**clone(old), "status": new.get("status") or {}}
         else:
@@ -147,8 +147,8 @@ class ApiServer:
             new.pop("status", None)
             if "status" in old:
                 new["status"] = clone(old["status"])
-            defaults.apply_to_change(new, old, self._cluster.clock)
-            gated.admit(self._cluster.gates, self._store, new)
+            defaulting.apply_to_change(new, old, self._cluster.clock)
+            disabled_fields.admit(self._cluster.gates, self._store, new)
         rules = validation.Rules(expressions=self._expressions)
         validation.check_update(kind, new, old, rules, status=subresource == "status")
         return self._shown(self._store.replace(new), ref.api_version)

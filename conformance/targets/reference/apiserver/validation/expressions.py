@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from conformance.targets.reference.validation.errors import FieldError
+from conformance.targets.reference.apiserver.validation.errors import FieldError
 
 if TYPE_CHECKING:
     from reference_allocator.cel.declarations import CelFeatures

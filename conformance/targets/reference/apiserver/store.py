@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from conformance.targets.base import ApiError, Obj
+from conformance.targets.reference.apiserver.resources import KINDS, Kind
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.identity import Identity
-from conformance.targets.reference.kinds import KINDS, Kind
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from conformance.targets.reference.validation.errors import (
+from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     invalid,
     required,

@@ -1,0 +1,1 @@
+"""The API server: what is stored, in which versions, by which rules."""
