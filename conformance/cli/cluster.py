@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 import typer
 
 from conformance.cli.options import (
@@ -73,10 +75,28 @@ def driver(
 
 
 @app.command()
-def down(name: Name = "default") -> None:
+def down(
+    name: Name = "default",
+    cluster: Annotated[
+        Literal["local", "kind"], typer.Option("--cluster", help="What kind of cluster it is.")
+    ] = "local",
+) -> None:
     """Stop a cluster and remove all of it, also one whose run was killed."""
-    LocalCluster(LocalOptions(name=name)).down(say)
-    typer.echo(f"local cluster {name} is gone")
+    if cluster == "kind":
+        from conformance.clusters.kind import KindCluster
+
+        kind = KindCluster(name)
+        found = kind.kubeconfig.parent.exists()
+        kind.down(say)
+    else:
+        local = LocalCluster(LocalOptions(name=name))
+        found = local.layout.dir.exists()
+        local.down(say)
+    typer.echo(
+        f"removed the {cluster} cluster {name}"
+        if found
+        else f"there is no {cluster} cluster {name}; nothing was removed"
+    )
 
 
 @app.command()

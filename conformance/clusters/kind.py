@@ -93,7 +93,7 @@ class KindCluster:
             if not path.is_file():
                 raise ClusterUsageError(f"{path}: no such file")
         kind = self._kind(progress)
-        there = self._record.exists() and self.name in self._run(kind, "get", "clusters").split()
+        there = self.exists(progress)
         if there:
             progress(f"using kind cluster {self.name}, created before")
         else:
@@ -111,6 +111,17 @@ class KindCluster:
                 with contextlib.suppress(ClusterError):
                     self.down(progress)
             raise
+
+    def exists(self, progress: Progress = silent) -> bool:
+        """Whether the cluster is there and was created by this class, in this process or another.
+
+        Raises:
+            ClusterUsageError: there is neither kind nor Go to build it.
+            ClusterError: kind failed.
+        """
+        if not self._record.exists():
+            return False
+        return self.name in self._run(self._kind(progress), "get", "clusters").split()
 
     def down(self, progress: Progress = silent) -> None:
         """Delete the cluster if this class created it; anything else is left alone.
@@ -140,12 +151,14 @@ class KindCluster:
         if self._node_image:
             command += ["--image", self._node_image]
         progress(f"creating kind cluster {self.name} from {self._config} (log: {self._log})")
+        another = self._record.exists()  # a program that is creating it now, or a stale record
         self._record.write_text(json.dumps({"name": self.name, "config": str(self._config)}))
         try:
             self._run(kind, *command, seconds=_CREATE_SECONDS)
         except BaseException as error:
             if "already exist for a cluster" in str(error):
-                self._record.unlink()
+                if not another:
+                    self._record.unlink()
                 raise ClusterUsageError(
                     f"a kind cluster {self.name} exists that was not created here, so it is left "
                     f"alone: choose another name, or delete it yourself with `kind delete cluster "

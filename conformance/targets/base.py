@@ -42,6 +42,9 @@ T = TypeVar("T")
 RUN_LABEL = "dra-conformance.dev/run"
 """On everything that a run creates; nothing without it is ever touched."""
 
+WORKER_LABEL = "dra-conformance.dev/worker"
+"""The pytest-xdist worker that made an object, beside the run's label."""
+
 SCENARIO_LABEL = "dra-conformance.dev/scenario"
 
 Tier = Literal["allocation", "node", "device"]

@@ -17,7 +17,7 @@ from conformance.scenario.profile import DriverProfile
 from conformance.targets.base import Capabilities, Target
 from conformance.targets.checking import check_options, check_running
 from conformance.targets.options import REFERENCE_DRIVER, TargetOptions
-from conformance.targets.sources import cluster_of, local_cluster, running_cluster
+from conformance.targets.sources import cluster_of, kind_cluster, local_cluster, running_cluster
 from nvml_driver.errors import NvmlUnavailableError, ProfileError
 from nvml_driver.features import Features
 
@@ -92,7 +92,9 @@ def open_reference(options: TargetOptions) -> Iterator[Opened]:
 def open_cluster(options: TargetOptions, progress: Progress = silent) -> Iterator[ClusterAccess]:
     """A cluster that runs, for as long as the context lasts.
 
-    A local cluster that is up already (``dra-conformance cluster up``) is used and stays.
+    Only what this call has started is removed at the end: a local or kind cluster that was there
+    before (``dra-conformance cluster up``, ``--keep-cluster``) is used and stays, and so does one
+    that a start was refused for.
     """
     if options.cluster == "local" and (running := running_cluster(options)) is not None:
         if (state := local_cluster(options).state()) is not None:
@@ -101,10 +103,12 @@ def open_cluster(options: TargetOptions, progress: Progress = silent) -> Iterato
         yield running
         return
     cluster = cluster_of(options)
+    stays = options.keep or (options.cluster == "kind" and kind_cluster(options).exists(progress))
+    access = cluster.up(progress)  # a start that fails removes what it made by itself
     try:
-        yield cluster.up(progress)
+        yield access
     finally:
-        if not options.keep:
+        if not stays:
             cluster.down(progress)
 
 

@@ -130,7 +130,7 @@ spec:
         ("run --target cluster --cluster kubeconfig --kubeconfig x", "x: no such file"),
         ("run --target cluster --cluster kind --driver-command x", "--driver-command goes with"),
         ("run --target cluster --cluster local --context x", "--context goes with"),
-        ("run --target cluster --cluster local --binaries x", "lacks these executables"),
+        ("run --target cluster --cluster local --nodes 0 --binaries x", "lacks these executables"),
         ("run --target cluster --cluster local --driver-command 'a", "No closing quotation"),
         ("run --tier cloud", "'cloud' is not one of"),
         ("cleanup", "say where"),
@@ -169,6 +169,15 @@ def test_a_server_that_does_not_answer_is_exit_code_3(call: Call, tmp_path: Path
     done = call("run", *flags, "--context", "down")
     assert done.code == 3
     assert "https://127.0.0.1:1" in done.err
+
+
+@pytest.mark.parametrize("kind", ["local", "kind"])
+def test_a_cluster_that_never_was_is_not_said_to_be_removed(call: Call, kind: str) -> None:
+    done = call("cluster", "down", "--cluster", kind, "--name", "never-was")
+    assert (done.code, done.out) == (
+        0,
+        f"there is no {kind} cluster never-was; nothing was removed\n",
+    )
 
 
 def test_list_as_json_is_for_programs(call: Call) -> None:
