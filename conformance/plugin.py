@@ -48,6 +48,7 @@ class Session:
 
     options: TargetOptions
     run: str
+    worker: str = ""
     access: ClusterAccess | None = None
     stack: ExitStack = field(default_factory=ExitStack)
     setup: Setup | None = None
@@ -94,9 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker is not None:
         access = ClusterAccess.from_json(worker["dra_access"]) if worker.get("dra_access") else None
-        config.stash[SESSION] = Session(
-            options, f"{worker['dra_run']}-{worker['workerid']}", access
-        )
+        config.stash[SESSION] = Session(options, worker["dra_run"], worker["workerid"], access)
         return
     session = Session(options, uuid.uuid4().hex[:8])
     config.stash[SESSION] = session
@@ -273,6 +272,7 @@ def _classes(setup: Setup) -> Iterator[None]:
 def _new_setup(session: Session, opened: Opened) -> Setup:
     return Setup(
         run=session.run,
+        worker=session.worker,
         target=opened.target,
         capabilities=opened.capabilities,
         profile=opened.profile,
@@ -292,5 +292,5 @@ def _devices_lock(run: str) -> Iterator[None]:
 
 
 def _lock_file(run: str) -> Path:
-    """The same for the controller of a run and its workers, whose runs are ``<run>-gw0``."""
-    return Path(tempfile.gettempdir()) / f"dra-conformance-{os.getuid()}-{run.partition('-')[0]}"
+    """The same for the controller of a run and its workers."""
+    return Path(tempfile.gettempdir()) / f"dra-conformance-{os.getuid()}-{run}"

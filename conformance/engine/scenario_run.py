@@ -34,6 +34,7 @@ from conformance.scenario.variables import Variables, suffix
 from conformance.targets.base import (
     RUN_LABEL,
     SCENARIO_LABEL,
+    WORKER_LABEL,
     ApiError,
     Capabilities,
     Target,
@@ -51,6 +52,7 @@ class Setup:
         run: the run's id, a valid label value.
         record: keep decisions and snapshots, for comparison.
         stop: set when the user wants the run to end.
+        worker: which of several processes of the run this is; "" where it is the only one.
     """
 
     run: str
@@ -60,6 +62,7 @@ class Setup:
     image: str
     record: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
+    worker: str = ""
 
     def variables(self, loaded: LoadedScenario) -> Variables:
         """The names of a scenario in this run."""
@@ -73,7 +76,8 @@ class Setup:
 
     def labels(self, loaded: LoadedScenario) -> dict[str, str]:
         """What everything that a scenario makes is labelled with."""
-        return {RUN_LABEL: self.run, SCENARIO_LABEL: loaded.scenario.metadata.name[:63]}
+        labels = {RUN_LABEL: self.run, SCENARIO_LABEL: loaded.scenario.metadata.name[:63]}
+        return labels | ({WORKER_LABEL: self.worker} if self.worker else {})
 
 
 def planned(loaded: LoadedScenario) -> PlannedScenario:

@@ -1,0 +1,48 @@
+"""What pytest-xdist's workers make can be found by the run that the controller names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCENARIO = """\
+apiVersion: dra-conformance/v1
+kind: Scenario
+metadata: {name: labels}
+spec:
+  summary: A claim carries the label of the run that made it.
+  level: core
+  feature: ResourceClaim
+  tier: allocation
+  references: [https://kep.k8s.io/4381]
+  steps:
+  - apply:
+    - apiVersion: resource.k8s.io/v1
+      kind: ResourceClaim
+      metadata: {name: claim}
+      spec: {devices: {requests: [{name: r, exactly: {deviceClassName: none}}]}}
+  - expect:
+    - object: {kind: ResourceClaim, name: claim}
+      cel: >-
+        object.metadata.labels["dra-conformance.dev/run"].matches("^[0-9a-f]{8}$") &&
+        object.metadata.labels["dra-conformance.dev/worker"] == "gw0"
+      eventually: 1s
+"""
+
+
+def test_all_workers_use_the_label_of_the_run(tmp_path: Path) -> None:
+    (tmp_path / "labels.yaml").write_text(SCENARIO)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-n", "1", "-p", "no:cacheprovider"),
+            *("--dra-target", "reference", "labels.yaml"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
