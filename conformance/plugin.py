@@ -31,8 +31,8 @@ from conformance.engine.failures import Divergence
 from conformance.engine.ledger import Ledger
 from conformance.engine.scenario_run import Setup, run_scenario
 from conformance.errors import ConformanceError, InfrastructureError
+from conformance.redaction import redact
 from conformance.report.allure_pytest import apply_to_current_test
-from conformance.report.redact import redact
 from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.scenario.registry import load_registry
 from conformance.scenario.yamlfile import read_documents

@@ -16,10 +16,10 @@ from typing import Any
 
 from conformance.certify.judging import rejudged
 from conformance.compare.demands import demand_of
-from conformance.compare.results import RunResult
-from conformance.compare.verdicts import Witness
+from conformance.compare.judging import Witness
 from conformance.engine.events import Outcome, PlannedScenario, RunStarted, ScenarioFinished
 from conformance.errors import ConformanceError, ExitCode
+from conformance.resultfile.read import RunResult
 from conformance.targets.cluster.capabilities import simulated_devices
 
 MAX_LINES = 20

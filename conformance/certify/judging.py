@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from conformance.compare.compare import Comparison, compare_scenario
-from conformance.compare.verdicts import Verdict, Witness
+from conformance.compare.judging import Verdict, Witness
 from conformance.engine.events import Outcome, ScenarioFinished
 
 

@@ -24,10 +24,10 @@ from conformance.certify.model import (
 )
 from conformance.certify.profiles import Profile
 from conformance.compare.conclude import conclude
-from conformance.compare.results import RunResult, by_outcome
-from conformance.compare.verdicts import Verdict, Witness
+from conformance.compare.judging import Verdict, Witness
 from conformance.engine.events import Outcome, PlannedScenario
 from conformance.errors import ConformanceError, UsageError
+from conformance.resultfile.read import RunResult, by_outcome
 
 
 class OtherSuiteError(ConformanceError):

@@ -19,16 +19,16 @@ from conformance.certify.contradictions import Discrepancy, contradictions
 from conformance.certify.model import ConformanceReport, load_report
 from conformance.certify.profiles import Profile, ProfileSet
 from conformance.certify.report import OtherSuiteError, told
-from conformance.compare.results import (
+from conformance.compare.judging import Witness
+from conformance.engine.events import PlannedScenario
+from conformance.errors import ExitCode, UsageError
+from conformance.resultfile.read import (
     ResultFileError,
     RunResult,
     UnknownVersionError,
     UnreadableResultFileError,
     load_results,
 )
-from conformance.compare.verdicts import Witness
-from conformance.engine.events import PlannedScenario
-from conformance.errors import ExitCode, UsageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from conformance.engine.events import PlannedScenario
 from conformance.engine.scenario_run import planned
 from conformance.errors import ExitCode, UsageError
 from conformance.report.folder import RESULTS
-from conformance.report.results import load_results
+from conformance.resultfile.read import load_results
 
 Results = Annotated[Path, typer.Argument(help="Result file of a run (results.ndjson).")]
 

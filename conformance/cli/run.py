@@ -47,13 +47,14 @@ from conformance.report.diagnostics import DiagnosticsFolder
 from conformance.report.folder import ALLURE, DIAGNOSTICS, HTML, JUNIT, RESULTS, OutputFolder
 from conformance.report.html import render_html
 from conformance.report.junit import JUnitFile
-from conformance.report.results import ResultFile, load_results
 from conformance.report.terminal import PlainConsole, TerminalReporter
-from conformance.report.text import visible
+from conformance.resultfile.read import load_results
+from conformance.resultfile.write import ResultFile
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening import Opened, open_reference, open_target
 from conformance.targets.options import DEFAULT_PROFILE, REFERENCE_DRIVER, TargetOptions
 from conformance.targets.sources import as_shown
+from conformance.text import visible
 
 _RUN_ID = re.compile(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?")
 

@@ -16,10 +16,10 @@ from conformance.cli.selection import Level, Tier, check_path, select
 from conformance.cli.shown import shown
 from conformance.data import scenarios_dir
 from conformance.errors import ConformanceError, ExitCode, UsageError
-from conformance.report.text import visible
 from conformance.scenario.lint.files import OWN_KINDS, LintLine, lint_file
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.schema import schema_text
+from conformance.text import visible
 
 Paths = Annotated[
     list[Path] | None, typer.Argument(help="Scenario files or folders; default: all shipped.")
@@ -130,7 +130,7 @@ def schema(
 def schema_of(which: SchemaName) -> dict[str, Any]:
     """The schema by its name."""
     from conformance.certify.model import report_schema
-    from conformance.compare.records import result_schema
+    from conformance.resultfile.records import result_schema
     from conformance.scenario.schema import json_schema
 
     match which:

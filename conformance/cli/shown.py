@@ -6,9 +6,8 @@ to the terminal, and credentials are left out.
 
 from __future__ import annotations
 
-from conformance.kubeapi.redaction import redact as redact_strictly
-from conformance.report.redact import redact
-from conformance.report.text import visible
+from conformance.redaction import redact, redact_log
+from conformance.text import visible
 
 _QUOTED = "  "
 """How the lines of a log begin that a message quotes."""
@@ -21,5 +20,5 @@ def shown(text: object) -> str:
     wherever it stands; in the suite's own sentences that would hit prose.
     """
     lines = redact(str(text)).split("\n")
-    quoted = (redact_strictly(line) if line.startswith(_QUOTED) else line for line in lines)
+    quoted = (redact_log(line) if line.startswith(_QUOTED) else line for line in lines)
     return visible("\n".join(quoted))

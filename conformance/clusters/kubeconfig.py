@@ -24,7 +24,8 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.kubeapi.apiclient import api_client
 from conformance.kubeapi.exchange import Answer, Limits, exchange, reason_of
 from conformance.kubeapi.kubeconfig import default_kubeconfig
-from conformance.kubeapi.redaction import one_line, redact
+from conformance.redaction import redact_log
+from conformance.text import one_line
 
 __all__ = ["DEFAULT_IMAGE", "RUN_LABEL", "KubeconfigCluster", "api_client", "reason_of"]
 
@@ -108,7 +109,7 @@ class KubeconfigCluster:
         except (ValueError, RecursionError):
             found = None
         said = found.get("message", "") if isinstance(found, dict) else ""
-        told = f"{answer.status}: {one_line(redact(str(said))) or one_line(answer.reason)}"
+        told = f"{answer.status}: {one_line(redact_log(str(said))) or one_line(answer.reason)}"
         where = self._where(client)
         if answer.status == 401:
             raise ClusterError(
@@ -152,8 +153,8 @@ class KubeconfigCluster:
         except Exception as error:  # noqa: BLE001 - the client leaks urllib3's, ssl's and its own
             raise ClusterError(
                 f"no answer from the API server {self._where(client)} to GET {path}: "
-                f"{one_line(redact(reason_of(error)))}; check that it runs and can be reached from "
-                "this machine"
+                f"{one_line(redact_log(reason_of(error)))}; check that it runs and can be reached "
+                "from this machine"
             ) from None
 
     def _strange(self, client: Any, path: str, what: str) -> ClusterError:

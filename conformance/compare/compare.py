@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.compare.demands import unrecorded
+from conformance.compare.judging import Judgement, Verdict, Witness, judge, judge_undecided
 from conformance.compare.observations import Difference, compare_observations, observed
-from conformance.compare.verdicts import Judgement, Verdict, Witness, judge, judge_undecided
 from conformance.engine.events import Event, Outcome, ScenarioFinished
 from conformance.errors import ConformanceError
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from conformance.compare.compare import Comparison
-from conformance.compare.results import by_outcome
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
 from conformance.errors import ExitCode
+from conformance.resultfile.read import by_outcome
 
 
 def exit_code(

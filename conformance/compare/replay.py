@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from conformance.compare.compare import Comparison, compare_runs
-from conformance.compare.results import load_results
-from conformance.compare.verdicts import Judgement, Witness, judge, judge_undecided
+from conformance.compare.judging import Judgement, Witness, judge, judge_undecided
 from conformance.errors import UsageError
+from conformance.resultfile.read import load_results
 
 
 def replay(path: Path, witness: Witness | None = None) -> Judgement | None:

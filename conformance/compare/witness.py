@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from conformance.compare.evidence import Obj, key_of, node_named, reading
-from conformance.compare.verdicts import Answer
+from conformance.compare.judging import Answer
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import ResourceClaim
 from reference_allocator.api.claims import AllocatedDevice

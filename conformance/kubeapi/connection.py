@@ -29,7 +29,8 @@ from conformance.kubeapi.exchange import (
     open_stream,
     reason_of,
 )
-from conformance.kubeapi.redaction import one_line, redact
+from conformance.redaction import redact_log
+from conformance.text import one_line
 
 PATIENCE = 30.0
 """Seconds for which an unanswered request is repeated before it is an error."""
@@ -207,7 +208,7 @@ class Connection:
         aside = " (it may have been carried out)" if unsure else ""
         return (UnsureError if unsure else TargetError)(
             f"no answer from the API server {self.where} to {method} {path}{aside}: "
-            f"{one_line(redact(reason_of(error)))}; check that it runs and can be reached from "
+            f"{one_line(redact_log(reason_of(error)))}; check that it runs and can be reached from "
             "this machine"
         )
 

@@ -19,7 +19,8 @@ from typing import Any
 
 from conformance.errors import TargetError
 from conformance.kubeapi.kubeconfig import Chosen
-from conformance.kubeapi.redaction import one_line, redact
+from conformance.redaction import redact_log
+from conformance.text import one_line
 
 SECONDS = 60.0
 """Longest that a plugin may take; one that logs in over the network takes some seconds."""
@@ -173,7 +174,7 @@ def _finish(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
 def _said(errors: bytes) -> str:
     """The last line of what the plugin complained."""
     lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
-    return one_line(redact(lines[-1])) if lines else "it does not say why"
+    return one_line(redact_log(lines[-1])) if lines else "it does not say why"
 
 
 def _status(output: bytes, version: str, name: str) -> _Json:

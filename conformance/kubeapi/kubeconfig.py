@@ -17,7 +17,7 @@ import yaml
 
 from conformance.kubeapi.errors import KubeconfigError
 from conformance.kubeapi.exchange import reason_of
-from conformance.kubeapi.redaction import one_line
+from conformance.text import one_line
 
 MAX_BYTES = 16 << 20
 

@@ -28,8 +28,7 @@ from allure_commons.model2 import (
 )
 from allure_commons.types import AttachmentType, LabelType, LinkType, Severity
 
-from conformance.compare.results import by_outcome
-from conformance.compare.verdicts import Verdict
+from conformance.compare.judging import Verdict
 from conformance.engine.events import (
     Diagnostics,
     Event,
@@ -40,9 +39,10 @@ from conformance.engine.events import (
     ScenarioFinished,
     ScenarioStarted,
 )
+from conformance.redaction import redact, redact_json
 from conformance.report.properties import write_properties
-from conformance.report.redact import redact, redact_json
-from conformance.report.text import public_text, visible
+from conformance.resultfile.read import by_outcome
+from conformance.text import public_text, visible
 
 STATUS: Mapping[Outcome, str] = {
     Outcome.PASSED: Status.PASSED,

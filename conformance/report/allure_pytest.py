@@ -25,7 +25,7 @@ from conformance.report.allure import (
     links_of,
     steps_of,
 )
-from conformance.report.text import visible
+from conformance.text import visible
 
 
 def apply_to_current_test(

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from conformance.engine.events import Diagnostics, Event
-from conformance.report.redact import redact
+from conformance.redaction import redact
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from conformance.compare.results import RunResult, by_outcome
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
-from conformance.report.redact import redact, redact_json
-from conformance.report.text import shorten, visible
+from conformance.redaction import redact, redact_json
+from conformance.resultfile.read import RunResult, by_outcome
+from conformance.text import shorten, visible
 
 MAX_CHARACTERS = 200_000
 """Of one attachment; the result file has it whole."""

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from conformance.compare.results import by_outcome
-from conformance.compare.verdicts import Verdict
+from conformance.compare.judging import Verdict
 from conformance.engine.events import (
     Diagnostics,
     Event,
@@ -21,8 +20,9 @@ from conformance.engine.events import (
     RunStarted,
     ScenarioFinished,
 )
-from conformance.report.redact import redact
-from conformance.report.text import public_path, public_text, shorten, xml_text
+from conformance.redaction import redact
+from conformance.resultfile.read import by_outcome
+from conformance.text import public_path, public_text, shorten, xml_text
 
 MAX_CHARACTERS = 100_000
 """Of one message or diagnostic; CI systems refuse files of many megabytes."""

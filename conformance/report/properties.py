@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from conformance.report.redact import redact
+from conformance.redaction import redact
 
 
 def write_properties(file: Path, values: Mapping[str, str]) -> None:

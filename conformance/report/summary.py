@@ -10,10 +10,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from conformance.compare.verdicts import Verdict
+from conformance.compare.judging import Verdict
 from conformance.engine.events import Outcome, RunFinished, RunStarted, ScenarioFinished
-from conformance.report.redact import redact
-from conformance.report.text import shorten, visible
+from conformance.redaction import redact
+from conformance.text import shorten, visible
 
 MAX_LINES = 40
 MAX_CHARACTERS = 4_000

@@ -18,7 +18,6 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from conformance.compare.results import by_outcome
 from conformance.engine.events import (
     Event,
     Outcome,
@@ -29,7 +28,7 @@ from conformance.engine.events import (
     ScenarioStarted,
     StepStarted,
 )
-from conformance.report.redact import redact
+from conformance.redaction import redact
 from conformance.report.summary import (
     STYLES,
     Style,
@@ -38,7 +37,8 @@ from conformance.report.summary import (
     summary_table,
     totals_line,
 )
-from conformance.report.text import visible
+from conformance.resultfile.read import by_outcome
+from conformance.text import visible
 
 MAX_NAMES = 3
 """Scenarios named in the live line; the others are counted."""

@@ -15,11 +15,11 @@ from conformance.certify.report import told
 from conformance.certify.verify import Verification, verify
 from conformance.cli.selection import select
 from conformance.compare.compare import Comparer
-from conformance.compare.results import load_results
 from conformance.engine.events import PlannedScenario
 from conformance.engine.scenario_run import Setup, planned
 from conformance.engine.suite import run_suite
-from conformance.report.results import ResultFile
+from conformance.resultfile.read import load_results
+from conformance.resultfile.write import ResultFile
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening import Opened, open_reference
 from conformance.targets.options import TargetOptions

@@ -24,10 +24,10 @@ from conformance.certify.profiles import CORE, Profile, check_features, load_pro
 from conformance.certify.report import build_report, told
 from conformance.compare.compare import Comparer, compare_runs
 from conformance.compare.conclude import exit_code
-from conformance.compare.results import RunResult
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
 from conformance.errors import ExitCode, UsageError
-from conformance.report.results import ResultFile, load_results
+from conformance.resultfile.read import RunResult, load_results
+from conformance.resultfile.write import ResultFile
 from tests.compare.cluster import Scripted, allocation, claim, decision
 from tests.report.builders import HOSTILE, finished, planned, play, sample, stream
 from tests.report.golden import check

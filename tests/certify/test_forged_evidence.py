@@ -16,9 +16,9 @@ from conformance.cli.selection import select
 from conformance.compare.compare import compare_runs
 from conformance.compare.conclude import exit_code
 from conformance.compare.demands import WantedClaim, demand_of, unrecorded
-from conformance.compare.results import MalformedResultFileError, load_results
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
 from conformance.errors import ExitCode, UsageError
+from conformance.resultfile.read import MalformedResultFileError, load_results
 from tests.certify.evidence import (
     IMPLEMENTATION,
     JOB,

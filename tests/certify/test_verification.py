@@ -16,10 +16,11 @@ from conformance.certify.profiles import load_profiles
 from conformance.certify.report import OtherSuiteError, told
 from conformance.certify.verify import Verification, verify
 from conformance.compare.compare import Comparer
-from conformance.compare.verdicts import Answer
+from conformance.compare.judging import Answer
 from conformance.engine.events import Outcome, PlannedScenario
 from conformance.errors import ExitCode, UsageError
-from conformance.report.results import ResultFile, load_results
+from conformance.resultfile.read import load_results
+from conformance.resultfile.write import ResultFile
 from conformance.scenario.loader import set_digest
 from tests.certify.test_conformance_report import IMPLEMENTATION
 from tests.compare.cluster import Scripted, allocation, claim, decision

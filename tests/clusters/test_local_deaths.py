@@ -58,7 +58,7 @@ def test_a_driver_that_dies_is_told_with_its_status_and_the_end_of_its_log(
     pid = processes.records()[DRIVER].identity.pid
     first, *tail = watch(processes).get(timeout=10).splitlines()
     assert first.startswith(f"{DRIVER} (pid {pid}) has ended, exit status 7, and nobody stopped it")
-    assert tail == ["  token=[left out]", "  boo"]
+    assert tail == ["  token=<redacted>", "  boo"]
 
 
 def test_a_driver_that_was_killed_from_outside_is_told_with_the_signal(

@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 
 from conformance.compare.compare import Comparison, compare_runs
-from conformance.compare.verdicts import Verdict
+from conformance.compare.judging import Verdict
 from conformance.data import scenarios_dir
 from conformance.engine.events import ScenarioFinished
 from conformance.engine.scenario_run import Setup

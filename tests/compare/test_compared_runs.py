@@ -6,7 +6,7 @@ import pytest
 
 from conformance.compare.compare import Comparer, Comparison, compare_runs
 from conformance.compare.conclude import exit_code
-from conformance.compare.verdicts import Answer, Verdict
+from conformance.compare.judging import Answer, Verdict
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.errors import ExitCode
 from tests.compare.cluster import Scripted, allocation, claim, decision, snapshot

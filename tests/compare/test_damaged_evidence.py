@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.compare.evidence import Obj
-from conformance.compare.verdicts import Judgement, Verdict, judge, judge_undecided
+from conformance.compare.judging import Judgement, Verdict, judge, judge_undecided
 from conformance.errors import UsageError
 from tests.compare.cluster import (
     allocated,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from conformance.compare.judging import Verdict
 from conformance.compare.replay import replay, replay_results
-from conformance.compare.verdicts import Verdict
 from conformance.errors import UsageError
-from conformance.report.results import ResultFile
+from conformance.resultfile.write import ResultFile
 from tests.compare.cluster import allocated, allocation, claim, decision, snapshot
 from tests.report.builders import finished, planned, play, stream
 

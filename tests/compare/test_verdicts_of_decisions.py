@@ -9,7 +9,7 @@ import pytest
 
 from conformance.compare.allocations import devices_of
 from conformance.compare.evidence import Obj, reading
-from conformance.compare.verdicts import (
+from conformance.compare.judging import (
     Answer,
     Judgement,
     Verdict,

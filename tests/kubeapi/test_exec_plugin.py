@@ -107,7 +107,7 @@ def test_a_plugin_that_fails_is_said_with_its_own_reason_and_without_secrets(
 ) -> None:
     script = "echo first >&2; printf '\\033[31mexpired token=abcdefgh\\n' >&2; exit 3"
     message = error_of(with_plugin(api, tmp_path / "config", script))
-    assert "ended with status 3: [31mexpired token=[left out];" in message
+    assert "ended with status 3: [31mexpired token=<redacted>;" in message
     assert not caplog.records
     assert not api.requests
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from conformance.engine.events import Outcome
 from conformance.report.html import render_html
-from conformance.report.results import ResultFile, load_results
+from conformance.resultfile.read import load_results
+from conformance.resultfile.write import ResultFile
 from tests.report.builders import HOSTILE, finished, planned, play, sample, step, stream
 from tests.report.golden import check
 

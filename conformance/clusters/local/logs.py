@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from conformance.kubeapi.redaction import redact
+from conformance.redaction import redact_log
 
 _END_BYTES = 1 << 16
 
@@ -21,7 +21,7 @@ def end_of(log: Path, lines: int = 8) -> str:
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
-            text = redact(file.read().decode(errors="replace"))
+            text = redact_log(file.read().decode(errors="replace"))
     except OSError:
         return ""
     return "\n".join(f"  {line[:400]}" for line in text.splitlines()[-lines:])

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import yaml
 
 from conformance.kubeapi.discovery import list_objects
+from conformance.redaction import redact_log, redact_object
 from conformance.targets.base import ApiError, Obj, TargetError
-from conformance.targets.cluster.redaction import redact, without_noise
 from conformance.targets.cluster.snapshots import taint_rules
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def diagnose(target: ClusterTarget, namespace: str) -> dict[str, str]:
             pods.extend(items)
         if kind == "Node":
             items = [_node(item) for item in items]
-        return yaml.safe_dump_all(map(without_noise, items), sort_keys=False, width=120)
+        return yaml.safe_dump_all(map(redact_object, items), sort_keys=False, width=120)
 
     def dra(kind: str) -> str:
         return dump(target.discovery.dra_version(), kind)
@@ -80,12 +80,12 @@ def tail(path: Path, lines: int = _TAIL_LINES) -> str:
 
 def _part(found: dict[str, str], name: str, fetch: Callable[[], str]) -> None:
     try:
-        found[name] = redact(fetch())
+        found[name] = redact_log(fetch())
     except ApiError as error:
         if error.code != 404:
-            found[name] = redact(f"cannot be read: {error}")
+            found[name] = redact_log(f"cannot be read: {error}")
     except (TargetError, OSError) as error:
-        found[name] = redact(f"cannot be read: {error}")
+        found[name] = redact_log(f"cannot be read: {error}")
 
 
 def _node(node: Obj) -> Obj:

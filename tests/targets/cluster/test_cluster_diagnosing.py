@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from conformance.clusters.base import ClusterAccess
+from conformance.redaction import REDACTED, redact_log, redact_object
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.cluster.diagnosing import tail
-from conformance.targets.cluster.redaction import HIDDEN, redact, without_noise
 from tests.kubeapi.fake_api import FakeApi
 
 JWT = "eyJhbGciOiJSUzI1NiIs.eyJpc3MiOiJrdWJlcm5ldGVz.c2lnbmF0dXJl"
@@ -29,8 +29,8 @@ JWT = "eyJhbGciOiJSUzI1NiIs.eyJpc3MiOiJrdWJlcm5ldGVz.c2lnbmF0dXJl"
     ],
 )
 def test_credentials_are_left_out(text: str) -> None:
-    hidden = redact(text)
-    assert HIDDEN in hidden
+    hidden = redact_log(text)
+    assert REDACTED in hidden
     assert "abcdef0123456789" not in hidden
     assert "c2lnbmF0dXJl" not in hidden
 
@@ -46,7 +46,7 @@ def test_credentials_are_left_out(text: str) -> None:
     ],
 )
 def test_other_text_stays_as_it_is(text: str) -> None:
-    assert redact(text) == text
+    assert redact_log(text) == text
 
 
 def test_objects_lose_managed_fields_and_secret_looking_values() -> None:
@@ -60,9 +60,9 @@ def test_objects_lose_managed_fields_and_secret_looking_values() -> None:
             ]
         },
     }
-    cleaned = without_noise(pod)
+    cleaned = redact_object(pod)
     assert cleaned["metadata"] == {"name": "p"}
-    assert cleaned["spec"]["env"][0]["value"] == HIDDEN
+    assert cleaned["spec"]["env"][0]["value"] == REDACTED
     assert cleaned["spec"]["env"][1:] == pod["spec"]["env"][1:]  # type: ignore[index]
 
 
@@ -104,7 +104,7 @@ def test_a_failure_comes_with_objects_events_and_logs(
         "2026-01-01T00:00:02Z Warning Reasonb Pod/pod0 (scheduler): two lines",
     ]
     assert found["logs/pod0/ctr0.log"] == "hello"
-    assert found["components/kube-scheduler.log"] == f"started\nusing Bearer {HIDDEN}"
+    assert found["components/kube-scheduler.log"] == f"started\nusing Bearer {REDACTED}"
     assert found["components/kubelet.log"].startswith("cannot be read")
     assert found["resourceslices.yaml"].startswith("cannot be read")
     assert not any(path.endswith("/secrets") for _, path, _, _ in api.requests)

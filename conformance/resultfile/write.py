@@ -1,7 +1,7 @@
 """Write the one result file of a run, as it goes.
 
-The file is NDJSON (``conformance.compare.records``): header, a line for each scenario that ended,
-the comparison where there is one, a footer. Each line is on its way to the disk before the next
+The file is NDJSON (``records``): header, a line for each scenario that ended, the comparison where
+there is one, a footer. Each line is on its way to the disk before the next
 event is handled, so that after a kill -9 the file still says what had run, and the missing footer
 says that it is not whole. ``load_results`` reads it again.
 """
@@ -17,15 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from conformance.compare.records import (
-    ComparisonRecord,
-    FooterRecord,
-    HeaderRecord,
-    PlannedRecord,
-    Record,
-    ScenarioRecord,
-)
-from conformance.compare.results import RunResult, by_outcome, load_results
 from conformance.engine.events import (
     Diagnostics,
     Event,
@@ -34,10 +25,17 @@ from conformance.engine.events import (
     ScenarioFinished,
 )
 from conformance.errors import UsageError
-from conformance.report.redact import redact_json
-from conformance.report.text import public_path, public_text
-
-__all__ = ["ResultFile", "RunResult", "load_results"]
+from conformance.redaction import redact_json
+from conformance.resultfile.read import by_outcome
+from conformance.resultfile.records import (
+    ComparisonRecord,
+    FooterRecord,
+    HeaderRecord,
+    PlannedRecord,
+    Record,
+    ScenarioRecord,
+)
+from conformance.text import public_path, public_text
 
 _LOCAL = "<path>"
 

@@ -48,6 +48,12 @@ def shorten(text: str, lines: int, characters: int) -> str:
     return f"{kept}\n... ({len(text) - len(kept)} more characters)"
 
 
+def one_line(text: object, longest: int = 300) -> str:
+    """What somebody else said, as one line that a terminal can show: nothing but printable."""
+    shown = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+    return shown if len(shown) <= longest else shown[:longest] + "..."
+
+
 def public_path(file: str, scenario_id: str) -> str:
     """A scenario's file as others may see it: below the scenario root, without local folders.
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.compare import results
-from conformance.compare.records import LINE, result_schema
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.errors import UsageError
-from conformance.report.results import ResultFile, load_results
+from conformance.resultfile import errors as results
+from conformance.resultfile.read import load_results
+from conformance.resultfile.records import LINE, result_schema
+from conformance.resultfile.write import ResultFile
 from tests.report.builders import HOSTILE, finished, planned, play, sample, started, step, stream
 
 

@@ -1,8 +1,9 @@
-"""What must not leave the machine is taken out here, at the boundary of every report.
+"""Take credentials out of whatever is shown or written down.
 
 Diagnostics are texts that other components wrote (logs, events, objects), so nobody can promise
 that no credential is in them. Every reporter passes what it writes through :func:`redact` or
-:func:`redact_json`; both are idempotent, so that passing twice does no harm.
+:func:`redact_json`, and what quotes a log or a server through :func:`redact_log`. All of them are
+idempotent, so that passing twice does no harm.
 """
 
 from __future__ import annotations
@@ -58,6 +59,12 @@ _INLINE = re.compile(
     r"(?P<value>[^\s,}&\"'{\[]+)"
 )
 
+_ANYWHERE = re.compile(
+    # token: x in the middle of a line, with or without quotes. Prose has this as well.
+    rf"(?i)(?P<key>{_WORD}\"?\s{{0,8}}[:=]\s{{0,8}}\"?)(?!{REDACTED})[^\s\"',;]{{4,}}"
+)
+_NAMED_VALUE = re.compile(rf"(?i){_SENSITIVE}|credential")
+
 
 def redact(text: str) -> str:
     """The text without bearer tokens, JWTs, private keys and the values of sensitive keys.
@@ -97,3 +104,30 @@ def redact_json(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [redact_json(item) for item in value]
     return value
+
+
+def redact_log(text: str) -> str:
+    """:func:`redact`, and everything after ``token:`` and the like, wherever in a line it stands.
+
+    For what another program wrote: a log, the answer of a server. In the suite's own sentences this
+    would hit prose.
+    """
+    return _ANYWHERE.sub(rf"\g<key>{REDACTED}", redact(text))
+
+
+def redact_object(value: Any) -> Any:
+    """A Kubernetes object for people: no managed fields, no applied copy, no credentials.
+
+    Literal values of environment variables whose names speak of credentials are left out too.
+    """
+    if isinstance(value, Mapping):
+        if "value" in value and _NAMED_VALUE.search(str(value.get("name", ""))):
+            value = {**value, "value": REDACTED}
+        return {
+            name: redact_object(part)
+            for name, part in value.items()
+            if name not in ("managedFields", "kubectl.kubernetes.io/last-applied-configuration")
+        }
+    if isinstance(value, list):
+        return [redact_object(part) for part in value]
+    return redact_log(value) if isinstance(value, str) else value

@@ -15,15 +15,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from conformance.compare.records import (
-    API_VERSION,
-    LINE,
-    ComparisonRecord,
-    FooterRecord,
-    HeaderRecord,
-    ScenarioRecord,
+from conformance.engine.events import (
+    Outcome,
+    PlannedScenario,
+    RunFinished,
+    RunStarted,
+    ScenarioFinished,
 )
-from conformance.compare.resulterrors import (
+from conformance.resultfile.errors import (
     DigestMismatchError,
     DuplicateRecordError,
     EmptyResultFileError,
@@ -33,14 +32,15 @@ from conformance.compare.resulterrors import (
     UnknownVersionError,
     UnreadableResultFileError,
 )
-from conformance.compare.strictjson import loads
-from conformance.engine.events import (
-    Outcome,
-    PlannedScenario,
-    RunFinished,
-    RunStarted,
-    ScenarioFinished,
+from conformance.resultfile.records import (
+    API_VERSION,
+    LINE,
+    ComparisonRecord,
+    FooterRecord,
+    HeaderRecord,
+    ScenarioRecord,
 )
+from conformance.resultfile.strictjson import loads
 
 __all__ = [
     "DigestMismatchError",

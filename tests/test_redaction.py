@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.report.redact import REDACTED, redact, redact_json
+from conformance.redaction import REDACTED, redact, redact_json, redact_log
 
 JWT = "eyJhbGciOiJSUzI1NiIsImtpZCI6IiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl-_x"
 
@@ -119,3 +119,10 @@ def test_json_keeps_its_shape() -> None:
         "attributes": {"token": {"string": "kept"}},
         "list": [f"x {REDACTED}", 7, None, True],
     }
+
+
+def test_in_a_log_a_credential_in_the_middle_of_a_line_is_taken_out() -> None:
+    text = 'level=error msg=no password: hunter22 "token": "abcdefgh" rest'
+    shown = redact_log(text)
+    assert shown == f'level=error msg=no password: {REDACTED} "token": "{REDACTED}" rest'
+    assert redact_log(shown) == shown

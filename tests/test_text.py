@@ -1,0 +1,8 @@
+from __future__ import annotations
+
+from conformance.text import one_line
+
+
+def test_one_line_has_nothing_that_moves_a_cursor_and_is_not_endless() -> None:
+    assert one_line("a\x1b[31mb\r\n\tc\x00") == "a [31mb c"
+    assert one_line("x" * 1000) == "x" * 300 + "..."
