@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reference_allocator.cel import CelDevice, CelRuntimeError, compile_selector
-from reference_allocator.cel.program import _cached_selector
+from reference_allocator.cel.selector import _cached_selector
 
 ROOT: Final = Path(__file__).parents[1]
 RESULTS: Final = Path(__file__).parent / "results" / "cel.json"

@@ -6,17 +6,17 @@ Usage::
     selector.matches(CelDevice.from_api("gpu.example.com", device))
 """
 
-from reference_allocator.cel.admission import ExpressionProblem, validate_new_expression
-from reference_allocator.cel.declarations import CelFeatures
 from reference_allocator.cel.device import CelDevice
+from reference_allocator.cel.environment.declarations import CelFeatures
 from reference_allocator.cel.errors import (
     CelCompileError,
     CelCostError,
     CelInterruptedError,
     CelRuntimeError,
 )
-from reference_allocator.cel.expressions import DYN, Program, compile_expression
-from reference_allocator.cel.program import (
+from reference_allocator.cel.new_expressions import ExpressionProblem, validate_new_expression
+from reference_allocator.cel.program import DYN, Program, compile_expression
+from reference_allocator.cel.selector import (
     COST_LIMIT,
     DerivedAttribute,
     Selector,

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from reference_allocator.api.quantity import Quantity, QuantityError, as_quantity
 from reference_allocator.api.semver import Semver, SemverError, parse_semver
+from reference_allocator.cel.codegen.support import DomainMap
 from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.runtime.support import DomainMap
 
 __all__ = ["CelDevice", "attribute_value"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.runtime.native import to_native
+from reference_allocator.cel.protobuf.native import to_native
 from reference_allocator.cel.runtime.values import BoolKey, Message, Optional, UInt, type_name
 
 __all__ = ["to_bool", "to_python"]

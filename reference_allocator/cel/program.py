@@ -1,232 +1,92 @@
-"""Device selectors and derived attributes: compiled once per expression, evaluated per device."""
+"""Expressions about any JSON objects, such as those of a scenario's expectations."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from reference_allocator.cel.ast import Call, Node
-from reference_allocator.cel.codegen import generate
-from reference_allocator.cel.compiling import MAX_LENGTH, compile_node, instantiate
-from reference_allocator.cel.cost.estimate import estimate
-from reference_allocator.cel.cost.sizes import device_size
-from reference_allocator.cel.declarations import (
-    CelFeatures,
-    device_environment,
-)
-from reference_allocator.cel.derived import output_type_error, to_attribute
-from reference_allocator.cel.device import CelDevice
-from reference_allocator.cel.errors import CelCompileError, CelRuntimeError
-from reference_allocator.cel.interpreter import Interpreter, interpret
-from reference_allocator.cel.output import to_bool
-from reference_allocator.cel.recovery import GiveUp, Recovery, recovery
-from reference_allocator.cel.tables import MINORS
+from reference_allocator.cel import types
+from reference_allocator.cel.ast import Node
+from reference_allocator.cel.codegen.generator import generate
+from reference_allocator.cel.compile import compile_node, instantiate
+from reference_allocator.cel.environment.declarations import generic_environment
+from reference_allocator.cel.errors import CelCompileError
+from reference_allocator.cel.interpreter.interpreter import Interpreter, interpret
+from reference_allocator.cel.output import to_python
 from reference_allocator.cel.types import CelType
 
-__all__ = [
-    "COST_LIMIT",
-    "MAX_LENGTH",
-    "DerivedAttribute",
-    "Selector",
-    "compile_derived",
-    "compile_selector",
-]
+__all__ = ["DYN", "Program", "compile_expression"]
 
-COST_LIMIT: Final = 1_000_000
-"""The most that an evaluation may cost (resource.k8s.io/v1 CELSelectorExpressionMaxCost)."""
-
-_DEFAULT_FEATURES: Final = CelFeatures()
-_SHORT: Final = 20_000
-"""An evaluation that cannot cost more ends within milliseconds: no need to watch a deadline."""
+DYN: Final = types.DYN
 
 
-class Selector:
-    """A compiled device selector. Thread-safe.
+class Program:
+    """A compiled expression over named JSON values. Thread-safe."""
 
-    Attributes:
-        max_cost: the most that an evaluation can cost; the API refuses new expressions beyond
-            `COST_LIMIT`.
-        source: the generated Python function, empty when there is none.
-    """
+    __slots__ = ("_cost_limit", "_evaluate", "_node", "expression", "source", "type")
 
-    __slots__ = (
-        "_cost_limit",
-        "_evaluate",
-        "_node",
-        "_recover",
-        "_terms",
-        "expression",
-        "max_cost",
-        "source",
-        "type",
-    )
-
-    def __init__(self, expression: str, node: Node, cost_limit: int) -> None:
+    def __init__(self, expression: str, node: Node, cost_limit: int | None) -> None:
         self.expression = expression
         self.type: CelType = node.type
-        self.max_cost = estimate(node, device_size)
         self._node = node
         self._cost_limit = cost_limit
-        self._evaluate, self.source = generate(node, device=True)
-        self._recover: Recovery | None = None
-        self._terms = isinstance(node, Call) and node.function in ("_&&_", "_||_", "!_")
-        if self.max_cost > cost_limit:  # only the interpreter counts
-            self._evaluate = None
+        self._evaluate, self.source = generate(node, device=False)
 
-    def matches(self, device: CelDevice, *, deadline: float | None = None) -> bool:
-        """Whether the device is selected.
+    def evaluate(self, variables: Mapping[str, Any], *, deadline: float | None = None) -> Any:
+        """The value as plain Python data: bool, int, float, str, bytes, list, dict or None.
+
+        Optional values become their value or None, quantities and the like their text.
 
         Args:
-            device: the device.
-            deadline: when to give up, of `time.monotonic`; None for never, as the cost limit ends
-                every evaluation within a second or so.
+            variables: name -> JSON value.
+            deadline: when to give up, of `time.monotonic`; None for never. With one, or with a
+                cost limit, the slower evaluator is used, which looks at the clock.
 
         Raises:
-            CelRuntimeError: the expression has no value, or one that is not a bool.
+            CelRuntimeError: the expression has no value.
             CelInterruptedError: (a CelRuntimeError) the deadline has passed.
         """
-        fast = deadline is None or self.max_cost <= _SHORT
-        if fast and self._evaluate is not None:
+        unlimited = deadline is None and self._cost_limit is None
+        if unlimited and self._evaluate is not None:
             try:
-                result = self._evaluate(device)
-            except KeyError as error:
-                result = self._without_attribute(device, error)
-            except Exception:  # noqa: BLE001 - any failure means: ask the interpreter
-                result = None
-            if result is True or result is False:
-                return bool(result)
-        return self.interpret(device, deadline=deadline)
+                return to_python(self._evaluate(variables))
+            except Exception:  # noqa: BLE001, S110 - any failure means: ask the interpreter
+                pass
+        return self.interpret(variables, deadline=deadline)
 
-    def _without_attribute(self, device: CelDevice, error: KeyError) -> bool | None:
-        """The value where an attribute may be missing; None if the interpreter has to decide."""
-        recover = self._recover
-        if recover is None:
-            # Compiled when first needed; two threads may both do it, with the same outcome.
-            recover = self._recover = recovery(self._node) or _give_up
-        found: object = error.args[0] if error.args else None
-        if recover is _give_up or self._terms or found.__class__ is not str:
-            try:
-                found = recover(device)
-            except GiveUp:
-                return None
-        if found is True or found is False:
-            return bool(found)
-        message = f"no such key: {found}"
-        raise CelRuntimeError(message)
-
-    def interpret(self, device: CelDevice, *, deadline: float | None = None) -> bool:
-        """`matches` without generated code: slower, by the same rules."""
-        return to_bool(self.evaluate_with_cost(device, deadline=deadline)[0])
-
-    def evaluate(self, device: CelDevice) -> Any:
-        """The value for the device, by the interpreter; raises CelRuntimeError."""
-        return self.evaluate_with_cost(device)[0]
-
-    def evaluate_with_cost(
-        self, device: CelDevice, *, deadline: float | None = None
-    ) -> tuple[Any, int]:
-        """The value for the device and what it cost; raises CelRuntimeError."""
-        interpreter = Interpreter(self._cost_limit, deadline)
-        value = interpret(interpreter, self._node, {".device": device.as_map})
-        return value, interpreter.cost
-
-
-def _give_up(_device: CelDevice) -> bool | str:
-    raise GiveUp
-
-
-class DerivedAttribute:
-    """A compiled expression whose value is a device attribute. Thread-safe."""
-
-    __slots__ = ("_cost_limit", "_node", "expression", "max_cost", "type")
-
-    def __init__(self, expression: str, node: Node, cost_limit: int) -> None:
-        self.expression = expression
-        self.type: CelType = node.type
-        self.max_cost = estimate(node, device_size)
-        self._node = node
-        self._cost_limit = cost_limit
-
-    def attribute(self, device: CelDevice, *, deadline: float | None = None) -> dict[str, Any]:
-        """The attribute of a device, as a v1 DeviceAttribute such as ``{"string": "a"}``.
-
-        Args:
-            device: the device.
-            deadline: when to give up, of `time.monotonic`; None for never.
-
-        Raises:
-            CelRuntimeError: the expression has no value, or one that is no attribute.
-        """
-        interpreter = Interpreter(self._cost_limit, deadline)
-        return to_attribute(interpret(interpreter, self._node, {".device": device.as_map}))
+    def interpret(self, variables: Mapping[str, Any], *, deadline: float | None = None) -> Any:
+        """`evaluate` without generated code: slower, by the same rules."""
+        scope = {f".{name}": value for name, value in variables.items()}
+        return to_python(interpret(Interpreter(self._cost_limit, deadline), self._node, scope))
 
 
 @lru_cache(maxsize=4096)
-def _cached_selector(expression: str, features: CelFeatures, cost_limit: int) -> Selector | str:
-    """The selector, or the text of its compile error."""
-    environment = device_environment(features)
+def _cached_program(
+    expression: str, names: tuple[tuple[str, CelType], ...], cost_limit: int | None
+) -> Program | str:
     try:
-        node = compile_node(expression, environment)
-        if not environment.selects(node.type):
-            return f"must evaluate to bool or the unknown type, not {node.type.declared}"
+        node = compile_node(expression, generic_environment(dict(names)))
         instantiate(node)
+        return Program(expression, node, cost_limit)
     except CelCompileError as error:
         return str(error)
-    return Selector(expression, node, cost_limit)
 
 
-@lru_cache(maxsize=1024)
-def _cached_derived(
-    expression: str, features: CelFeatures, cost_limit: int
-) -> DerivedAttribute | str:
-    """The derived attribute, or the text of its compile error."""
-    if MINORS.index(features.kubernetes) < MINORS.index("1.37"):
-        message = f"Kubernetes {features.kubernetes} has no derived attributes"
-        raise ValueError(message)
-    lists = features.stored or features.list_type_attributes
-    try:
-        node = compile_node(expression, device_environment(features))
-        problem = output_type_error(node.type, lists=lists)
-        if problem:
-            return problem
-        instantiate(node)
-    except CelCompileError as error:
-        return str(error)
-    return DerivedAttribute(expression, node, cost_limit)
-
-
-def compile_selector(
-    expression: str,
-    *,
-    features: CelFeatures = _DEFAULT_FEATURES,
-    cost_limit: int = COST_LIMIT,
-) -> Selector:
-    """A device selector, compiled as the scheduler does.
+def compile_expression(
+    expression: str, variables: Mapping[str, CelType], *, cost_limit: int | None = None
+) -> Program:
+    """An expression over JSON values, with the same functions as a selector.
 
     Args:
-        expression: its source.
-        features: whose rules it follows and what it may use; by default those of the latest minor
-            with everything on, as the scheduler allows.
-        cost_limit: where an evaluation is stopped with an error.
+        expression: for example ``size(object.status.reservedFor) == 1``.
+        variables: name -> type, usually `DYN`.
+        cost_limit: where an evaluation is stopped with an error; None for nowhere.
 
     Raises:
         CelCompileError: as Kubernetes would reject it.
-        ValueError: there are no declarations for the minor.
     """
-    found = _cached_selector(expression, features, cost_limit)
-    if isinstance(found, str):
-        raise CelCompileError(found)
-    return found
-
-
-def compile_derived(
-    expression: str,
-    *,
-    features: CelFeatures = _DEFAULT_FEATURES,
-    cost_limit: int = COST_LIMIT,
-) -> DerivedAttribute:
-    """A derived attribute of a request; arguments and errors as `compile_selector`."""
-    found = _cached_derived(expression, features, cost_limit)
+    found = _cached_program(expression, tuple(sorted(variables.items())), cost_limit)
     if isinstance(found, str):
         raise CelCompileError(found)
     return found

@@ -4,8 +4,8 @@
 // Our own type checker works from these tables, so they are generated from the real environments of
 // the Kubernetes minors instead of being copied by hand:
 //
-//	go run ./celdump > ../../reference_allocator/cel/data/kubernetes-1.37.json
-//	go run -modfile=minors/1.36/go.mod ./celdump > ../../reference_allocator/cel/data/kubernetes-1.36.json
+//	go run ./celdump > ../../reference_allocator/cel/environment/data/kubernetes-1.37.json
+//	go run -modfile=minors/1.36/go.mod ./celdump > ../../reference_allocator/cel/environment/data/kubernetes-1.36.json
 package main
 
 import (

@@ -13,9 +13,9 @@ from reference_allocator.api.quantity import Quantity
 from reference_allocator.api.semver import Semver
 from reference_allocator.cel.cost.names import CONSTANT, ORDERED, TRAVERSALS
 from reference_allocator.cel.cost.ranges import LIST_COST, REGEX_FACTOR, STRING_FACTOR, STRUCT_COST
-from reference_allocator.cel.runtime.named_formats import NamedFormat
-from reference_allocator.cel.runtime.network import CIDR, IP
-from reference_allocator.cel.runtime.urls import URL
+from reference_allocator.cel.library.named_formats import NamedFormat
+from reference_allocator.cel.library.network import CIDR, IP
+from reference_allocator.cel.library.urls import URL
 from reference_allocator.cel.runtime.values import Optional
 
 __all__ = ["call_cost"]

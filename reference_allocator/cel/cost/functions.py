@@ -24,7 +24,7 @@ from reference_allocator.cel.cost.ranges import (
     Range,
     fixed,
 )
-from reference_allocator.cel.runtime.lists import MAX_ATTRIBUTE_VALUES
+from reference_allocator.cel.library.lists import MAX_ATTRIBUTE_VALUES
 from reference_allocator.cel.types import CelType
 
 __all__ = ["Operand", "estimate_call"]

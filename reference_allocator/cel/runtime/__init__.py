@@ -1,1 +1,1 @@
-"""Values of CEL expressions and the functions that work on them."""
+"""Values of CEL expressions and the operators that work on them (cel-go's ``common/types``)."""

@@ -16,7 +16,7 @@ from reference_allocator.cel import (
     compile_derived,
     compile_selector,
 )
-from reference_allocator.cel.tables import LATEST
+from reference_allocator.cel.environment.tables import LATEST
 
 Json = dict[str, Any]
 

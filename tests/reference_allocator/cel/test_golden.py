@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reference_allocator.cel import CelDevice, compile_selector
-from reference_allocator.cel.tables import MINORS
+from reference_allocator.cel.environment.tables import MINORS
 from tests.reference_allocator.cel.answers import (
     GOLDEN,
     KNOWN,

@@ -12,7 +12,7 @@ from reference_allocator.cel import (
     compile_expression,
     compile_selector,
 )
-from reference_allocator.cel.runtime.anything import Packed, unpack
+from reference_allocator.cel.protobuf.anything import Packed, unpack
 
 DEVICE = CelDevice.from_api("dra.example.com", {"name": "a"})
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.targets.reference.apiserver.validation.errors import FieldError
 
 if TYPE_CHECKING:
-    from reference_allocator.cel.declarations import CelFeatures
+    from reference_allocator.cel import CelFeatures
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Expressions:
     def check(self, expression: str, path: str, *, derived: bool = False) -> Iterator[FieldError]:
         """The expression of a selector, or of a derived attribute."""
         # CEL's compiler is only needed where there are expressions.
-        from reference_allocator.cel.admission import validate_new_expression
+        from reference_allocator.cel import validate_new_expression
 
         for problem in validate_new_expression(expression, self._features, derived=derived):
             yield FieldError(path, problem.reason, problem.message)
@@ -43,7 +43,7 @@ class Expressions:
 
     @cached_property
     def _features(self) -> CelFeatures:
-        from reference_allocator.cel.declarations import CelFeatures
+        from reference_allocator.cel import CelFeatures
 
         return CelFeatures(
             consumable_capacity=self.gates.get("DRAConsumableCapacity", False),

@@ -1,0 +1,103 @@
+"""Checking calls: which overloads of a function fit the types of the arguments."""
+
+from __future__ import annotations
+
+from reference_allocator.cel import types
+from reference_allocator.cel.ast import Call, Literal
+from reference_allocator.cel.checker.names import NameChecker
+from reference_allocator.cel.checker.state import qualified_name
+from reference_allocator.cel.environment.declarations import Overload
+from reference_allocator.cel.types import CelType
+
+__all__ = ["CallChecker"]
+
+
+def _signature(args: list[CelType], *, member: bool) -> str:
+    texts = [item.text for item in args]
+    return f"{texts[0]}.({', '.join(texts[1:])})" if member else f"({', '.join(texts)})"
+
+
+class CallChecker(NameChecker):
+    """Calls, of cel-go's ``checkCall`` and ``resolveOverload``."""
+
+    def call(self, node: Call) -> CelType:
+        """A call, of a function or a method."""
+        if node.function == "_?._":
+            field = node.args[1]
+            assert isinstance(field, Literal)
+            field.type = types.STRING
+            node.overloads = ("select_optional_field",)
+            return self.resolve(self.field(node, node.args[0], field.value, optional=True))
+        args = [self.check(arg) for arg in node.args]
+        functions = self.environment.functions
+        if node.target is None:
+            name = node.function.removeprefix(".")
+            if name not in functions:
+                return self.undeclared(node, node.function)
+            node.function = name
+            return self.overload(node, functions[name], args, member=False)
+        prefix = qualified_name(node.target)
+        if prefix is not None:
+            qualified = f"{prefix}.{node.function}".removeprefix(".")
+            if qualified in functions:
+                node.function, node.target = qualified, None
+                return self.overload(node, functions[qualified], args, member=False)
+        receiver = self.check(node.target)
+        if node.function not in functions:
+            return self.undeclared(node, node.function)
+        return self.overload(node, functions[node.function], [receiver, *args], member=True)
+
+    def overload(
+        self, node: Call, overloads: tuple[Overload, ...], args: list[CelType], *, member: bool
+    ) -> CelType:
+        """The overloads that fit."""
+        if node.function in ("_&&_", "_||_"):
+            return self.logical(node, overloads[0], args)
+        result: CelType | None = None
+        found: list[str] = []
+        for overload in overloads:
+            if overload.member != member:
+                continue
+            expected, declared = self.instantiate(overload)
+            if not self.bindings.assignable(args, expected):
+                continue
+            found.append(overload.id)
+            declared = self.resolve(declared)
+            if result is None:
+                result = declared
+            elif not types.is_dyn(result) and declared != result:
+                result = types.DYN
+        if result is None:
+            shown = [self.bindings.substitute(arg, free_to_dyn=True) for arg in args]
+            text = _signature(shown, member=member)
+            self.report(
+                node, f"found no matching overload for '{node.function}' applied to '{text}'"
+            )
+            return types.ERROR
+        node.overloads = tuple(found)
+        return result
+
+    def logical(self, node: Call, overload: Overload, args: list[CelType]) -> CelType:
+        """``&&`` and ``||``."""
+        node.overloads = (overload.id,)
+        result = types.BOOL
+        for arg, checked in zip(node.args, args, strict=True):
+            if not self.assignable(checked, types.BOOL):
+                self.report(arg, f"expected type 'bool' but found '{checked.text}'")
+                result = types.ERROR
+        return result
+
+    def instantiate(self, overload: Overload) -> tuple[list[CelType], CelType]:
+        """The overload's argument and result types, with type parameters of their own."""
+        if not overload.type_params:
+            return list(overload.args), overload.result
+        names = {name: self.bindings.fresh() for name in overload.type_params}
+
+        def replace(checked: CelType) -> CelType:
+            if checked.kind == "param":
+                return names[checked.name]
+            if not checked.params:
+                return checked
+            return CelType(checked.kind, checked.name, tuple(map(replace, checked.params)))
+
+        return [replace(arg) for arg in overload.args], replace(overload.result)

@@ -1,0 +1,149 @@
+"""The type checker: what Kubernetes rejects when an expression is written, not when it runs.
+
+The rules, the order in which they are applied and the messages are cel-go's
+(``checker/checker.go``), because the text of a rejection is part of what users see.
+"""
+
+from __future__ import annotations
+
+from reference_allocator.cel import types
+from reference_allocator.cel.ast import (
+    Call,
+    Comprehension,
+    Ident,
+    ListExpr,
+    Literal,
+    MapExpr,
+    Node,
+    Select,
+    StructExpr,
+)
+from reference_allocator.cel.checker.calls import CallChecker
+from reference_allocator.cel.checker.messages import MessageChecker
+from reference_allocator.cel.environment.declarations import Environment
+from reference_allocator.cel.errors import Issue
+from reference_allocator.cel.runtime.values import UInt
+from reference_allocator.cel.types import CelType
+
+__all__ = ["check"]
+
+_LITERAL_TYPES = {
+    bool: types.BOOL,
+    int: types.INT,
+    UInt: types.UINT,
+    float: types.DOUBLE,
+    str: types.STRING,
+    bytes: types.BYTES,
+    type(None): types.NULL,
+}
+
+
+class _Checker(CallChecker, MessageChecker):
+    """One check of one expression."""
+
+    def check(self, node: Node) -> CelType:
+        match node:
+            case Literal():
+                checked = _LITERAL_TYPES[type(node.value)]
+            case Ident():
+                checked = self.ident(node)
+            case Select():
+                checked = self.select(node)
+            case Call():
+                checked = self.call(node)
+            case ListExpr():
+                checked = self.list(node)
+            case MapExpr():
+                checked = self.map(node)
+            case StructExpr():
+                checked = self.struct(node)
+            case Comprehension():
+                checked = self.comprehension(node)
+            case _:
+                raise AssertionError(type(node))
+        node.type = checked
+        self.nodes.append(node)
+        return checked
+
+    # Aggregates
+
+    def join(self, previous: CelType | None, current: CelType) -> CelType:
+        if previous is None:
+            return current
+        if self.assignable(previous, current):
+            return types.join(previous, current)
+        return types.DYN  # a validator reports it, unless the literal belongs to ``format``
+
+    def list(self, node: ListExpr) -> CelType:
+        joined: CelType | None = None
+        for index, element in enumerate(node.elements):
+            checked = self.check(element)
+            if index in node.optional:
+                checked = self.optional(element, checked)
+            joined = self.join(joined, checked)
+        return types.list_of(joined or self.bindings.fresh())
+
+    def map(self, node: MapExpr) -> CelType:
+        key_type: CelType | None = None
+        value_type: CelType | None = None
+        for entry in node.entries:
+            key_type = self.join(key_type, self.check(entry.key))
+            checked = self.check(entry.value)
+            if entry.optional:
+                checked = self.optional(entry.value, checked)
+            value_type = self.join(value_type, checked)
+        return types.map_of(key_type or self.bindings.fresh(), value_type or self.bindings.fresh())
+
+    # Folds
+
+    def comprehension(self, node: Comprehension) -> CelType:
+        range_type = self.resolve(self.check(node.iter_range))
+        accu_type = self.check(node.accu_init)
+        with self.scope({node.accu_var: accu_type}):
+            with self.scope(self.iteration_types(node, self.resolve(range_type))):
+                self.require(node.condition, types.BOOL)
+                self.require(node.step, accu_type)
+            result = self.check(node.result)
+        return self.resolve(result)
+
+    def iteration_types(self, node: Comprehension, range_type: CelType) -> dict[str, CelType]:
+        two = bool(node.iter_var2)
+        if range_type.kind == "list":
+            element = range_type.params[0]
+            first, second = (types.INT, element) if two else (element, element)
+        elif range_type.kind == "map":
+            first, second = range_type.params
+        elif (
+            types.is_dyn_or_error(range_type) and range_type.kind != "any"
+        ) or range_type.kind == "param":
+            self.assignable(types.DYN, range_type)
+            first = second = types.DYN
+        else:
+            self.report(
+                node.iter_range,
+                f"expression of type '{range_type.text}' cannot be range of a comprehension"
+                " (must be list, map, or dynamic)",
+            )
+            first = second = types.ERROR
+        names = {node.iter_var: first}
+        if two:
+            names[node.iter_var2] = second
+        return names
+
+    def require(self, node: Node, expected: CelType) -> None:
+        checked = self.check(node)
+        if not self.assignable(expected, checked):
+            self.mismatch(node, expected, checked)
+
+
+def check(node: Node, environment: Environment) -> list[Issue]:
+    """Annotate the tree with types and overloads.
+
+    Returns:
+        What is wrong with the expression; when empty, each node has its final ``type``.
+    """
+    checker = _Checker(environment)
+    checker.check(node)
+    for checked in checker.nodes:
+        checked.type = checker.bindings.substitute(checked.type, free_to_dyn=True)
+    return checker.issues

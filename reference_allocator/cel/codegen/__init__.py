@@ -1,0 +1,1 @@
+"""Python code for a checked tree: the fast path of the evaluation."""

@@ -1,0 +1,1 @@
+"""What an expression may name: the declarations of one Kubernetes minor."""

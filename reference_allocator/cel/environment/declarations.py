@@ -1,0 +1,136 @@
+"""What an expression may use: functions, type names and variables of a Kubernetes environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
+
+from reference_allocator.cel import types
+from reference_allocator.cel.environment.tables import LATEST, OLDER, Message, Overload, Table, load
+from reference_allocator.cel.runtime.values import TypeValue
+from reference_allocator.cel.types import CelType
+
+__all__ = [
+    "CelFeatures",
+    "Environment",
+    "Overload",
+    "device_environment",
+    "generic_environment",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CelFeatures:
+    """Whose rules an expression follows: a Kubernetes minor and what its gates allow.
+
+    Attributes:
+        consumable_capacity: the gate DRAConsumableCapacity is on.
+        list_type_attributes: the gate DRAListTypeAttributes is on.
+        stored: the expression is in the API already, where gates do not matter any more; the
+            scheduler compiles all selectors that way. (In 1.36 the type of an attribute depends on
+            the gate even then.)
+        kubernetes: the minor, one of `reference_allocator.cel.environment.tables.MINORS`.
+    """
+
+    consumable_capacity: bool = True
+    list_type_attributes: bool = True
+    stored: bool = True
+    kubernetes: str = LATEST
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """All names that an expression may use.
+
+    Attributes:
+        functions: name -> overloads, in the order in which they are tried.
+        type_names: dotted name -> type, for types used as values.
+        messages: dotted name -> what ``Name{}`` may name.
+        constants: dotted name -> number, of enums.
+        variables: name -> type.
+        fields: name of an object type -> field -> type.
+        attribute: the type of a device attribute's value.
+        modern: the rules are those of 1.37 and later (cel-go 0.29).
+    """
+
+    functions: Mapping[str, tuple[Overload, ...]]
+    type_names: Mapping[str, CelType]
+    messages: Mapping[str, Message]
+    constants: Mapping[str, int]
+    variables: Mapping[str, CelType]
+    fields: Mapping[str, Mapping[str, CelType]] = field(default_factory=dict)
+    attribute: CelType = types.DYN
+    modern: bool = True
+
+    def selects(self, checked: CelType) -> bool:
+        """Whether an expression of the type may be a selector."""
+        return checked in (types.BOOL, self.attribute) and (self.modern or not checked.nullable)
+
+
+def type_value(checked: CelType) -> TypeValue:
+    """The value of a type's name."""
+    return TypeValue({"null": "null_type"}.get(checked.name, checked.declared.partition("(")[0]))
+
+
+_DEVICE: Final = "kubernetes.DRADevice"
+
+
+def _fields(table: Table) -> dict[str, Mapping[str, CelType]]:
+    """The fields of the object types among the messages."""
+    return {
+        name: message.fields
+        for name, message in table.messages.items()
+        if message.type.kind == "struct"
+    }
+
+
+@cache
+def device_environment(features: CelFeatures) -> Environment:
+    """The environment of a device selector: one variable, ``device``.
+
+    Source: ``k8s.io/dynamic-resource-allocation/cel/compile.go``, ``newCompiler``.
+
+    Raises:
+        ValueError: there is no table for the minor.
+    """
+    table = load(features.kubernetes)
+    variant = table.variants[
+        (features.stored, features.consumable_capacity, features.list_type_attributes)
+    ]
+    functions = {
+        name: tuple(item for item in overloads if item.id.removesuffix(OLDER) not in variant.absent)
+        for name, overloads in table.functions.items()
+    }
+    quantity = types.struct("kubernetes.Quantity")
+    fields = {
+        "driver": types.STRING,
+        "attributes": types.map_of(types.STRING, types.map_of(types.STRING, variant.attribute)),
+        "capacity": types.map_of(types.STRING, types.map_of(types.STRING, quantity)),
+        "allowMultipleAllocations": types.BOOL,
+    }
+    device = {name: fields[name] for name in fields if name in variant.device_fields}
+    return Environment(
+        functions={name: overloads for name, overloads in functions.items() if overloads},
+        type_names=table.type_names,
+        messages={**table.messages, _DEVICE: Message(types.struct(_DEVICE), device)},
+        constants=table.constants,
+        variables={"device": types.struct(_DEVICE)},
+        fields={**_fields(table), _DEVICE: device},
+        attribute=variant.attribute,
+        modern=features.kubernetes == LATEST,
+    )
+
+
+def generic_environment(variables: Mapping[str, CelType]) -> Environment:
+    """The same functions with other variables, for expressions about any JSON object."""
+    table = load(LATEST)
+    return Environment(
+        functions=table.functions,
+        type_names=table.type_names,
+        messages=table.messages,
+        constants=table.constants,
+        variables=dict(variables),
+        fields=_fields(table),
+    )

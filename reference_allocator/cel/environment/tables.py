@@ -1,0 +1,209 @@
+"""The functions, types and macros of one Kubernetes minor's CEL environment.
+
+Each minor has a table of its own, dumped from its real environment (``ci/upstream/celdump``), so
+that they cannot drift from it unnoticed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from reference_allocator.cel import types
+from reference_allocator.cel.types import CelType
+
+__all__ = [
+    "CHANGED",
+    "LATEST",
+    "MINORS",
+    "OLDER",
+    "Message",
+    "Overload",
+    "Table",
+    "Variant",
+    "load",
+]
+
+MINORS: Final = ("1.34", "1.35", "1.36", "1.37")
+LATEST: Final = MINORS[-1]
+
+CHANGED: Final = frozenset(
+    [
+        "ends_with_string",
+        "list_flatten_int",
+        "lists_range",
+        "matches",
+        "starts_with_string",
+        "string_index_of_string_int",
+        "string_last_index_of_string_int",
+    ]
+)
+"""Overloads that 1.37 (cel-go 0.29) evaluates or charges differently; older ones have a suffix."""
+OLDER: Final = "@1.36"
+
+_BUILTIN: Final = {
+    "bool": types.BOOL,
+    "bytes": types.BYTES,
+    "double": types.DOUBLE,
+    "dyn": types.DYN,
+    "google.protobuf.Any": types.ANY,
+    "google.protobuf.Duration": types.DURATION,
+    "google.protobuf.Timestamp": types.TIMESTAMP,
+    "int": types.INT,
+    "null_type": types.NULL,
+    "string": types.STRING,
+    "type": types.TYPE,
+    "uint": types.UINT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One signature of a function; ``member`` ones have their receiver as first argument."""
+
+    id: str
+    member: bool
+    args: tuple[CelType, ...]
+    result: CelType
+    type_params: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What ``Name{field: value}`` may name: a protobuf message, or a scalar that cannot be built.
+
+    Attributes:
+        type: the static type of the value, such as ``wrapper(int)`` for an Int64Value.
+        fields: name -> type.
+    """
+
+    type: CelType
+    fields: Mapping[str, CelType]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What a choice of features leaves of the table.
+
+    Attributes:
+        absent: overloads that do not exist here.
+        attribute: the static type of an attribute's value.
+        device_fields: the fields of the variable ``device``.
+    """
+
+    absent: frozenset[str]
+    attribute: CelType
+    device_fields: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The environment of a minor with everything on.
+
+    Attributes:
+        functions: name -> overloads, in the order in which they are tried.
+        type_names: dotted name -> type, for types used as values.
+        messages: dotted name -> message, also of those that are no values (see ``type_names``).
+        constants: dotted name -> number of an enum's value.
+        macros: name and number of arguments.
+        variants: (stored, consumable capacity, list type attributes) -> what is left.
+    """
+
+    functions: Mapping[str, tuple[Overload, ...]]
+    type_names: Mapping[str, CelType]
+    messages: Mapping[str, Message]
+    constants: Mapping[str, int]
+    macros: frozenset[tuple[str, int]]
+    variants: Mapping[tuple[bool, bool, bool], Variant]
+
+
+def _split(text: str) -> list[str]:
+    """The comma-separated parts at the outermost level."""
+    parts, level, start = [], 0, 0
+    for index, char in enumerate(text):
+        level += (char == "(") - (char == ")")
+        if char == "," and level == 0:
+            parts.append(text[start:index].strip())
+            start = index + 1
+    return [*parts, text[start:].strip()]
+
+
+def _type(text: str, kinds: Mapping[str, str], type_params: frozenset[str]) -> CelType:
+    """A type from its text in the table, such as ``map(string, list(T))``."""
+    name, parenthesis, rest = text.partition("(")
+    if not parenthesis:
+        if name in type_params:
+            return types.param(name)
+        return _BUILTIN.get(name) or CelType(kinds[name], name)
+    params = tuple(_type(part, kinds, type_params) for part in _split(rest[:-1]))
+    if name == "wrapper":
+        return types.wrapper(params[0])
+    kind = name if name in ("list", "map", "type") else kinds[name]
+    return CelType(kind, name, params)
+
+
+def _overload(item: Mapping[str, Any], kinds: Mapping[str, str], minor: str) -> Overload:
+    names = frozenset(item.get("typeParams", ()))
+    args = tuple(_type(text, kinds, names) for text in item["args"])
+    result = _type(item["result"], kinds, names)
+    older = minor != LATEST and item["id"] in CHANGED
+    overload_id = f"{item['id']}{OLDER}" if older else item["id"]
+    return Overload(overload_id, item.get("member", False), args, result, tuple(sorted(names)))
+
+
+def _message(item: Mapping[str, Any], kinds: Mapping[str, str]) -> Message:
+    fields = item.get("fields", {})
+    return Message(
+        _type(item["type"], kinds, frozenset()),
+        {name: _type(text, kinds, frozenset()) for name, text in fields.items()},
+    )
+
+
+@cache
+def load(minor: str) -> Table:
+    """The table of a minor such as ``1.37``.
+
+    Raises:
+        ValueError: there is no table for it.
+    """
+    if minor not in MINORS:
+        message = f"no CEL declarations for Kubernetes {minor!r}; known: {', '.join(MINORS)}"
+        raise ValueError(message)
+    data = files("reference_allocator.cel.environment").joinpath("data", f"kubernetes-{minor}.json")
+    table: dict[str, Any] = json.loads(data.read_text(encoding="utf-8"))
+    kinds = {item["name"]: "struct" for item in table["messages"]}
+    kinds |= {item["name"]: item["kind"] for item in table["types"]}
+    named: dict[str, CelType] = {
+        "list": types.list_of(types.DYN),
+        "map": types.map_of(types.DYN, types.DYN),
+        "optional_type": types.optional_of(types.DYN),
+    }
+    for item in table["types"]:
+        if item.get("ident") and item["name"] not in named:
+            named[item["name"]] = _type(item["name"], kinds, frozenset())
+    messages = {item["name"]: _message(item, kinds) for item in table["messages"]}
+    for item in table["messages"]:
+        if item.get("ident") and item["name"] not in named:
+            named[item["name"]] = messages[item["name"]].type
+    return Table(
+        functions={
+            function["name"]: tuple(_overload(item, kinds, minor) for item in function["overloads"])
+            for function in table["functions"]
+        },
+        type_names=named,
+        messages=messages,
+        constants={item["name"]: item["value"] for item in table["constants"]},
+        macros=frozenset((item["name"], item["args"]) for item in table["macros"]),
+        variants={
+            (item["stored"], item["consumableCapacity"], item["listTypeAttributes"]): Variant(
+                frozenset(item["absent"]),
+                _type(item["attribute"], kinds, frozenset()),
+                frozenset(item["fields"]),
+            )
+            for item in table["variants"]
+        },
+    )

@@ -1,0 +1,1 @@
+"""The evaluator that defines every result (cel-go's ``interpreter``)."""

@@ -1,0 +1,114 @@
+"""Evaluating chains of selections: fields, entries and elements, optional ones among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reference_allocator.cel.ast import NOT_FOLDED, Call, Ident, Node, Select
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.interpreter.outcomes import (
+    ABSENT,
+    KEY_CLASSES,
+    SELECTIONS,
+    Err,
+    as_value,
+    conditional_root,
+    go_type,
+    list_index,
+)
+from reference_allocator.cel.interpreter.state import Evaluation
+from reference_allocator.cel.protobuf.messages import qualify
+from reference_allocator.cel.runtime.conversions import shown
+from reference_allocator.cel.runtime.values import Message, Optional, map_key
+
+__all__ = ["Chains"]
+
+
+class Chains(Evaluation):
+    """Selections, of cel-go's ``interpreter/attributes.go``."""
+
+    def attribute(self, node: Node, scope: dict[str, Any]) -> Any:
+        """The value of a chain, with its cost."""
+        if isinstance(node, Select) and node.constant is not None:
+            return node.constant
+        value, optional = self._chain(node, scope)
+        if not (conditional_root(node) or (isinstance(node, Select) and node.test_only)):
+            self.charge(1)
+        return as_value(value, optional=optional)
+
+    def _chain(self, node: Node, scope: dict[str, Any]) -> tuple[Any, bool]:
+        """The value of a chain of selections and whether a question mark made it optional.
+
+        Each selection costs 1; the chain itself is charged by whoever evaluates it.
+        """
+        if isinstance(node, Select):
+            if node.constant is not None:
+                return node.constant, False
+            value, optional = self._chain(node.operand, scope)
+            if value.__class__ is Err:
+                return value, optional
+            if node.test_only:
+                if value is ABSENT:
+                    return False, False
+                self.charge(1)
+                found = self._qualify(value, node.field, optional=True)
+                return (found if found.__class__ is Err else found is not ABSENT), False
+            return self._next(value, node.field, optional, question=False)
+        if isinstance(node, Call) and node.function in SELECTIONS:
+            value, optional = self._chain(node.args[0], scope)
+            if value.__class__ is Err or value is ABSENT:
+                return value, optional
+            key = self.part(node.args[1], scope)
+            if key.__class__ is Err:
+                if node.function == "_[_]":
+                    self.charge(1)  # cel-go charges nothing for what an optional chain lacks
+                return key, optional
+            return self._next(value, key, optional, question=node.function != "_[_]")
+        if isinstance(node, Ident) and node.constant is None:
+            value = self.variable(node, scope)
+        else:
+            value = self.evaluate(node, scope)
+        if value.__class__ is Optional:
+            return (value.value if value.present else ABSENT), True
+        return value, False
+
+    def part(self, node: Node, scope: dict[str, Any]) -> Any:
+        """A key or a branch; the chain that it may be is not charged as such."""
+        selection = isinstance(node, Call) and node.function in SELECTIONS
+        if node.folded is NOT_FOLDED and (selection or isinstance(node, (Ident, Select))):
+            value, optional = self._chain(node, scope)
+            return as_value(value, optional=optional)
+        return self.evaluate(node, scope)
+
+    def _next(self, value: Any, key: Any, optional: bool, *, question: bool) -> tuple[Any, bool]:
+        if value is ABSENT:
+            return value, True
+        optional = optional or question
+        found = self._qualify(value, key, optional=optional)
+        if found is not ABSENT:  # cel-go charges nothing for what an optional chain lacks
+            self.charge(1)
+        return found, optional
+
+    def _qualify(self, value: Any, key: Any, *, optional: bool) -> Any:
+        """A field, entry or element; `ABSENT` or an `Err` when there is none."""
+        if key.__class__ not in KEY_CLASSES:
+            return Err(f"invalid qualifier type: {go_type(key)}")
+        if isinstance(value, dict):
+            try:
+                return value[map_key(key)]
+            except KeyError:
+                return ABSENT if optional else Err(f"no such key: {shown(key)}")
+        if isinstance(value, list):
+            index = list_index(key)
+            if index.__class__ is Err:
+                return index
+            if 0 <= index < len(value):
+                return value[index]
+            return ABSENT if optional else Err(f"index out of bounds: {shown(key)}")
+        if value.__class__ is Message:
+            try:
+                found, is_set = qualify(value, key)
+            except CelRuntimeError as failure:
+                return Err(str(failure))
+            return found if is_set or not optional else ABSENT
+        return ABSENT if optional else Err(f"no such key: {shown(key)}")

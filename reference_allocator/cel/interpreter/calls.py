@@ -1,0 +1,178 @@
+"""Evaluating calls: operators, functions, and those that do not evaluate all their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from reference_allocator.cel.ast import Call, Ident, Node
+from reference_allocator.cel.cost.actual import call_cost
+from reference_allocator.cel.errors import CelCostError, CelRuntimeError
+from reference_allocator.cel.interpreter.attributes import Chains
+from reference_allocator.cel.interpreter.outcomes import (
+    Err,
+    Growing,
+    check_tracked,
+    equality_result,
+    has_constant_pattern,
+    plain,
+    stops_at_errors,
+)
+from reference_allocator.cel.library.dispatch import implementation
+from reference_allocator.cel.library.lists import insert_entry
+from reference_allocator.cel.parser.macros import ACCUMULATOR
+from reference_allocator.cel.runtime.equality import NO_OVERLOAD, no_overload
+from reference_allocator.cel.runtime.membership import constant_set, is_member
+from reference_allocator.cel.runtime.values import Optional, unmap_key
+
+__all__ = ["Calls"]
+
+
+class Calls(Chains):
+    """Calls, of cel-go's ``interpreter/interpretable.go``."""
+
+    def call(self, node: Call, scope: dict[str, Any]) -> Any:
+        """The value of any call."""
+        special = _SPECIAL.get(node.function)
+        if special is not None:
+            return special(self, node, scope)
+        if node.function in ("orValue", "or") and node.target is not None:
+            return self._or(node, scope)
+        operands = node.args if node.target is None else [node.target, *node.args]
+        args: list[Any] = []
+        error: Err | None = None
+        for operand in operands:
+            value = self.evaluate(operand, scope)
+            args.append(value)
+            if value.__class__ is Err:
+                error = error or value
+                if len(operands) > 2 or stops_at_errors(node, operands):
+                    break  # Go evaluates both sides of a binary call, else it stops here
+        result = self.apply(node, operands, args) if error is None else error
+        if len(args) == len(operands):
+            self._charge_call(node, args, result)
+        return result
+
+    def apply(self, node: Call, operands: list[Node], args: list[Any]) -> Any:
+        """The call's value for its arguments."""
+        if args and args[0].__class__ is Growing and node.function == "_+_":
+            first = operands[0]
+            if isinstance(first, Ident) and first.name == ACCUMULATOR and isinstance(args[1], list):
+                args[0].extend(args[1])
+                return args[0]
+        values = [plain(arg) for arg in args]
+        try:
+            return implementation(node.function, node.overloads)(*values)
+        except CelCostError:
+            raise
+        except CelRuntimeError as failure:
+            text = str(failure)
+            named = text.startswith(f"{NO_OVERLOAD}: {node.function}")
+            if named and has_constant_pattern(node, operands) and args[1].__class__ is str:
+                text = NO_OVERLOAD  # the compiled pattern has its own, shorter error
+            return Err(text)
+
+    def _charge_call(self, node: Call, args: list[Any], result: Any) -> None:
+        check_tracked(node, args)
+        self.charge(call_cost(node.function, node.overloads, args, result))
+
+    def _or(self, node: Call, scope: dict[str, Any]) -> Any:
+        assert node.target is not None
+        value = self.evaluate(node.target, scope)
+        if value.__class__ is Err:
+            return value
+        if value.__class__ is not Optional:
+            return Err(NO_OVERLOAD)
+        if value.present:
+            return value.value if node.function == "orValue" else value
+        return self.evaluate(node.args[0], scope)
+
+    def _logical(self, node: Call, scope: dict[str, Any]) -> Any:
+        decides = node.function == "_||_"
+        error: Err | None = None
+        for term in node.args:
+            value = self.evaluate(term, scope)
+            if value is decides:
+                return value
+            if error is None and value.__class__ is not bool:
+                error = value if value.__class__ is Err else Err(NO_OVERLOAD)
+        return not decides if error is None else error
+
+    def _conditional(self, node: Call, scope: dict[str, Any]) -> Any:
+        condition = self.evaluate(node.args[0], scope)
+        if condition.__class__ is Err:
+            return condition
+        if condition.__class__ is not bool:
+            return Err(NO_OVERLOAD)
+        return self.part(node.args[1 if condition else 2], scope)
+
+    def _equality(self, node: Call, scope: dict[str, Any]) -> Any:
+        left = self.evaluate(node.args[0], scope)
+        right = self.evaluate(node.args[1], scope)
+        result = equality_result(node.function, left, right)
+        self._charge_call(node, [left, right], result)
+        return result
+
+    def _in(self, node: Call, scope: dict[str, Any]) -> Any:
+        members = constant_set(node)
+        if members is not None:
+            if not members:
+                return False
+            value = self.evaluate(node.args[0], scope)
+            if value.__class__ is Err:
+                return value
+            return is_member(members, value)
+        item = self.evaluate(node.args[0], scope)
+        container = self.evaluate(node.args[1], scope)
+        result = next((value for value in (item, container) if value.__class__ is Err), None)
+        if result is None:
+            result = self.apply(node, node.args, [item, container])
+        self._charge_call(node, [item, container], result)
+        return result
+
+    def _not_strictly_false(self, node: Call, scope: dict[str, Any]) -> Any:
+        value = self.evaluate(node.args[0], scope)
+        self.charge(1)
+        return value is not False
+
+    def _insert(self, node: Call, scope: dict[str, Any]) -> Any:
+        """``cel.@mapInsert``: the accumulator of a fold that builds a map."""
+        values: list[Any] = []
+        error: Err | None = None
+        for arg in node.args:
+            value = self.evaluate(arg, scope)
+            values.append(value)
+            if value.__class__ is Err:
+                error = error or value
+                if len(node.args) > 2:
+                    break  # as in `call`
+        if len(values) == len(node.args):
+            self.charge(1)
+        if error is not None:
+            return error
+        mapping = values[0]
+        try:
+            if len(values) == 3:
+                return insert_entry(mapping, values[1], plain(values[2]))
+            if not isinstance(values[1], dict):
+                raise no_overload("cel.@mapInsert", *values)
+            for key, value in values[1].items():
+                mapping = insert_entry(mapping, unmap_key(key), value)
+        except CelRuntimeError as failure:
+            return Err(str(failure))
+        return mapping
+
+
+_SPECIAL: Final[dict[str, Callable[[Calls, Call, dict[str, Any]], Any]]] = {
+    "_&&_": Calls._logical,  # noqa: SLF001 - its own methods
+    "_||_": Calls._logical,  # noqa: SLF001
+    "_?_:_": Calls._conditional,  # noqa: SLF001
+    "_==_": Calls._equality,  # noqa: SLF001
+    "_!=_": Calls._equality,  # noqa: SLF001
+    "_[_]": Calls.attribute,
+    "_[?_]": Calls.attribute,
+    "_?._": Calls.attribute,
+    "@in": Calls._in,  # noqa: SLF001
+    "@not_strictly_false": Calls._not_strictly_false,  # noqa: SLF001
+    "cel.@mapInsert": Calls._insert,  # noqa: SLF001
+}

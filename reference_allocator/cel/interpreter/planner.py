@@ -1,0 +1,138 @@
+"""What fails when the program is built: conversions and patterns of constants.
+
+cel-go computes conversions of constants and compiles constant patterns when it plans a program, so
+their errors are compile errors (``interpreter/decorators.go``). Other functions of constants fail
+only when they run.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reference_allocator.cel.ast import (
+    Call,
+    Comprehension,
+    Ident,
+    ListExpr,
+    Literal,
+    MapExpr,
+    Node,
+    Select,
+    StructExpr,
+)
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.interpreter.outcomes import KEY_CLASSES, SELECTIONS, go_type
+from reference_allocator.cel.library.dispatch import implementation
+from reference_allocator.cel.library.strings import RegexError, compile_regex
+from reference_allocator.cel.runtime.values import UndefinedType, map_key
+
+__all__ = ["UNKNOWN", "InstantiationError", "plan"]
+
+UNKNOWN: Final = object()
+_CONVERSIONS: Final = frozenset(
+    ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]
+)
+_PATTERNS: Final = frozenset({"matches", "find", "findAll"})
+
+
+class InstantiationError(Exception):
+    """A constant of the expression is unusable."""
+
+
+def plan(node: Node) -> Any:
+    """Visit an expression in cel-go's order; sets ``folded`` of conversions of constants.
+
+    Returns:
+        The node's value if it is a constant for cel-go's planner, else `UNKNOWN`.
+
+    Raises:
+        InstantiationError: the first constant that is unusable.
+    """
+    match node:
+        case Literal():
+            return node.value
+        case Ident():
+            return UNKNOWN if node.constant is None else _constant(node.constant)
+        case Select():
+            if node.constant is not None:
+                return _constant(node.constant)
+            plan(node.operand)
+            return UNKNOWN
+        case Call():
+            return _call(node)
+        case ListExpr():
+            values = [plan(element) for element in node.elements]
+            if node.optional or any(value is UNKNOWN for value in values):
+                return UNKNOWN
+            node.folded = values
+            return values
+        case MapExpr():
+            return _map(node)
+        case Comprehension():
+            for part in (
+                node.accu_init,
+                node.iter_range,
+                node.condition,
+                node.step,
+                node.result,
+            ):
+                plan(part)
+            return UNKNOWN
+        case StructExpr():
+            for entry in node.entries:
+                plan(entry.value)
+            return UNKNOWN
+        case _:
+            return UNKNOWN
+
+
+def _constant(value: Any) -> Any:
+    if value.__class__ is UndefinedType:
+        message = f"reference to undefined type: {value.name}"
+        raise InstantiationError(message)
+    return value
+
+
+def _map(node: MapExpr) -> Any:
+    result: dict[Any, Any] = {}
+    known = True
+    for entry in node.entries:
+        key, value = plan(entry.key), plan(entry.value)
+        known = known and key is not UNKNOWN and value is not UNKNOWN and not entry.optional
+        if known:
+            if key.__class__ is bytes:
+                known = False  # Go panics here; ours is an error of the evaluation
+                continue
+            try:
+                result[map_key(key)] = value
+            except TypeError:
+                known = False
+    if not known:
+        return UNKNOWN
+    node.folded = result
+    return result
+
+
+def _call(node: Call) -> Any:
+    operands = node.args if node.target is None else [node.target, *node.args]
+    values = [plan(operand) for operand in operands]
+    if node.function in _CONVERSIONS and len(values) == 1 and values[0] is not UNKNOWN:
+        try:
+            node.folded = implementation(node.function, node.overloads)(values[0])
+        except CelRuntimeError as error:
+            raise InstantiationError(str(error)) from None
+        return node.folded
+    if node.function in SELECTIONS and values[1] is not UNKNOWN:
+        key = values[1]
+        if key.__class__ not in KEY_CLASSES:
+            message = f"invalid qualifier type: {go_type(key)}"
+            raise InstantiationError(message)
+    if node.overloads == ("in_list",) and values[1].__class__ is list and not values[1]:
+        node.folded = False
+        return False
+    if node.function in _PATTERNS and len(values) > 1 and isinstance(values[1], str):
+        try:
+            compile_regex(values[1])
+        except RegexError as error:
+            raise InstantiationError(str(error)) from None
+    return UNKNOWN

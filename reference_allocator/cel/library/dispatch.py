@@ -1,0 +1,157 @@
+"""Which implementation a call has, given the values of its arguments.
+
+The checker narrows a call to the overloads that fit its static types; where several remain, or an
+argument's type is only known now, the values decide. What fits none is an error in cel-go's words
+(``interpreter/interpretable.go``, ``common/decls``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from reference_allocator.cel.environment.tables import CHANGED, MINORS, OLDER, load
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.library import (
+    formatting,
+    kubernetes,
+    lists,
+    named_formats,
+    network,
+    strings,
+    urls,
+)
+from reference_allocator.cel.runtime import arithmetic, conversions, times
+from reference_allocator.cel.runtime.equality import (
+    NO_OVERLOAD,
+    compare,
+    contains,
+    has_key,
+    no_overload,
+)
+from reference_allocator.cel.runtime.values import (
+    Duration,
+    Timestamp,
+    type_name,
+    unmap_key,
+)
+from reference_allocator.cel.types import CelType
+
+__all__ = ["IMPLEMENTATIONS", "implementation"]
+
+
+def _in(item: Any, container: Any) -> bool:
+    if container.__class__ is list:
+        return contains(container, item)
+    if isinstance(container, dict):
+        return has_key(container, item)
+    raise no_overload()
+
+
+def _not(value: Any) -> bool:
+    if value.__class__ is not bool:
+        raise no_overload()
+    return not value
+
+
+IMPLEMENTATIONS: Final[dict[str, Callable[..., Any]]] = {
+    **conversions.OVERLOADS,
+    **formatting.OVERLOADS,
+    **kubernetes.OVERLOADS,
+    **lists.OVERLOADS,
+    **named_formats.OVERLOADS,
+    **network.OVERLOADS,
+    **strings.OVERLOADS,
+    **times.OVERLOADS,
+    **urls.OVERLOADS,
+}
+
+for _overload in CHANGED:
+    IMPLEMENTATIONS.setdefault(f"{_overload}{OLDER}", IMPLEMENTATIONS[_overload])
+
+# Functions that take any values and sort out the types themselves.
+_BY_NAME: Final[dict[str, Callable[..., Any]]] = {
+    **arithmetic.OPERATORS,
+    "_<_": lambda a, b: compare(a, b, "_<_") < 0,
+    "_<=_": lambda a, b: compare(a, b, "_<=_") <= 0,
+    "_>_": lambda a, b: compare(a, b, "_>_") > 0,
+    "_>=_": lambda a, b: compare(a, b, "_>=_") >= 0,
+    "!_": _not,
+    "@in": _in,
+    "size": lists.size,
+}
+
+# Functions whose errors do not name the types.
+_TERSE: Final = frozenset({"contains", "startsWith", "endsWith"})
+_SORTS: Final = frozenset({"sort", "@sortByAssociatedKeys"})
+_BY_TRAIT: Final = _SORTS | {"matches"}
+
+_RUNTIME_NAMES: Final = {
+    "null": "null_type",
+    "duration": "google.protobuf.Duration",
+    "timestamp": "google.protobuf.Timestamp",
+}
+
+
+def _accepts(declared: CelType, value: Any) -> bool:
+    """Whether a value may be an argument of a type; of lists and maps the first item counts."""
+    if declared.kind in ("dyn", "any", "param"):
+        return True
+    name = type_name(value)
+    if _RUNTIME_NAMES.get(declared.kind, declared.name) != name:
+        return False
+    if not value or name not in ("list", "map") or not declared.params:
+        return True
+    if name == "list":
+        return _accepts(declared.params[0], value[0])
+    key, item = next(iter(value.items()))
+    return _accepts(declared.params[0], unmap_key(key)) and _accepts(declared.params[1], item)
+
+
+@cache
+def _signatures() -> dict[str, tuple[CelType, ...]]:
+    return {
+        overload.id: overload.args
+        for minor in MINORS
+        for overloads in load(minor).functions.values()
+        for overload in overloads
+    }
+
+
+def _no_overload(function: str, args: tuple[Any, ...]) -> CelRuntimeError:
+    """The error of a call that no overload fits; cel-go words it by how it binds the function."""
+    if function in _TERSE:
+        return no_overload()
+    if function in _BY_TRAIT:
+        receiver = isinstance(args[0], (str, Timestamp, Duration))
+        return no_overload() if receiver else no_overload(function)
+    if function == "flatten":
+        first, *rest = map(type_name, args)
+        return CelRuntimeError(f"{NO_OVERLOAD}: {first}.flatten({', '.join(rest)})")
+    return no_overload(function, *args)
+
+
+@lru_cache(maxsize=4096)
+def implementation(function: str, overloads: tuple[str, ...]) -> Callable[..., Any]:
+    """A callable for a checked call; it raises CelRuntimeError when no overload fits."""
+    by_name = _BY_NAME.get(function)
+    if by_name is not None:
+        return by_name
+    signatures = _signatures()
+    candidates = []
+    for overload in overloads:
+        found = IMPLEMENTATIONS.get(overload)
+        # No value of an authorization type exists for a selector, so those never match.
+        if found is not None:
+            candidates.append((signatures[overload], found))
+
+    def call(*args: Any) -> Any:
+        for signature, found in candidates:
+            if len(signature) == len(args) and all(map(_accepts, signature, args)):
+                return found(*args)
+        if function in _SORTS and all(arg.__class__ is list for arg in args):
+            return lists.sort_by_keys(args[0], args[-1])  # it says what is wrong with the items
+        raise _no_overload(function, args)
+
+    return call

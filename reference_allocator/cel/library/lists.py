@@ -1,0 +1,289 @@
+"""Functions of lists and maps: sizes, slices, sorting, sums, sets.
+
+Source: cel-go ``ext/lists.go``, ``ext/sets.go``; ``k8s.io/apiserver/pkg/cel/library/lists.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cmp_to_key
+from typing import Any, Final
+
+from reference_allocator.cel.environment.tables import OLDER
+from reference_allocator.cel.errors import CelCostError, CelRuntimeError
+from reference_allocator.cel.runtime.arithmetic import add
+from reference_allocator.cel.runtime.equality import (
+    compare,
+    contains,
+    equal_or_false,
+    no_overload,
+)
+from reference_allocator.cel.runtime.values import (
+    Duration,
+    Optional,
+    Timestamp,
+    UInt,
+    map_key,
+    map_keys,
+    unmap_key,
+)
+
+__all__ = ["MAX_ATTRIBUTE_VALUES", "OVERLOADS", "insert_entry", "size"]
+
+MAX_ATTRIBUTE_VALUES: Final = 48
+"""The most values of one device (resource.k8s.io/v1 ResourceSliceMaxAttributeValuesPerDevice)."""
+
+_RANGE_LIMIT: Final = 1_000_000
+_COMPARABLE: Final = (bool, int, UInt, float, str, bytes, Duration, Timestamp)
+
+
+def size(value: Any) -> int:
+    """``size()`` of a string, bytes, list or map."""
+    if value.__class__ in (str, bytes, list) or isinstance(value, dict):
+        return len(value)
+    # Those two take calls themselves (cel-go's ReceiverType), and do not name the function.
+    raise no_overload() if isinstance(value, (Duration, Timestamp)) else no_overload("size")
+
+
+def elements(value: Any) -> list[Any]:
+    """What a fold over a list or map visits."""
+    if value.__class__ is list:
+        items: list[Any] = value
+        return items
+    if isinstance(value, dict):
+        return map_keys(value)
+    raise no_overload()
+
+
+def slice_list(items: list[Any], start: int, end: int) -> list[Any]:
+    call = f"cannot slice({start}, {end})"
+    if start < 0 or end < 0:
+        message = f"{call}, negative indexes not supported"
+    elif start > end:
+        message = f"{call}, start index must be less than or equal to end index"
+    elif end > len(items):
+        message = f"{call}, list is length {len(items)}"
+    else:
+        return items[start:end]
+    raise CelRuntimeError(message)
+
+
+def flatten(items: list[Any], depth: int = 1) -> list[Any]:
+    if depth < 0:
+        message = "level must be non-negative"
+        raise CelRuntimeError(message)
+    result = items
+    while depth > 0 and any(item.__class__ is list for item in result):
+        opened: list[Any] = []
+        for item in result:
+            if item.__class__ is list:
+                opened += item
+            else:
+                opened.append(item)
+        result, depth = opened, depth - 1
+    return result
+
+
+def lists_range(count: int) -> list[int]:
+    if count < 0:
+        message = f"lists.range: size must be non-negative, got {count}"
+        raise CelRuntimeError(message)
+    if count > _RANGE_LIMIT:
+        message = f"lists.range: size {count} exceeds maximum allowed ({_RANGE_LIMIT})"
+        raise CelRuntimeError(message)
+    return list(range(count))
+
+
+def unlimited_range(count: int) -> list[int]:
+    """``lists.range`` up to 1.36, where only the cost limit ends it.
+
+    Raises:
+        CelCostError: the list would be beyond any cost limit, and beyond what fits into memory.
+    """
+    if count > _RANGE_LIMIT:
+        message = "operation cancelled: actual cost limit exceeded"
+        raise CelCostError(message)
+    return list(range(count))
+
+
+def distinct(items: list[Any]) -> list[Any]:
+    result: list[Any] = []
+    for item in items:
+        if not contains(result, item):
+            result.append(item)
+    return result
+
+
+def sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
+    if len(items) != len(keys):
+        message = (
+            "@sortByAssociatedKeys() expected a list of the same size as the associated keys list,"
+            f" but got {len(items)} and {len(keys)} elements respectively"
+        )
+        raise CelRuntimeError(message)
+    if not items:
+        return items
+    if keys[0].__class__ not in _COMPARABLE:
+        message = "list elements must be comparable"
+        raise CelRuntimeError(message)
+    if any(key.__class__ is not keys[0].__class__ for key in keys):
+        message = "list elements must have the same type"
+        raise CelRuntimeError(message)
+
+    def by_key(first: int, second: int) -> int:
+        return compare(keys[first], keys[second])
+
+    order = sorted(range(len(items)), key=cmp_to_key(by_key))
+    return [items[index] for index in order]
+
+
+def _ends(last: bool) -> Callable[[list[Any]], Optional]:
+    def end(items: list[Any]) -> Optional:
+        if not items:
+            return Optional(present=False)
+        return Optional(items[-1 if last else 0], present=True)
+
+    return end
+
+
+def is_sorted(items: list[Any]) -> bool:
+    for item in items:
+        if item.__class__ not in _COMPARABLE:
+            raise no_overload()
+    previous: Any = None
+    for index, item in enumerate(items):
+        if index and _compare_or_zero(previous, item) > 0:
+            return False
+        previous = item
+    return True
+
+
+def _compare_or_zero(left: Any, right: Any) -> int:
+    try:
+        return compare(left, right)
+    except CelRuntimeError:
+        return 0
+
+
+def _extreme(name: str, sign: int) -> Callable[[list[Any]], Any]:
+    def extreme(items: list[Any]) -> Any:
+        if not items:
+            message = f"{name} called on empty list"
+            raise CelRuntimeError(message)
+        best = items[0]
+        for index, item in enumerate(items):
+            if item.__class__ not in _COMPARABLE:
+                raise no_overload()
+            if index and _compare_or_zero(best, item) == sign:
+                best = item
+        return best
+
+    return extreme
+
+
+def _sum(zero: Any) -> Callable[[list[Any]], Any]:
+    def total(items: list[Any]) -> Any:
+        result = zero
+        for item in items:
+            result = add(result, item)
+        return result
+
+    return total
+
+
+def index_of(items: list[Any], item: Any) -> int:
+    for index, element in enumerate(items):
+        if equal_or_false(element, item):
+            return index
+    return -1
+
+
+def last_index_of(items: list[Any], item: Any) -> int:
+    for index in range(len(items) - 1, -1, -1):
+        if equal_or_false(items[index], item):
+            return index
+    return -1
+
+
+def includes(target: Any, item: Any) -> bool:
+    if target.__class__ is list:
+        return any(equal_or_false(element, item) for element in target)
+    return equal_or_false(target, item)
+
+
+def includes_values(target: Any, item: Any) -> bool:
+    """`includes` of 1.36, which looks only at so many elements."""
+    if target.__class__ is list and len(target) > MAX_ATTRIBUTE_VALUES:
+        if includes(target[:MAX_ATTRIBUTE_VALUES], item):
+            return True
+        message = (
+            "'includes' function cannot be applied to lists longer than"
+            f" {MAX_ATTRIBUTE_VALUES} values"
+        )
+        raise CelRuntimeError(message)
+    return includes(target, item)
+
+
+def sets_contains(items: list[Any], part: list[Any]) -> bool:
+    return all(contains(items, item) for item in part)
+
+
+def insert_entry(mapping: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
+    """A copy of the map with one more entry; a key that is there already is an error."""
+    if map_key(key) in mapping:
+        message = f"insert failed: key {_shown(key)} already exists"
+        raise CelRuntimeError(message)
+    return {**mapping, map_key(key): value}
+
+
+def _insert_map(mapping: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
+    for key, value in more.items():
+        mapping = insert_entry(mapping, unmap_key(key), value)
+    return mapping
+
+
+def _shown(key: Any) -> str:
+    if key.__class__ is bool:
+        return "true" if key else "false"
+    return str(key)
+
+
+def _overloads() -> dict[str, Callable[..., Any]]:
+    table: dict[str, Callable[..., Any]] = {
+        "list_distinct": distinct,
+        "list_first": _ends(last=False),
+        "list_flatten": flatten,
+        "list_flatten_int": flatten,
+        "list_last": _ends(last=True),
+        "list_reverse": lambda items: items[::-1],
+        "list_slice": slice_list,
+        "lists_range": lists_range,
+        f"lists_range{OLDER}": unlimited_range,
+        "list_a_index_of_int": index_of,
+        "list_a_last_index_of_int": last_index_of,
+        "list_includes_dyn_dyn": includes,
+        "dra_includes_dyn_dyn": includes_values,
+        "list_sets_contains_list": sets_contains,
+        "list_sets_equivalent_list": lambda a, b: sets_contains(a, b) and sets_contains(b, a),
+        "list_sets_intersects_list": lambda a, b: any(contains(b, item) for item in a),
+        "@mapInsert_map_key_value": insert_entry,
+        "@mapInsert_map_map": _insert_map,
+    }
+    for name in ("list", "map", "string", "bytes"):
+        table[f"size_{name}"] = table[f"{name}_size"] = size
+    types = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]
+    for name in types:
+        table[f"list_{name}_is_sorted_bool"] = is_sorted
+        table[f"list_{name}_min_{name}"] = _extreme("min", 1)
+        table[f"list_{name}_max_{name}"] = _extreme("max", -1)
+        long = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}
+        full = long.get(name, name)
+        table[f"list_{full}_sort"] = lambda items: sort_by_keys(items, items)
+        table[f"list_{full}_sortByAssociatedKeys"] = sort_by_keys
+    zeros = {"int": 0, "uint": UInt(0), "double": 0.0, "duration": Duration(0)}
+    for name, zero in zeros.items():
+        table[f"list_{name}_sum_{name}"] = _sum(zero)
+    return table
+
+
+OVERLOADS: Final = _overloads()

@@ -1,0 +1,267 @@
+"""String functions, by code point (``ext/strings.go`` version 2, Kubernetes' regex library)."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+import re2  # type: ignore[import-untyped]
+
+from reference_allocator.cel.environment.tables import OLDER
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.conversions import shown
+
+__all__ = ["OVERLOADS", "RegexError", "compile_regex", "quote"]
+
+_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_UPPER: Final = {code + 32: code for code in range(ord("A"), ord("Z") + 1)}
+# unicode.IsSpace of Go; str.strip() also takes the separators 0x1c to 0x1f.
+_SPACE: Final = "\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    chr(code) for code in range(0x2000, 0x200B)
+)
+
+
+class RegexError(ValueError):
+    """A pattern that does not compile; ``str()`` reads like Go's regexp package."""
+
+
+_OPTIONS: Final = re2.Options()
+_OPTIONS.log_errors = False
+
+# RE2's words for a bad pattern, and Go's.
+_REGEX_MESSAGES: Final = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "unexpected )": "unexpected )",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid character class": "invalid character class",
+    "invalid character class range": "invalid character class range",
+    "invalid escape sequence": "invalid escape sequence",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+    "trailing \\": "trailing backslash at end of expression",
+}
+
+
+_NO_ESCAPE: Final = r"\y"
+_UNICODE_CLASS: Final = re.compile(
+    r"\\(?:Q.*?(?:\\E|$)|([pP])(?:\{(\^?)([A-Za-z _-]+)\}|([A-Za-z]))|.)", re.DOTALL
+)
+
+
+@lru_cache(maxsize=1024)
+def _class_name(name: str) -> str | None:
+    """RE2's name of a Unicode class; Go takes any case since 1.25 (``canonicalName``)."""
+    for known in (name, re.sub("[ _-]", "", name).capitalize()):
+        with contextlib.suppress(re2.error):
+            re2.compile(f"\\p{{{known}}}", _OPTIONS)
+            return known
+    return None
+
+
+def _respelled(pattern: str) -> str:
+    """The pattern as RE2 has to see it to answer as Go does."""
+
+    def respelled(found: re.Match[str]) -> str:
+        sign, negation, name, letter = found.groups()
+        if found.group() == r"\C":  # any byte, which Go does not know
+            return _NO_ESCAPE
+        known = _class_name(letter or name) if sign else None
+        return f"\\{sign}{{{negation or ''}{known}}}" if known else found.group()
+
+    return _UNICODE_CLASS.sub(respelled, pattern)
+
+
+@lru_cache(maxsize=1024)
+def compile_regex(pattern: str) -> Any:
+    """A compiled RE2 pattern; raises RegexError."""
+    respelled = _respelled(pattern)
+    try:
+        return re2.compile(respelled, _OPTIONS)
+    except re2.error as error:
+        kind, argument = _reason(error)
+        if argument == _NO_ESCAPE and _NO_ESCAPE not in pattern:
+            argument = r"\C"
+        elif argument == respelled:
+            argument = pattern
+        message = _REGEX_MESSAGES.get(kind, kind)
+        repeat = re.search(r"\{([0-9]+)(,([0-9]*))?\}(?=\??$)", argument)
+        if kind == "missing )":
+            argument = pattern
+        elif "repetition" in kind and repeat and not _can_repeat(repeat):
+            message, argument = "invalid repeat count", repeat.group()  # Go looks at that first
+        elif kind == "invalid escape sequence" and argument in ("\\p", "\\P"):
+            message = "invalid character class range"
+        raise RegexError(f"error parsing regexp: {message}: `{argument}`") from None
+
+
+def _reason(error: Exception) -> tuple[str, str]:
+    """What RE2 has against a pattern, and the part of it."""
+    raw = error.args[0] if error.args else ""
+    text = raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)
+    kind, _, argument = text.partition(": ")
+    return kind, argument
+
+
+def _can_repeat(repeat: re.Match[str]) -> bool:
+    """Whether ``{2,3}`` may be: at most 1000, and not the wrong way round."""
+    least = int(repeat[1])
+    most = int(repeat[3]) if repeat[3] else least
+    return least <= most <= 1000
+
+
+def matches(text: str, pattern: str) -> bool:
+    try:
+        return compile_regex(pattern).search(text) is not None
+    except RegexError as error:
+        raise CelRuntimeError(str(error)) from None
+
+
+def _find_regex(pattern: str) -> Any:
+    try:
+        return compile_regex(pattern)
+    except RegexError as error:
+        message = f"Illegal regex: {error}"
+        raise CelRuntimeError(message) from None
+
+
+def find(text: str, pattern: str) -> str:
+    found = _find_regex(pattern).search(text)
+    return "" if found is None else str(found.group(0))
+
+
+def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    result: list[str] = []
+    if limit == 0:
+        return result
+    for found in _find_regex(pattern).finditer(text):
+        result.append(found.group(0))
+        if len(result) == limit:
+            break
+    return result
+
+
+def _check(index: int, length: int) -> None:
+    if not 0 <= index <= length:
+        message = f"index out of range: {index}"
+        raise CelRuntimeError(message)
+
+
+def char_at(text: str, index: int) -> str:
+    _check(index, len(text))
+    return text[index : index + 1]
+
+
+def index_of(text: str, part: str, offset: int = 0) -> int:
+    if offset < 0:
+        _check(offset, 0)
+    if part == "":
+        return min(offset, len(text))
+    return text.find(part, offset)
+
+
+def last_index_of(text: str, part: str, offset: int | None = None) -> int:
+    if offset is None:
+        if part == "":
+            return len(text)
+        offset = len(text) - 1
+        if len(part) > len(text):
+            return -1
+    if offset < 0:
+        _check(offset, 0)
+    if part == "":
+        return min(offset, len(text))
+    if offset >= len(text):
+        return -1
+    return text.rfind(part, 0, offset + len(part))
+
+
+def _found_at_offset(search: Callable[[str, str, int], int]) -> Callable[[str, str, int], int]:
+    """Up to 1.36 an empty part is found at any offset, whatever the text."""
+    return lambda text, part, offset: search(text, part, offset) if part else offset
+
+
+def substring(text: str, start: int, end: int | None = None) -> str:
+    if end is not None and start > end:
+        message = f"invalid substring range. start: {start}, end: {end}"
+        raise CelRuntimeError(message)
+    _check(start, len(text))
+    if end is not None:
+        _check(end, len(text))
+    return text[start:end]
+
+
+def replace(text: str, old: str, new: str, limit: int = -1) -> str:
+    return text.replace(old, new, -1 if limit < 0 else limit)
+
+
+def split(text: str, separator: str, limit: int = -1) -> list[str]:
+    if limit == 0:
+        return []
+    if separator == "":
+        if 0 < limit < len(text):
+            return [*text[: limit - 1], text[limit - 1 :]]
+        return list(text)
+    return text.split(separator, limit - 1 if limit > 0 else -1)
+
+
+def join(items: list[Any], separator: str = "") -> str:
+    for item in items:
+        if item.__class__ is not str:
+            message = f"join: invalid input: {shown(item)}"
+            raise CelRuntimeError(message)
+    return separator.join(items)
+
+
+_ESCAPES: Final = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    "\\": "\\\\",
+    '"': '\\"',
+}
+
+
+def quote(text: str) -> str:
+    """The text in quotes with control characters escaped (``strings.quote``)."""
+    return '"' + "".join(_ESCAPES.get(char, char) for char in text) + '"'
+
+
+OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
+    "contains_string": lambda text, part: part in text,
+    "ends_with_string": lambda text, part: text.endswith(part),
+    "starts_with_string": lambda text, part: text.startswith(part),
+    "matches": matches,
+    "matches_string": matches,
+    "string_find_string": find,
+    "string_find_all_string": find_all,
+    "string_find_all_string_int": find_all,
+    "string_char_at_int": char_at,
+    "string_index_of_string": index_of,
+    "string_index_of_string_int": index_of,
+    f"string_index_of_string_int{OLDER}": _found_at_offset(index_of),
+    f"string_last_index_of_string_int{OLDER}": _found_at_offset(last_index_of),
+    "string_last_index_of_string": last_index_of,
+    "string_last_index_of_string_int": last_index_of,
+    "string_lower_ascii": lambda text: text.translate(_LOWER),
+    "string_upper_ascii": lambda text: text.translate(_UPPER),
+    "string_replace_string_string": replace,
+    "string_replace_string_string_int": replace,
+    "string_split_string": split,
+    "string_split_string_int": split,
+    "string_substring_int": substring,
+    "string_substring_int_int": substring,
+    "string_trim": lambda text: text.strip(_SPACE),
+    "list_join": join,
+    "list_join_string": join,
+    "strings_quote": quote,
+}

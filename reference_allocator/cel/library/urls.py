@@ -1,0 +1,285 @@
+"""URLs as Go's ``net/url`` reads them (``k8s.io/apiserver/pkg/cel/library/urls.go``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.library.network import parse_address
+from reference_allocator.cel.runtime.quoting import go_quote
+
+__all__ = ["OVERLOADS", "URL", "parse_request_uri"]
+
+_HEX: Final = frozenset("0123456789abcdefABCDEF")
+_UNRESERVED: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
+_PATH_SAFE: Final = _UNRESERVED | frozenset("$&+,/:;=@")
+_PATH_VALID: Final = _UNRESERVED | frozenset("!$&'()*+,;=:@[]/")
+_HOST_PLAIN: Final = _UNRESERVED | frozenset("!$&'()*+,;=:[]<>\"")
+_USER_INFO: Final = _UNRESERVED | frozenset("!$&'()*+,;=:@%")
+
+
+class _UrlError(ValueError):
+    """Why a text is no URL, in Go's words."""
+
+
+class URL:
+    """The parts of a URL; ``path`` is escaped as Go would."""
+
+    __slots__ = ("host", "path", "query", "scheme", "text")
+    cel_type = "kubernetes.URL"
+
+    def __init__(self, scheme: str, host: str, path: str, query: str, text: str) -> None:
+        self.scheme = scheme
+        self.host = host
+        self.path = path
+        self.query = query
+        self.text = text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, URL) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def compare(self, other: URL) -> int:
+        """0 if equal; there is no order."""
+        return int(self != other)
+
+
+def _unescape(text: str, *, plus: bool = False) -> bytes:
+    """Percent-decoding; raises _UrlError for a bad escape."""
+    raw = text.encode()
+    if plus:
+        raw = raw.replace(b"+", b" ")
+    out = bytearray()
+    position = 0
+    while position < len(raw):
+        if raw[position] != ord("%"):
+            out.append(raw[position])
+            position += 1
+            continue
+        digits = raw[position + 1 : position + 3].decode("latin-1")
+        if len(digits) < 2 or not set(digits) <= _HEX:
+            bad = raw[position : position + 3].decode(errors="surrogateescape")
+            message = f"invalid URL escape {go_quote(bad)}"
+            raise _UrlError(message)
+        out.append(int(digits, 16))
+        position += 3
+    return bytes(out)
+
+
+def _escape_path(path: bytes) -> str:
+    return "".join(
+        chr(byte) if byte < 0x80 and chr(byte) in _PATH_SAFE else f"%{byte:02X}" for byte in path
+    )
+
+
+def _escaped_path(raw: str) -> str:
+    """``URL.EscapedPath``: the text itself if it is a valid encoding, else re-encoded."""
+    decoded = _unescape(raw)
+    if all(char in _PATH_VALID or char == "%" for char in raw):
+        return raw
+    return "*" if decoded == b"*" else _escape_path(decoded)
+
+
+def _scheme(text: str) -> tuple[str, str]:
+    for index, char in enumerate(text):
+        if char.isascii() and char.isalpha():
+            continue
+        if char in "0123456789+-.":
+            if index == 0:
+                return "", text
+            continue
+        if char == ":":
+            if index == 0:
+                message = "missing protocol scheme"
+                raise _UrlError(message)
+            return text[:index].lower(), text[index + 1 :]
+        return "", text
+    return "", text
+
+
+def _host(scheme: str, text: str) -> str:
+    """The host with its port, decoded: ``parseHost`` of net/url in Go 1.26."""
+    opening = text.rfind("[")
+    if opening > 0:
+        raise _UrlError("invalid IP-literal")
+    if opening == 0:
+        return _ip_literal(text)
+    # Only these two schemes are strict about a second colon (go.dev/issue/78077).
+    colon = text.find(":") if scheme in ("http", "https") else text.rfind(":")
+    if colon >= 0:
+        _check_port(text[colon:])
+    return _unescape_host(text)
+
+
+def _ip_literal(text: str) -> str:
+    """``[fe80::1%25en0]:80``, as RFC 3986 and RFC 6874 have it."""
+    closing = text.rfind("]")
+    if closing < 0:
+        raise _UrlError("missing ']' in host")
+    port = text[closing + 1 :]
+    _check_port(port)
+    name, mark, zone = text[1:closing].partition("%25")
+    # What is no UTF-8 makes no address, and is told byte by byte.
+    host = _unescape_host(name, errors="surrogateescape")
+    address = host + _unescape_host(mark + zone, zone=True)
+    try:
+        parsed = parse_address(address)
+    except ValueError as error:
+        message = f"invalid host: {error}"
+        raise _UrlError(message) from None
+    if parsed.version == 4:
+        raise _UrlError("invalid IP-literal")
+    return f"[{address}]{port}"
+
+
+def _check_port(port: str) -> None:
+    if port and not re.fullmatch(r":[0-9]*", port):
+        message = f"invalid port {go_quote(port)} after host"
+        raise _UrlError(message)
+
+
+def _unescape_host(text: str, *, zone: bool = False, errors: str = "replace") -> str:
+    """In a host only non-ASCII bytes and ``%`` may be escaped, in a zone what a host may have."""
+    raw, position = text.encode(), 0
+    while position < len(raw):
+        char = chr(raw[position])
+        if char != "%":
+            if char.isascii() and char not in _HOST_PLAIN:
+                message = f"invalid character {go_quote(char)} in host name"
+                raise _UrlError(message)
+            position += 1
+            continue
+        escape = raw[position : position + 3].decode(errors="surrogateescape")
+        if not re.fullmatch("%[0-9a-fA-F]{2}", escape) or not _escaped_in_host(escape, zone):
+            message = f"invalid URL escape {go_quote(escape)}"
+            raise _UrlError(message)
+        position += 3
+    return _unescape(text).decode(errors=errors)
+
+
+def _escaped_in_host(escape: str, zone: bool) -> bool:
+    value = chr(int(escape[1:], 16))
+    if escape == "%25":
+        return True
+    return value == " " or value in _HOST_PLAIN if zone else not value.isascii()
+
+
+def _authority(scheme: str, text: str) -> str:
+    user, at, name = text.rpartition("@")
+    host = _host(scheme, name)  # told before what is wrong with the user, as in Go
+    if at:
+        if not all(char in _USER_INFO for char in user):
+            message = "net/url: invalid userinfo"
+            raise _UrlError(message)
+        for part in user.split(":", 1):
+            _unescape(part)
+    return host
+
+
+def _parse(text: str, *, via_request: bool) -> URL:
+    if any(ord(char) < 0x20 or ord(char) == 0x7F for char in text):
+        message = "net/url: invalid control character in URL"
+        raise _UrlError(message)
+    if not text and via_request:
+        message = "empty url"
+        raise _UrlError(message)
+    if text == "*":
+        return URL("", "", "*", "", text)
+    scheme, rest = _scheme(text)
+    path, _, query = rest.partition("?")
+    if not path.startswith("/"):
+        if scheme:
+            return URL(scheme, "", "", query, text)  # opaque
+        if via_request:
+            message = "invalid URI for request"
+            raise _UrlError(message)
+        if ":" in path.split("/", 1)[0]:
+            message = "first path segment in URL cannot contain colon"
+            raise _UrlError(message)
+    host = ""
+    if (scheme or (not via_request and not path.startswith("///"))) and path.startswith("//"):
+        authority, slash, path = path[2:].partition("/")
+        path = slash + path
+        host = _authority(scheme, authority)
+    return URL(scheme, host, _escaped_path(path), query, text)
+
+
+def parse_request_uri(text: str) -> None:
+    """``url.ParseRequestURI``; raises ValueError with Go's message."""
+    try:
+        _parse(text, via_request=True)
+    except _UrlError as error:
+        message = f"parse {go_quote(text)}: {error}"
+        raise ValueError(message) from None
+
+
+def parse_url(text: str) -> URL:
+    prefix = "URL parse error during conversion from string: "
+    try:
+        parse_request_uri(text)
+    except ValueError as error:
+        raise CelRuntimeError(prefix + str(error)) from None
+    without_fragment, _, fragment = text.partition("#")
+    parsed = without_fragment
+    try:
+        url = _parse(without_fragment, via_request=False)
+        parsed = text
+        _unescape(fragment)
+    except _UrlError as error:
+        message = f"{prefix}parse {go_quote(parsed)}: {error}"
+        raise CelRuntimeError(message) from None
+    url.text = text
+    return url
+
+
+def is_url(text: str) -> bool:
+    try:
+        parse_request_uri(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _hostname(url: URL) -> str:
+    if url.host.startswith("["):
+        return url.host[1 : url.host.rfind("]")]
+    return url.host.rpartition(":")[0] if ":" in url.host else url.host
+
+
+def _port(url: URL) -> str:
+    rest = url.host[url.host.rfind("]") + 1 :] if url.host.startswith("[") else url.host
+    return rest.rpartition(":")[2] if ":" in rest else ""
+
+
+def _query(url: URL) -> dict[str, list[str]]:
+    """``URL.Query``: ill-formed pairs are dropped."""
+    result: dict[str, list[str]] = {}
+    for pair in url.query.split("&"):
+        if not pair or ";" in pair:
+            continue
+        key, _, value = pair.partition("=")
+        try:
+            decoded = [_unescape(item, plus=True).decode(errors="replace") for item in (key, value)]
+        except _UrlError:
+            continue
+        result.setdefault(decoded[0], []).append(decoded[1])
+    return result
+
+
+OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
+    "string_to_url": parse_url,
+    "is_url_string": is_url,
+    "url_get_scheme": lambda url: url.scheme,
+    "url_get_host": lambda url: url.host,
+    "url_get_hostname": _hostname,
+    "url_get_port": _port,
+    "url_get_escaped_path": lambda url: url.path,
+    "url_get_query": _query,
+}

@@ -1,0 +1,1 @@
+"""From source text to syntax tree (cel-go's ``parser``)."""

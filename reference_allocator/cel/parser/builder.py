@@ -1,0 +1,129 @@
+"""From the parser's rules to syntax tree nodes.
+
+Lark calls the builder's methods bottom-up while it parses, so nothing here recurses with the
+nesting of the expression; the depth of each node is known when it is built and bounded before
+anything that does recurse sees the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from lark import Token
+
+from reference_allocator.cel.ast import Ident, ListExpr, Literal, MapExpr, Node
+from reference_allocator.cel.parser.helper import at, report, sized
+from reference_allocator.cel.parser.literals import (
+    LiteralError,
+    parse_bytes,
+    parse_float,
+    parse_int,
+    parse_string,
+    parse_uint,
+)
+from reference_allocator.cel.parser.members import MemberRules, is_token
+from reference_allocator.cel.parser.operators import OperatorRules
+
+__all__ = ["BUILDER"]
+
+_RESERVED = frozenset(
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    ]
+)
+_LITERALS: Final[dict[str, Callable[[str], Any]]] = {
+    "INT_LIT": parse_int,
+    "UINT_LIT": parse_uint,
+    "FLOAT_LIT": parse_float,
+    "STRING_LIT": parse_string,
+    "MLSTRING_LIT": parse_string,
+    "BYTES_LIT": parse_bytes,
+    "BOOL_LIT": lambda text: text == "true",
+    "NULL_LIT": lambda _: None,
+}
+
+
+class _Builder(OperatorRules, MemberRules):
+    """A method per grammar rule; each gets its children, tokens included, and returns a node."""
+
+    def _ident(self, token: Token, prefix: str, offset: int) -> Node:
+        if str(token) in _RESERVED:
+            return report(offset, f"reserved identifier: {token}")
+        return Ident(at(token), prefix + token)
+
+    def ident(self, children: list[Any]) -> Node:
+        return self._ident(children[0], "", at(children[0]))
+
+    def dot_ident(self, children: list[Any]) -> Node:
+        return self._ident(children[1], ".", at(children[0]))
+
+    def ident_arg(self, children: list[Any]) -> Node:
+        name, opening, *rest = children
+        return self._global_call(name, "", at(name), opening, rest)
+
+    def dot_ident_arg(self, children: list[Any]) -> Node:
+        dot, name, opening, *rest = children
+        return self._global_call(name, ".", at(dot), opening, rest)
+
+    def _global_call(
+        self, name: Token, prefix: str, offset: int, opening: Token, rest: list[Any]
+    ) -> Node:
+        if str(name) in _RESERVED:
+            return report(offset, f"reserved identifier: {name}")
+        args = rest[0] if len(rest) > 1 else []
+        return self.build_call(at(opening), prefix + name, None, args)
+
+    def exprlist(self, children: list[Any]) -> list[Node]:
+        return children[::2]
+
+    def paren_expr(self, children: list[Any]) -> Node:
+        node: Node = children[1]
+        node.sign = ""
+        return sized(node, (), (node,))
+
+    def optexpr(self, children: list[Any]) -> tuple[bool, Node]:
+        return len(children) > 1, children[-1]
+
+    def listinit(self, children: list[Any]) -> list[tuple[bool, Node]]:
+        return [child for child in children if not is_token(child, ",")]
+
+    def list_lit(self, children: list[Any]) -> Node:
+        items = children[1] if isinstance(children[1], list) else []
+        optional = frozenset(index for index, (flag, _) in enumerate(items) if flag)
+        elements = [item for _, item in items]
+        return sized(ListExpr(at(children[0]), elements, optional), (), elements)
+
+    def map_lit(self, children: list[Any]) -> Node:
+        entries = children[1] if isinstance(children[1], list) else []
+        parts = [part for entry in entries for part in (entry.key, entry.value)]
+        return sized(MapExpr(at(children[0]), entries), (), parts)
+
+    def literal(self, children: list[Any]) -> Node:
+        token = children[0]
+        try:
+            literal = Literal(at(token), _LITERALS[token.type](str(token)))
+        except LiteralError as error:
+            return report(at(token), str(error))
+        if token.type in ("INT_LIT", "FLOAT_LIT") and token.startswith("-"):
+            literal.sign = "literal"
+        return literal
+
+
+BUILDER: Final = _Builder()

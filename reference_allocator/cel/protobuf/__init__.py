@@ -1,0 +1,1 @@
+"""Protobuf messages as values: building them, and what an ``Any`` holds."""

@@ -1,0 +1,161 @@
+"""Asks the real CEL environment and ours the same random questions; stops at a new difference.
+
+    python -m tests.reference_allocator.cel.fuzz.compare --oracle build/oracle/celoracle -n 5000
+
+A difference of one of the kinds in golden/known-differences.json is counted; any other is printed
+with its question, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from reference_allocator.cel.environment.tables import LATEST, MINORS
+from tests.reference_allocator.cel.answers import KNOWN, Json, comparable, ours
+from tests.reference_allocator.cel.fuzz.questions import question
+
+_OUTCOMES: Final = ("match", "attribute", "error", "compileError")
+_CHUNK: Final = 500
+_PROGRESS: Final = 10_000
+_MEMORY: Final = 2 * 2**30
+"""Bytes of address space for Go: some expressions would take all that the machine has."""
+_SECONDS: Final = 20
+"""For a chunk of questions, which takes a second."""
+_SMALLER: Final = {
+    "9223372036854775807": "1000",
+    "9223372036854775808": "3",
+    "18446744073709551615u": "7u",
+    "1e10": "1e3",
+    "64Gi": "64",
+}
+_GO_TYPES: Final = {
+    "*types.concatList": "*types.baseList",
+    "map[string]interface {}": "map[ref.Val]ref.Val",
+    "*structpb.ListValue": "[]ref.Val",
+}
+_PANIC: Final = "internal error: runtime error: hash of unhashable type types.Bytes"
+_ATTEMPTS: Final = 40
+"""How often Go is asked again where it visits a map in random order."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns 0 when every difference is explained, 1 otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--oracle", type=Path, required=True, help="program of ci/upstream")
+    parser.add_argument("-n", type=int, default=5000, help="how many expressions")
+    parser.add_argument("--seed", default="", help="default: a fresh one")
+    parser.add_argument("--first", type=int, default=0, help="number of the first question")
+    parser.add_argument("--kubernetes", choices=MINORS, default=LATEST, help="the oracle's minor")
+    parser.add_argument("--keep-going", action="store_true", help="do not stop at a difference")
+    options = parser.parse_args(arguments)
+    seed = options.seed or secrets.token_hex(4)
+    last = options.first + options.n
+    sys.stdout.write(f"seed {seed}, expressions {options.first} to {last - 1}\n")
+    counts: Counter[str] = Counter()
+    for start in range(options.first, last, _CHUNK):
+        found = [question(seed, number) for number in range(start, min(start + _CHUNK, last))]
+        if options.kubernetes != LATEST:
+            found = [older(item, options.kubernetes) for item in found if not item.get("derived")]
+        _compare(found, options.oracle, options.kubernetes, counts)
+        if counts["different"] and not options.keep_going:
+            break
+        done = min(start + _CHUNK, last) - options.first
+        if done % _PROGRESS == 0:
+            sys.stdout.write(f"{done} asked, {done - counts['same']} of them not the same text\n")
+        sys.stdout.flush()
+    for kind, count in sorted(counts.items()):
+        sys.stdout.write(f"{count:8} {kind}\n")
+    return 1 if counts["different"] else 0
+
+
+def ask(oracle: Path, questions: Sequence[Json]) -> list[Json]:
+    """Go's answers; what takes its memory or its time beyond measure is "exhausted"."""
+    answers: list[Json] = []
+    command = ["prlimit", f"--as={_MEMORY}", str(oracle)]
+    while len(answers) < len(questions):
+        text = "".join(json.dumps(item) + "\n" for item in questions[len(answers) :])
+        try:
+            result = subprocess.run(
+                command, input=text.encode(), capture_output=True, timeout=_SECONDS, check=False
+            )
+            output = result.stdout
+        except subprocess.TimeoutExpired as stopped:
+            output = stopped.stdout or b""
+        # Each answer is written at once, so the first one that is missing is what Go died of.
+        answers += [json.loads(line) for line in output.split(b"\n")[:-1]]
+        if len(answers) < len(questions):
+            answers.append({"exhausted": True})
+    return answers
+
+
+def _compare(
+    questions: Sequence[Json], oracle: Path, kubernetes: str, counts: Counter[str]
+) -> None:
+    for item, answer in zip(questions, ask(oracle, questions), strict=True):
+        theirs, mine = comparable(answer), comparable(ours(item, kubernetes))
+        kind = "same"
+        if answer.get("exhausted"):
+            kind = _known("exhausted")
+        elif theirs != mine:
+            kind = explanation(item, theirs, mine, oracle)
+        if kind == "different":
+            sys.stdout.write(f"{json.dumps(item)}\n  Go   {theirs}\n  ours {mine}\n")
+        counts[kind] += 1
+        outcomes = [name for name in _OUTCOMES if name in theirs]
+        counts[f"  of all: {outcomes[0] if outcomes else 'no answer'}"] += 1
+
+
+def explanation(item: Json, theirs: Json, mine: Json, oracle: Path) -> str:
+    """Which known kind a difference is of, or "different"."""
+    if theirs.get("error", "").startswith("panic: ") or theirs.get("error") == _PANIC:
+        return _known("panic")
+    if "compileError" in theirs and "compileError" in mine:
+        if any("Syntax error" in answer["compileError"] for answer in (theirs, mine)):
+            return _known("syntax")
+        return "different"
+    if "compileError" in theirs or "compileError" in mine:
+        return "different"
+    error = theirs.get("error", "")
+    for special, common in _GO_TYPES.items():
+        error = error.replace(special, common)
+    if error and error == mine.get("error"):
+        return _known("go type")
+    # Only a visit of a map with several entries has an order, and Go's is random.
+    again = [comparable(answer) for answer in ask(oracle, [item] * _ATTEMPTS)]
+    if any(answer != theirs for answer in again):
+        return _known("map order") if mine in again else "different"
+    return "different"
+
+
+def older(item: Json, kubernetes: str) -> Json:
+    """The question as far as an older minor's API knows it, and within what its Go can answer."""
+    lists = ("ints", "bools", "strings", "versions")
+    attributes = item["device"]["attributes"]
+    if not (kubernetes == "1.36" and item.get("features", {}).get("listTypeAttributes")):
+        attributes = {
+            name: value for name, value in attributes.items() if not set(value) & set(lists)
+        }
+    expression = item["expression"]
+    if "lists.range" in expression:  # without a limit before 1.37: Go would take all memory
+        for number, smaller in _SMALLER.items():
+            expression = expression.replace(number, smaller)
+        attributes = {**attributes, "n": {"int": 5}} if "n" in attributes else attributes
+    device = {**item["device"], "attributes": attributes}
+    return {**item, "expression": expression, "device": device}
+
+
+def _known(kind: str) -> str:
+    assert kind in KNOWN["kinds"], kind
+    return f"known: {kind}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
