@@ -34,11 +34,11 @@ import grpc
 from benchmarks.idling import idle
 from conformance import __version__
 from nvml_driver.core import DriverCore
+from nvml_driver.kubelet.plugin import KubeletPlugin
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
 from nvml_driver.kubeletapi.dra.v1 import api_pb2_grpc as v1_grpc
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
-from nvml_driver.plugin import KubeletPlugin
 
 Json = dict[str, Any]
 RESULTS = Path(__file__).parent / "results" / "driver.json"

@@ -37,11 +37,11 @@ from nvml_driver.cli_options import (
     Verbosity,
     Vfio,
 )
-from nvml_driver.driverroot import DriverRoot
 from nvml_driver.errors import DriverError, ProfileError
 from nvml_driver.features import Features
 from nvml_driver.logs import Format as LogFormat
 from nvml_driver.logs import configure
+from nvml_driver.nvml.installation import DriverRoot
 from nvml_driver.options import DEFAULT_DRIVER_NAME, DriverOptions
 
 _LOG = logging.getLogger("nvml_driver")
@@ -129,8 +129,8 @@ def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
 
-    from nvml_driver.kube import KubeClient
-    from nvml_driver.library import NvmlLibrary
+    from nvml_driver.cluster.kube import KubeClient
+    from nvml_driver.nvml.library import NvmlLibrary
     from nvml_driver.running import RunningDriver
 
     root = DriverRoot(
@@ -189,11 +189,11 @@ def slices(
 ) -> None:
     """Print the ResourceSlices that this node would publish, as YAML; needs no cluster."""
     configure(v)
-    from nvml_driver.discovery import discover
-    from nvml_driver.library import NvmlLibrary
-    from nvml_driver.roots import NodeRoots
+    from nvml_driver.devices.discovery import discover
+    from nvml_driver.devices.slices import resource_slices
+    from nvml_driver.model.roots import NodeRoots
+    from nvml_driver.nvml.library import NvmlLibrary
     from nvml_driver.simulated.node import make_node
-    from nvml_driver.slices import resource_slices
 
     node = node_name or os.uname().nodename
     features = _features(dynamic_mig, vfio, numa_list, consumable_shares)

@@ -20,24 +20,26 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from nvml_driver import migstate, recovery, slices
-from nvml_driver import partitions as mig
-from nvml_driver.allocation import Allocation
-from nvml_driver.checkpoint import Checkpoint
-from nvml_driver.claim_files import ClaimFiles
-from nvml_driver.discovery import discover
+from nvml_driver.devices import slices
+from nvml_driver.devices.discovery import discover
 from nvml_driver.errors import DriverError, PrepareError
-from nvml_driver.inventory import Inventory, MigInstance
-from nvml_driver.library import NvmlLibrary
-from nvml_driver.lock import FileLock
-from nvml_driver.mig import NvmlPartitions
-from nvml_driver.migstate import MigNews
+from nvml_driver.mig import partitions as mig
+from nvml_driver.mig import state as migstate
+from nvml_driver.mig.instances import NvmlPartitions
+from nvml_driver.mig.state import MigNews
+from nvml_driver.model.inventory import Inventory, MigInstance
+from nvml_driver.model.prepared import ClaimRecord, ClaimState, PreparedDevice
+from nvml_driver.model.roots import NodeRoots
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
-from nvml_driver.preparation import Preparation
-from nvml_driver.prepared import ClaimRecord, ClaimState, PreparedDevice
-from nvml_driver.roots import NodeRoots
+from nvml_driver.prepare import recovery
+from nvml_driver.prepare.allocation import Allocation
+from nvml_driver.prepare.checkpoint import Checkpoint
+from nvml_driver.prepare.claim_files import ClaimFiles
+from nvml_driver.prepare.preparation import Preparation
+from nvml_driver.prepare.timeslicing import NvidiaSmi, TimeSlices
 from nvml_driver.simulated.node import make_node
-from nvml_driver.timeslicing import NvidiaSmi, TimeSlices
+from nvml_driver.storage.lock import FileLock
 
 _LOG = logging.getLogger(__name__)
 

@@ -20,13 +20,13 @@ import typer
 from pydantic import ValidationError
 
 from nvml_driver.errors import DriverError, NvmlUnavailableError
-from nvml_driver.library import NvmlLibrary
-from nvml_driver.miglisting import instances
-from nvml_driver.migprofiles import GiProfile, placements, profiles
-from nvml_driver.roots import NodeRoots
+from nvml_driver.mig.listing import instances
+from nvml_driver.mig.profiles import GiProfile, placements, profiles
+from nvml_driver.model.roots import NodeRoots
+from nvml_driver.nvml.library import NvmlLibrary
+from nvml_driver.nvml.sysfs import link_name, normal_address, read_word
+from nvml_driver.nvml.uuids import salted
 from nvml_driver.simulated.migtable import MigProfile, MigTable
-from nvml_driver.sysfs import link_name, normal_address, read_word
-from nvml_driver.uuids import salted
 
 _MIB = 2**20
 _ADDRESSING = {

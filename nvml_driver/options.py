@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from nvml_driver.driverroot import DriverRoot
 from nvml_driver.features import Features
+from nvml_driver.nvml.installation import DriverRoot
 
 DEFAULT_DRIVER_NAME = "gpu.nvidia.com"
 

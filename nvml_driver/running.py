@@ -7,17 +7,17 @@ import gc
 import logging
 from pathlib import Path
 
-from nvml_driver.collector import Collector
+from nvml_driver.cluster.collector import Collector
+from nvml_driver.cluster.kube import KubeClient
+from nvml_driver.cluster.publish import Publisher
 from nvml_driver.core import DriverCore
-from nvml_driver.devicewatch import DeviceWatch
-from nvml_driver.kube import KubeClient
-from nvml_driver.library import NvmlLibrary
-from nvml_driver.liveness import LivenessServer
+from nvml_driver.health.device_watch import DeviceWatch
+from nvml_driver.health.stream import HealthFeed
+from nvml_driver.kubelet.liveness import LivenessServer
+from nvml_driver.kubelet.plugin import KubeletPlugin
 from nvml_driver.metrics import Metrics, MetricsServer
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
-from nvml_driver.plugin import KubeletPlugin
-from nvml_driver.publish import Publisher
-from nvml_driver.resource_health import HealthFeed
 
 _LOG = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from nvml_driver.errors import DriverError
-from nvml_driver.roots import NodeRoots
+from nvml_driver.model.roots import NodeRoots
 from nvml_driver.simulated.profile import Profile
 
 NULL_DEVICE = (1, 3)

@@ -17,7 +17,7 @@ from conformance.clusters.local import LocalCluster
 from conformance.clusters.local.controlplane import SERVICE_IP
 from conformance.clusters.local.processes import Processes, enter_command
 from conformance.clusters.local.state import read_state
-from nvml_driver.library import default_cache_root
+from nvml_driver.nvml.library import default_cache_root
 from nvml_driver.simulated import build
 from tests.cli.plain_client import Json
 

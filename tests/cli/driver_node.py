@@ -22,8 +22,8 @@ from conformance.clusters.local.driver import driver_environment, published
 from conformance.clusters.local.tools import python_path
 from conformance.data import scenarios_dir
 from conformance.scenario.profile import load_profile
-from nvml_driver.checkpoint import Checkpoint
-from nvml_driver.prepared import ClaimRecord
+from nvml_driver.model.prepared import ClaimRecord
+from nvml_driver.prepare.checkpoint import Checkpoint
 from tests.cli.driver_process import DriverProcess, eventually
 
 DRIVER, NODE, NAMESPACE = "gpu.nvidia.com", "node-1", "default"

@@ -6,11 +6,11 @@ import json
 from collections.abc import Collection
 from itertools import combinations
 
-from nvml_driver import cdi
+from nvml_driver.cdi import specs as cdi
+from nvml_driver.cdi.metadata import HOST_DIRECTORY
 from nvml_driver.core import DriverCore
-from nvml_driver.metadata import HOST_DIRECTORY
-from nvml_driver.prepared import ClaimState
-from nvml_driver.timeslicing import INTERVALS, interval
+from nvml_driver.model.prepared import ClaimState
+from nvml_driver.prepare.timeslicing import INTERVALS, interval
 from tests.nvml_driver.fake_mig import FileMig
 from tests.nvml_driver.fake_smi import FileSmi
 

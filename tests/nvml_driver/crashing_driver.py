@@ -16,12 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nvml_driver import faults
 from nvml_driver.core import DriverCore
-from nvml_driver.discovery import discover
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.devices.discovery import discover
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
-from nvml_driver.timeslicing import TimeSlices
+from nvml_driver.prepare.timeslicing import TimeSlices
+from nvml_driver.storage import faults
 from tests.nvml_driver.fake_mig import FileMig, partitionable
 from tests.nvml_driver.fake_smi import FileSmi
 from tests.nvml_driver.helpers import gpu_config, make_claim, opaque, result

@@ -10,8 +10,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from nvml_driver.errors import DriverError
-from nvml_driver.inventory import Attribute, Device, Inventory, MigInstance, MigPlace
-from nvml_driver.migstate import MigState
+from nvml_driver.mig.state import MigState
+from nvml_driver.model.inventory import Attribute, Device, Inventory, MigInstance, MigPlace
 
 PARTITIONS = (
     *(f"gpu-0-mig-1g5gb-19-{start}" for start in range(3)),

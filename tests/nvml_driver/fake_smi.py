@@ -10,8 +10,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from nvml_driver.driverroot import DriverRoot
-from nvml_driver.timeslicing import CommandError
+from nvml_driver.nvml.installation import DriverRoot
+from nvml_driver.prepare.timeslicing import CommandError
 
 _SCRIPT = """#!/bin/sh
 echo "$*" >> "{root}/asked"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nvml_driver.core import DriverCore
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DeviceNodes, DriverOptions
 from nvml_driver.simulated import profile
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nvml_driver import cdi
+from nvml_driver.cdi import specs as cdi
 from nvml_driver.errors import CdiError
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from nvml_driver.claims import BUDGET_SECONDS, ClaimFetcher, budget
 from nvml_driver.errors import PrepareError
+from nvml_driver.prepare.claims import BUDGET_SECONDS, ClaimFetcher, budget
 
 
 @dataclass

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from nvml_driver.collector import Collector
+from nvml_driver.cluster.collector import Collector
 from nvml_driver.errors import KubeError
 from tests.nvml_driver.helpers import make_claim, make_core, result
 

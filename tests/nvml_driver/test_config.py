@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from nvml_driver import cdi
-from nvml_driver.config import settings_for
-from nvml_driver.config_kinds import KINDS, GpuConfig, decode
+from nvml_driver.cdi import specs as cdi
+from nvml_driver.config.kinds import KINDS, GpuConfig, decode
+from nvml_driver.config.opaque import settings_for
 from nvml_driver.errors import ConfigError, PrepareError
-from nvml_driver.inventory import Kind
+from nvml_driver.model.inventory import Kind
 from tests.nvml_driver.helpers import DRIVER, gpu_config, make_claim, make_core, opaque, result
 
 API = "resource.nvidia.com/v1beta1"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from nvml_driver import cdi
+from nvml_driver.cdi import specs as cdi
 from nvml_driver.errors import CdiError, CheckpointError, PrepareError
-from nvml_driver.files import write_atomic
+from nvml_driver.storage.files import write_atomic
 from tests.nvml_driver.helpers import (
     gpu_config,
     make_claim,
@@ -235,7 +235,7 @@ def test_a_failed_write_of_the_spec_is_rolled_back(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("nvml_driver.claim_files.write_atomic", full)
+        patched.setattr("nvml_driver.prepare.claim_files.write_atomic", full)
         with pytest.raises(PrepareError, match="No space left on device"):
             driver.prepare(make_claim(result("gpu-0")))
     assert driver.prepared() == {}
@@ -248,7 +248,7 @@ def test_a_crash_before_the_spec_is_written_is_undone_at_start(
 ) -> None:
     claim = make_claim(result("gpu-0"))
     with monkeypatch.context() as patched:
-        patched.setattr("nvml_driver.claim_files.write_atomic", kill)
+        patched.setattr("nvml_driver.prepare.claim_files.write_atomic", kill)
         with pytest.raises(Killed):
             make_core(tmp_path).prepare(claim)
     assert "PrepareStarted" in (tmp_path / "state" / "checkpoint.json").read_text()
@@ -269,7 +269,7 @@ def test_a_crash_after_the_spec_is_written_leaves_no_spec(
             write_atomic(*arguments, **options)
             raise Killed
 
-        patched.setattr("nvml_driver.claim_files.write_atomic", write_and_die)
+        patched.setattr("nvml_driver.prepare.claim_files.write_atomic", write_and_die)
         with pytest.raises(Killed):
             driver.prepare(make_claim(result("gpu-0")))
     assert specs(tmp_path) == [spec_name("uid-1")]
@@ -283,7 +283,7 @@ def test_a_crash_in_unprepare_keeps_claim_and_spec_together(
     driver = make_core(tmp_path)
     driver.prepare(make_claim(result("gpu-0")))
     with monkeypatch.context() as patched:
-        patched.setattr("nvml_driver.checkpoint.write_atomic", kill)
+        patched.setattr("nvml_driver.prepare.checkpoint.write_atomic", kill)
         with pytest.raises(Killed):
             driver.unprepare("uid-1")
     assert specs(tmp_path) == []

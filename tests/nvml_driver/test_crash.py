@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nvml_driver import faults
+from nvml_driver.storage import faults
 from tests.nvml_driver import claim_invariants, crashing_driver
 from tests.nvml_driver.crashing_driver import CLAIMS, HISTORY
 

@@ -10,7 +10,7 @@ import celpy.celtypes
 import pytest
 import yaml
 
-from nvml_driver.config_kinds import decode
+from nvml_driver.config.kinds import decode
 from nvml_driver.errors import ConfigError
 
 BASE = Path(__file__).resolve().parents[2] / "ci" / "deploy" / "base"

@@ -8,14 +8,14 @@ from typing import Any
 import pynvml
 import pytest
 
-from nvml_driver.discovery import discover
+from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.slices import device, resource_slices
 from nvml_driver.features import Features
-from nvml_driver.inventory import Inventory
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.model.inventory import Inventory
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.simulated import profile
 from nvml_driver.simulated.node import make_node
 from nvml_driver.slicelimits import amount, problems
-from nvml_driver.slices import device, resource_slices
 from tests.nvml_driver.helpers import with_gpu
 
 EVERY = [
@@ -140,7 +140,7 @@ def test_on_hopper_the_whole_gpu_takes_all_that_its_partitions_share(tmp_path: P
 @pytest.mark.parametrize("shown", ["a100-80x8", "a30x4", "h100-80x8"])
 def test_what_the_counters_allow_can_be_made(tmp_path: Path, shown: str) -> None:
     """The counters are the truth about the hardware: greedily fill a GPU, then make it all."""
-    from nvml_driver.mig import NvmlPartitions
+    from nvml_driver.mig.instances import NvmlPartitions
 
     base = profile.load(shown)
     gpu = base.gpus[0].model_copy(update={"mig_mode": "enabled"})

@@ -11,8 +11,8 @@ from pathlib import Path
 import pynvml
 
 from nvml_driver.core import DriverCore
-from nvml_driver.devicewatch import DeviceWatch
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.health.device_watch import DeviceWatch
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from tests.nvml_driver.helpers import make_claim, result
 

@@ -9,12 +9,12 @@ from typing import Any
 import pynvml
 import pytest
 
-from nvml_driver.discovery import discover, version
-from nvml_driver.inventory import Inventory
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.devices.discovery import discover, version
+from nvml_driver.devices.slices import device
+from nvml_driver.model.inventory import Inventory
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.simulated.node import make_sysfs
 from nvml_driver.simulated.profile import Profile, load
-from nvml_driver.slices import device
 from tests.nvml_driver.helpers import with_gpu
 
 

@@ -12,16 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import nvml_driver.simulated
-from nvml_driver.discovery import discover
+from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.slices import resource_slices
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.features import Features
-from nvml_driver.library import NvmlLibrary
-from nvml_driver.mig import MigError, NvmlPartitions
-from nvml_driver.roots import NodeRoots
+from nvml_driver.mig.instances import MigError, NvmlPartitions
+from nvml_driver.model.roots import NodeRoots
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.simulated import profile
 from nvml_driver.simulated.node import make_node
 from nvml_driver.slicelimits import problems
-from nvml_driver.slices import resource_slices
 
 SOURCES = Path(nvml_driver.simulated.__file__).parent / "library"
 FUNCTIONS = sorted(

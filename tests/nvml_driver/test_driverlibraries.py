@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from nvml_driver import cdi
+from nvml_driver.cdi import specs as cdi
+from nvml_driver.cdi.driver_libraries import DriverLibraries
 from nvml_driver.core import DriverCore
-from nvml_driver.discovery import discover
-from nvml_driver.driverlibraries import DriverLibraries
-from nvml_driver.driverroot import DriverRoot
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.devices.discovery import discover
+from nvml_driver.nvml.installation import DriverRoot
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from tests.nvml_driver.helpers import make_claim, makes_device_files, result
 

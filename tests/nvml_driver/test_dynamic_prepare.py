@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from nvml_driver import cdi
+from nvml_driver.cdi import specs as cdi
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import PrepareError
 from nvml_driver.features import Features
-from nvml_driver.library import NvmlLibrary
-from nvml_driver.mig import NvmlPartitions
+from nvml_driver.mig.instances import NvmlPartitions
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from tests.nvml_driver.helpers import make_claim, result
 

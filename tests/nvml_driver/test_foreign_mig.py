@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from nvml_driver.core import DriverCore
-from nvml_driver.discovery import discover
+from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.slices import resource_slices
 from nvml_driver.errors import PrepareError
 from nvml_driver.features import Features
-from nvml_driver.inventory import Device, Inventory
-from nvml_driver.library import NvmlLibrary
-from nvml_driver.mig import NvmlPartitions
+from nvml_driver.mig.instances import NvmlPartitions
+from nvml_driver.model.inventory import Device, Inventory
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from nvml_driver.simulated.node import make_node
 from nvml_driver.slicelimits import problems
-from nvml_driver.slices import resource_slices
 from tests.nvml_driver.helpers import make_claim, result
 
 DYNAMIC = Features(dynamic_mig=True)

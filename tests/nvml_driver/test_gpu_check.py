@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nvml_driver.discovery import discover
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.devices.discovery import discover
+from nvml_driver.nvml.library import NvmlLibrary
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

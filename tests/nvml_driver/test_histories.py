@@ -17,15 +17,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from nvml_driver import faults
 from nvml_driver.core import DriverCore
-from nvml_driver.discovery import discover
+from nvml_driver.devices.discovery import discover
 from nvml_driver.errors import PrepareError
-from nvml_driver.inventory import Inventory
-from nvml_driver.library import NvmlLibrary
-from nvml_driver.migprofiles import device_name
+from nvml_driver.mig.profiles import device_name
+from nvml_driver.model.inventory import Inventory
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
-from nvml_driver.timeslicing import TimeSlices
+from nvml_driver.prepare.timeslicing import TimeSlices
+from nvml_driver.storage import faults
 from tests.nvml_driver import claim_invariants
 from tests.nvml_driver.fake_mig import PARTITIONS, FileMig, partitionable
 from tests.nvml_driver.fake_smi import FileSmi

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from nvml_driver import cdi
+from nvml_driver.cdi import specs as cdi
 from nvml_driver.core import DriverCore
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from tests.nvml_driver.helpers import make_claim, result
 

@@ -11,12 +11,12 @@ from typing import Any
 import pynvml
 import pytest
 
-from nvml_driver.discovery import discover
+from nvml_driver.devices.discovery import discover
 from nvml_driver.features import Features
-from nvml_driver.inventory import Inventory, MigInstance, MigPlace
-from nvml_driver.library import NvmlLibrary
-from nvml_driver.mig import MigError, NvmlPartitions
-from nvml_driver.migprofiles import profile_name
+from nvml_driver.mig.instances import MigError, NvmlPartitions
+from nvml_driver.mig.profiles import profile_name
+from nvml_driver.model.inventory import Inventory, MigInstance, MigPlace
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.simulated.node import make_node
 
 DYNAMIC = Features(dynamic_mig=True)
@@ -187,9 +187,9 @@ def test_two_processes_see_the_same_mig_devices(tmp_path: Path) -> None:
     script = """
 import sys
 from pathlib import Path
-from nvml_driver.library import NvmlLibrary
-from nvml_driver.mig import NvmlPartitions
-from nvml_driver.roots import NodeRoots
+from nvml_driver.nvml.library import NvmlLibrary
+from nvml_driver.mig.instances import NvmlPartitions
+from nvml_driver.model.roots import NodeRoots
 library = NvmlLibrary.simulated("a30x4", state_file=Path(sys.argv[1]))
 for instance in NvmlPartitions(library, NodeRoots()).all():
     print(instance.place.profile, instance.gi_id, instance.uuid)

@@ -14,12 +14,12 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from nvml_driver.errors import DriverError
+from nvml_driver.kubelet.liveness import LivenessServer
+from nvml_driver.kubelet.plugin import KubeletPlugin
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
 from nvml_driver.kubeletapi.dra.v1 import api_pb2_grpc as v1_grpc
-from nvml_driver.liveness import LivenessServer
 from nvml_driver.logs import JsonFormatter, TextFormatter
 from nvml_driver.metrics import Metrics, MetricsServer
-from nvml_driver.plugin import KubeletPlugin
 from tests.nvml_driver.helpers import make_claim, make_core, result
 
 

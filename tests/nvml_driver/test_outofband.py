@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from nvml_driver.core import DriverCore
-from nvml_driver.devicewatch import DeviceWatch
 from nvml_driver.features import Features
-from nvml_driver.inventory import Device
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.health.device_watch import DeviceWatch
+from nvml_driver.model.inventory import Device
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from nvml_driver.simulated import profile
 from tests.nvml_driver.helpers import make_claim, result, with_gpu
@@ -151,7 +151,7 @@ def test_what_the_driver_itself_makes_changes_nothing_that_is_published(tmp_path
 def test_a_destroyed_mig_device_of_a_claim_is_unhealthy_until_it_is_unprepared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nvml_driver.devicewatch._VANISHED_SECONDS", 0.1)
+    monkeypatch.setattr("nvml_driver.health.device_watch._VANISHED_SECONDS", 0.1)
     name = "gpu-1-mig-3g20gb-9-4"
     with watching(tmp_path, "mixed") as node:
         node.core.prepare(make_claim(result(name)))
@@ -173,7 +173,7 @@ def test_a_destroyed_mig_device_of_a_claim_is_unhealthy_until_it_is_unprepared(
 def test_a_destroyed_partition_of_a_claim_is_tainted_until_it_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nvml_driver.devicewatch._VANISHED_SECONDS", 0.1)
+    monkeypatch.setattr("nvml_driver.health.device_watch._VANISHED_SECONDS", 0.1)
     name = "gpu-0-mig-1g10gb-19-0"
     with watching(tmp_path, "h100-80x8", dynamic=True) as node:
         claim = make_claim(result(name))

@@ -12,6 +12,8 @@ import grpc
 import pytest
 
 from nvml_driver.errors import DriverError, KubeError
+from nvml_driver.health.stream import HealthFeed
+from nvml_driver.kubelet.plugin import KubeletPlugin
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
 from nvml_driver.kubeletapi.dra.v1 import api_pb2_grpc as v1_grpc
 from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
@@ -20,8 +22,6 @@ from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health
 from nvml_driver.kubeletapi.dra_health.v1 import api_pb2_grpc as health_grpc
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2_grpc as registration_grpc
-from nvml_driver.plugin import KubeletPlugin
-from nvml_driver.resource_health import HealthFeed
 from tests.nvml_driver.helpers import make_claim, make_core, result
 
 VERSIONS = [(v1, v1_grpc), (v1beta1, v1beta1_grpc)]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from nvml_driver.cluster.kube import KubeClient
+from nvml_driver.cluster.publish import Publisher, plan
 from nvml_driver.errors import KubeError
-from nvml_driver.kube import KubeClient
-from nvml_driver.publish import Publisher, plan
 from tests.nvml_driver.stub_api import SLICES, StubApi
 
 OWNER = {

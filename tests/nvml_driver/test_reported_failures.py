@@ -23,13 +23,13 @@ from typing import Any
 
 import pytest
 
-from nvml_driver import cdi
-from nvml_driver.checkpoint import _checksum
+from nvml_driver.cdi import specs as cdi
 from nvml_driver.core import DriverCore
-from nvml_driver.discovery import discover
+from nvml_driver.devices.discovery import discover
 from nvml_driver.errors import CheckpointError, PrepareError
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
+from nvml_driver.prepare.checkpoint import _checksum
 from tests.nvml_driver import claim_invariants
 from tests.nvml_driver.fake_mig import PARTITIONS, FileMig, partitionable
 from tests.nvml_driver.helpers import make_claim, make_core, makes_device_files, result, with_gpu
@@ -193,7 +193,7 @@ def test_a_spec_that_cannot_be_written_takes_the_mig_device_along(
 
     claim = make_claim(result(PARTITIONS[0]), result(PARTITIONS[1], "two"))
     with monkeypatch.context() as patched:
-        patched.setattr("nvml_driver.claim_files.write_atomic", full)
+        patched.setattr("nvml_driver.prepare.claim_files.write_atomic", full)
         with pytest.raises(PrepareError, match="No space left"):
             driver.prepare(claim)
     assert (mig.all(), driver.records()) == ([], [])

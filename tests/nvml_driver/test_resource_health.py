@@ -11,13 +11,13 @@ from typing import Any
 import grpc
 import pytest
 
-from nvml_driver.inventory import Inventory
+from nvml_driver.health.stream import LEASE_SECONDS, MAX_STREAMS, RESEND_SECONDS, HealthFeed
+from nvml_driver.kubelet.service import health_service
 from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as v1
 from nvml_driver.kubeletapi.dra_health.v1 import api_pb2_grpc as v1_grpc
 from nvml_driver.kubeletapi.dra_health.v1alpha1 import api_pb2 as v1alpha1
 from nvml_driver.kubeletapi.dra_health.v1alpha1 import api_pb2_grpc as v1alpha1_grpc
-from nvml_driver.resource_health import LEASE_SECONDS, MAX_STREAMS, RESEND_SECONDS, HealthFeed
-from nvml_driver.service import health_service
+from nvml_driver.model.inventory import Inventory
 from tests.nvml_driver.helpers import make_core
 
 BOTH = pytest.mark.parametrize(

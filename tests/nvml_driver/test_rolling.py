@@ -15,10 +15,10 @@ import grpc
 import pytest
 
 from nvml_driver.errors import DriverError
+from nvml_driver.kubelet.plugin import KubeletPlugin
+from nvml_driver.kubelet.rolling import MAX_SOCKET_PATH, Instance, dra_socket, registration_socket
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
 from nvml_driver.kubeletapi.dra.v1 import api_pb2_grpc as v1_grpc
-from nvml_driver.plugin import KubeletPlugin
-from nvml_driver.rolling import MAX_SOCKET_PATH, Instance, dra_socket, registration_socket
 from tests.nvml_driver.helpers import make_claim, make_core, result
 
 OLD, NEW = "0b7e9d5c-1111-4c8e-9d2f-aaaaaaaaaaaa", "0b7e9d5c-2222-4c8e-9d2f-bbbbbbbbbbbb"

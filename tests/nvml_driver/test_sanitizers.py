@@ -83,12 +83,12 @@ import sys
 from pathlib import Path
 from nvml_driver.simulated import build
 build.build = lambda *_: Path(sys.argv[1])
-from nvml_driver.discovery import discover
+from nvml_driver.devices.discovery import discover
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.features import Features
-from nvml_driver.library import NvmlLibrary
-from nvml_driver.mig import NvmlPartitions
-from nvml_driver.roots import NodeRoots
+from nvml_driver.nvml.library import NvmlLibrary
+from nvml_driver.mig.instances import NvmlPartitions
+from nvml_driver.model.roots import NodeRoots
 for name in ("mixed", "a30x4", "h100-80x8", "t4x4"):
     library = NvmlLibrary.simulated(name)
     found = discover(library, NodeRoots(), features=Features(dynamic_mig=True))

@@ -15,7 +15,7 @@ import pynvml
 import pytest
 
 from nvml_driver.errors import DriverError, NvmlUnavailableError, ProfileError
-from nvml_driver.library import NvmlLibrary, default_cache_root
+from nvml_driver.nvml.library import NvmlLibrary, default_cache_root
 from nvml_driver.simulated import build, profile
 from nvml_driver.simulated.node import make_device_files
 
@@ -200,7 +200,7 @@ def test_another_process_is_told_by_environment(tmp_path: Path) -> None:
 
 def test_a_simulated_library_is_known_as_such_however_it_was_loaded() -> None:
     library = build.build(default_cache_root())
-    script = "from nvml_driver.library import NvmlLibrary as L; print(L.system().is_simulated)"
+    script = "from nvml_driver.nvml.library import NvmlLibrary as L; print(L.system().is_simulated)"
     assert _python(script, LD_LIBRARY_PATH=library.parent).stdout == "True\n"
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from nvml_driver.inventory import (
+from nvml_driver.devices.slices import quantity, resource_slices, slice_name
+from nvml_driver.model.inventory import (
     Attribute,
     CounterConsumption,
     CounterSet,
@@ -17,7 +18,6 @@ from nvml_driver.inventory import (
     Taint,
 )
 from nvml_driver.slicelimits import problems
-from nvml_driver.slices import quantity, resource_slices, slice_name
 
 
 def inventory(count: int) -> Inventory:

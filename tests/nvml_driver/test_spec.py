@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from nvml_driver.cdi.claim_spec import SpecBuilder
 from nvml_driver.errors import PrepareError
-from nvml_driver.inventory import Gpu, Inventory
-from nvml_driver.prepared import ClaimRecord, ClaimState, PreparedDevice
-from nvml_driver.spec import SpecBuilder
+from nvml_driver.model.inventory import Gpu, Inventory
+from nvml_driver.model.prepared import ClaimRecord, ClaimState, PreparedDevice
 
 RECORD = ClaimRecord(
     uid="u",

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from nvml_driver.core import DriverCore
-from nvml_driver.discovery import discover
-from nvml_driver.driverroot import DriverRoot
+from nvml_driver.devices.discovery import discover
 from nvml_driver.errors import PrepareError
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.model.prepared import ClaimState
+from nvml_driver.nvml.installation import DriverRoot
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
-from nvml_driver.prepared import ClaimState
-from nvml_driver.timeslicing import NvidiaSmi, TimeSlices, interval
+from nvml_driver.prepare.timeslicing import NvidiaSmi, TimeSlices, interval
 from tests.nvml_driver.fake_smi import RecordingSmi
 from tests.nvml_driver.helpers import gpu_config, make_claim, opaque, result
 

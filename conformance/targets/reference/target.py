@@ -23,7 +23,7 @@ from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.world import World
 from nvml_driver.features import Features
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DEFAULT_DRIVER_NAME
 from reference_allocator.gates import gates_for_version
 

@@ -31,7 +31,7 @@ from conformance.targets.reference.nodes.publisher import SlicePublisher
 from conformance.targets.reference.retired import LenientApiServer
 from conformance.targets.reference.scheduling.scheduler import Scheduler
 from nvml_driver.features import Features as DriverFeatures
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.nvml.library import NvmlLibrary
 from reference_allocator.features import Features
 from reference_allocator.gates import minor_of
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from conformance import probe
 from conformance.targets.base import ContainerView, Obj
-from nvml_driver.cdi import ContainerEdits
+from nvml_driver.cdi.specs import ContainerEdits
 
 EXIT_SECONDS: Final = 1.0
 """How long a container with the ``exit`` probe runs."""

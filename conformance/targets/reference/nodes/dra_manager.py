@@ -15,9 +15,9 @@ from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import pods
 from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.nodes.driver import NodeDriver
-from nvml_driver.cdi import ContainerEdits
+from nvml_driver.cdi.specs import ContainerEdits
 from nvml_driver.errors import DriverError
-from nvml_driver.prepared import PreparedDevice
+from nvml_driver.model.prepared import PreparedDevice
 
 
 class NotPreparedError(Exception):

@@ -12,12 +12,12 @@ from pathlib import Path
 from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.store import clone
 from conformance.targets.reference.faults import Fault
-from nvml_driver import cdi
+from nvml_driver.cdi import specs as cdi
 from nvml_driver.core import DriverCore
 from nvml_driver.features import Features
-from nvml_driver.library import NvmlLibrary
+from nvml_driver.model.prepared import PreparedDevice
+from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
-from nvml_driver.prepared import PreparedDevice
 
 
 class NodeDriver:

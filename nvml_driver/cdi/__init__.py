@@ -1,0 +1,1 @@
+"""Container Device Interface: the specs that bring prepared devices into containers."""

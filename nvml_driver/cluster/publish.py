@@ -1,0 +1,232 @@
+"""Keeps the driver's slices in the API server as they should be.
+
+A kubelet deletes all slices of its node when it starts, and a driver's some time after it lost
+touch with it; people delete and edit them, too. So the publisher watches its own slices and
+brings back what differs, writing only that.
+
+A pool is taken for complete when as many slices of its newest generation are there as they say.
+So a slice that is missing comes back with the generation that the others have, and any other
+difference makes a new generation, whose slices are all written before obsolete ones go.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from nvml_driver.cluster.kube import Json, SliceWatch
+from nvml_driver.errors import DriverError, KubeError
+
+_LOG = logging.getLogger(__name__)
+_FIRST_DELAY, _LONGEST_DELAY = 0.2, 30.0  # seconds between attempts while the server refuses
+_PASSIVE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to write, in the order of the fields."""
+
+    create: list[Json] = field(default_factory=list)
+    replace: list[Json] = field(default_factory=list)
+    delete: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.create or self.replace or self.delete)
+
+
+def plan(
+    existing: Sequence[Mapping[str, Any]],
+    desired: Callable[[int], list[Json]],
+    same: Callable[[Mapping[str, Any], Json], bool] | None = None,
+    *,
+    at_least: int = 1,
+) -> Plan:
+    """What makes the existing slices the desired ones.
+
+    Args:
+        existing: all slices of driver and node in the API server.
+        desired: pool generation to the slices of that generation.
+        same: whether an existing slice is a desired one; by default equal in spec and owners.
+        at_least: the generation does not go below this.
+    """
+    same = same or _same
+    found = {slice_["metadata"]["name"]: slice_ for slice_ in existing}
+    generation = max([at_least, *(_generation(slice_) for slice_ in existing)])
+    wanted = {slice_["metadata"]["name"]: slice_ for slice_ in desired(generation)}
+    different = [n for n, s in found.items() if n not in wanted or not same(s, wanted[n])]
+    if different:
+        wanted = {slice_["metadata"]["name"]: slice_ for slice_ in desired(generation + 1)}
+    result = Plan(delete=[name for name in found if name not in wanted])
+    for name, slice_ in wanted.items():
+        if name not in found:
+            result.create.append(slice_)
+        elif different:
+            version = found[name]["metadata"].get("resourceVersion")
+            metadata = {**slice_["metadata"], "resourceVersion": version}
+            result.replace.append({**slice_, "metadata": metadata})
+    return result
+
+
+def _generation(slice_: Mapping[str, Any]) -> int:
+    """The pool generation that a slice is of."""
+    return int(slice_["spec"]["pool"].get("generation", 0))
+
+
+def _same(found: Mapping[str, Any], wanted: Json) -> bool:
+    owners = found["metadata"].get("ownerReferences") or []
+    return bool(
+        found["spec"] == wanted["spec"]
+        and owners == (wanted["metadata"].get("ownerReferences") or [])
+    )
+
+
+class SliceApi(Protocol):
+    """What the publisher needs of ``KubeClient``, which says what each does."""
+
+    def node_reference(self, name: str, /) -> Json:
+        """See KubeClient."""
+
+    def list_slices(self, driver_name: str, node_name: str, /) -> tuple[list[Json], str]:
+        """See KubeClient."""
+
+    def create_slice(self, body: Json, /) -> Json:
+        """See KubeClient."""
+
+    def replace_slice(self, body: Json, /) -> Json:
+        """See KubeClient."""
+
+    def delete_slice(self, name: str, /) -> None:
+        """See KubeClient."""
+
+    def watch_slices(self, driver_name: str, node_name: str, version: str, /) -> SliceWatch:
+        """See KubeClient."""
+
+
+class Publisher:
+    """A thread that publishes the slices of one driver on one node until it is stopped.
+
+    Slices stay when it stops: the kubelet deletes them if no other instance takes over.
+    """
+
+    def __init__(
+        self,
+        api: SliceApi,
+        slices: Callable[[int], list[Json]],
+        *,
+        driver_name: str,
+        node_name: str,
+        active: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Publish ``slices(generation)``, while ``active``: of two instances, one publishes."""
+        self._active = active
+        self._refreshes = 0
+        self._api = api
+        self._slices = slices
+        self._driver_name = driver_name
+        self._node_name = node_name
+        self._stopping = threading.Event()
+        self._watch: SliceWatch | None = None
+        self._stored: dict[str, tuple[Json, Any]] = {}
+        self._generation = 1
+        self._thread = threading.Thread(target=self._run, name="slice-publisher", daemon=True)
+        self.published = threading.Event()
+        """Set once everything was published for the first time."""
+
+    def start(self) -> None:
+        """Begin to publish."""
+        self._thread.start()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """End the thread; what is published stays."""
+        self._stopping.set()
+        watch = self._watch
+        if watch is not None:
+            watch.stop()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def refresh(self) -> None:
+        """Say that the slices are different now."""
+        self._refreshes += 1
+        watch = self._watch
+        if watch is not None:
+            watch.stop()
+
+    def _run(self) -> None:
+        delay = _FIRST_DELAY
+        while not self._stopping.is_set():
+            try:
+                if not self._active():
+                    _LOG.debug("a newer instance of the driver publishes the slices")
+                    self._stopping.wait(_PASSIVE_SECONDS)
+                    continue
+                refreshes = self._refreshes
+                version = self._synchronise()
+                if version is None:
+                    continue  # something was written: look again until nothing differs
+                if not self.published.is_set():
+                    _LOG.info("slices of %s are published", self._driver_name)
+                    self.published.set()
+                delay = _FIRST_DELAY
+                self._wait_for_change(version, refreshes)
+            except DriverError as error:
+                status = error.status if isinstance(error, KubeError) else 0
+                if status != 410:  # the watch's version is too old, which is usual
+                    _LOG.warning("slices: %s; trying again in %.1f s", error, delay)
+                self._stopping.wait(delay)
+                delay = min(delay * 2, _LONGEST_DELAY)
+
+    def _synchronise(self) -> str | None:
+        """Write what differs; the list's version if nothing did."""
+        owner = self._api.node_reference(self._node_name)
+        existing, version = self._api.list_slices(self._driver_name, self._node_name)
+        changes = plan(
+            existing,
+            lambda generation: self._owned(generation, owner),
+            self._same,
+            at_least=self._generation,
+        )
+        for body in changes.create:
+            _LOG.info("creating slice %s", body["metadata"]["name"])
+            self._remember(body, self._api.create_slice(body))
+        for body in changes.replace:
+            _LOG.info("replacing slice %s", body["metadata"]["name"])
+            self._remember(body, self._api.replace_slice(body))
+        for name in changes.delete:
+            _LOG.info("deleting slice %s, which is not published any more", name)
+            self._api.delete_slice(name)
+        return None if changes else version
+
+    def _owned(self, generation: int, owner: Json) -> list[Json]:
+        return [
+            {**slice_, "metadata": {**slice_["metadata"], "ownerReferences": [owner]}}
+            for slice_ in self._slices(generation)
+        ]
+
+    def _remember(self, body: Json, answer: Json) -> None:
+        """A server may store a slice in a form of its own; that form is not a difference."""
+        self._stored[body["metadata"]["name"]] = (body["spec"], answer.get("spec"))
+        # Also after all slices were deleted, a generation is not used for other contents.
+        self._generation = max(self._generation, _generation(body))
+
+    def _same(self, found: Mapping[str, Any], wanted: Json) -> bool:
+        sent, stored = self._stored.get(wanted["metadata"]["name"], (None, None))
+        if sent == wanted["spec"] and stored is not None:
+            wanted = {**wanted, "spec": stored}
+        return _same(found, wanted)
+
+    def _wait_for_change(self, version: str, refreshes: int) -> None:
+        watch = self._api.watch_slices(self._driver_name, self._node_name, version)
+        self._watch = watch
+        try:
+            if self._stopping.is_set() or self._refreshes != refreshes:
+                return
+            for event in watch:
+                if event.get("type") != "BOOKMARK":
+                    return
+        finally:
+            self._watch = None
+            watch.stop()

@@ -1,0 +1,1 @@
+"""Opaque configuration of claims and classes: decoded strictly, applied by prepare."""

@@ -1,0 +1,216 @@
+"""The kinds of opaque configuration, decoded strictly: a misspelt field is an error.
+
+Kinds, fields and rules are those of NVIDIA's driver (``resource.nvidia.com/v1beta1``,
+kubernetes-sigs/dra-driver-nvidia-gpu ``api/nvidia.com/resource/v1beta1``). The admission policy
+in ``ci/deploy`` says the same in CEL; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+
+from nvml_driver.errors import ConfigError
+from nvml_driver.model.inventory import Kind
+
+API_VERSION = "resource.nvidia.com/v1beta1"
+
+Settings = tuple[tuple[str, str], ...]
+"""Suffixes and values of environment variables."""
+Quantity = Annotated[
+    str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|[kMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$")
+]
+DeviceKey = Annotated[
+    str, Field(pattern=r"^([0-9]{1,3}|(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
+]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel)
+
+
+class TimeSlicingConfig(_Strict):
+    """How long a process keeps the GPU."""
+
+    interval: Literal["Default", "Short", "Medium", "Long"] = "Default"
+
+
+class MpsConfig(_Strict):
+    """Settings of the Multi-Process Service.
+
+    Attributes:
+        default_per_device_pinned_memory_limit: by index or UUID.
+    """
+
+    default_active_thread_percentage: int | None = Field(default=None, ge=0, le=100)
+    default_pinned_device_memory_limit: Quantity | None = None
+    default_per_device_pinned_memory_limit: dict[DeviceKey, Quantity] | None = None
+    multi_user: bool | None = None
+
+    def settings(self) -> Settings:
+        """As suffix and value of environment variables."""
+        result: list[tuple[str, str]] = []
+        if self.default_active_thread_percentage is not None:
+            percentage = str(self.default_active_thread_percentage)
+            result.append(("MPS_ACTIVE_THREAD_PERCENTAGE", percentage))
+        if self.default_pinned_device_memory_limit is not None:
+            limit = self.default_pinned_device_memory_limit
+            result.append(("MPS_PINNED_DEVICE_MEMORY_LIMIT", limit))
+        if self.default_per_device_pinned_memory_limit:
+            limits = sorted(self.default_per_device_pinned_memory_limit.items())
+            text = ",".join(f"{device}={limit}" for device, limit in limits)
+            result.append(("MPS_PER_DEVICE_PINNED_MEMORY_LIMIT", text))
+        if self.multi_user is not None:
+            result.append(("MPS_MULTI_USER", str(self.multi_user).lower()))
+        return tuple(result)
+
+
+class MigDeviceSharing(_Strict):
+    """How the processes that use a MIG device share it; its time slices cannot be set."""
+
+    strategy: Literal["TimeSlicing", "MPS"]
+    mps_config: MpsConfig | None = None
+
+    @model_validator(mode="after")
+    def _one_strategy(self) -> Self:
+        if self.strategy != "MPS" and self.mps_config is not None:
+            raise ValueError(f"mpsConfig: not allowed with strategy {self.strategy}")
+        return self
+
+    def settings(self) -> Settings:
+        """As suffix and value of environment variables."""
+        strategy = (("SHARING_STRATEGY", str(self.strategy)),)
+        return strategy + (self.mps_config.settings() if self.mps_config is not None else ())
+
+
+class GpuSharing(MigDeviceSharing):
+    """How the processes that use a GPU share it."""
+
+    time_slicing_config: TimeSlicingConfig | None = None
+
+    @model_validator(mode="after")
+    def _slices_with_time_slicing(self) -> Self:
+        if self.strategy != "TimeSlicing" and self.time_slicing_config is not None:
+            raise ValueError(f"timeSlicingConfig: not allowed with strategy {self.strategy}")
+        return self
+
+    def settings(self) -> Settings:
+        """As suffix and value of environment variables."""
+        result = super().settings()
+        if self.strategy == "TimeSlicing":
+            slicing = self.time_slicing_config or TimeSlicingConfig()
+            result += (("TIMESLICE_INTERVAL", slicing.interval),)
+        return result
+
+
+def _beyond(sharing: MigDeviceSharing) -> str | None:
+    if sharing.strategy != "MPS":
+        return None
+    return (
+        "sharing.strategy: MPS is not supported on real GPUs, for this driver does not run MPS "
+        "control daemons; use TimeSlicing, or a driver that does"
+    )
+
+
+class GpuConfig(_Strict):
+    """Configuration of a full GPU."""
+
+    device_kinds: ClassVar[tuple[Kind, ...]] = ("full",)
+    api_version: Literal["resource.nvidia.com/v1beta1"]
+    kind: Literal["GpuConfig"]
+    sharing: GpuSharing | None = None
+
+    def beyond_real_gpus(self) -> str | None:
+        """What this driver cannot do to real GPUs, None if nothing."""
+        return None if self.sharing is None else _beyond(self.sharing)
+
+    def settings(self) -> Settings:
+        """As suffix and value of environment variables."""
+        return self.sharing.settings() if self.sharing is not None else ()
+
+
+class MigDeviceConfig(_Strict):
+    """Configuration of a MIG device."""
+
+    device_kinds: ClassVar[tuple[Kind, ...]] = ("mig", "mig-partition")
+    api_version: Literal["resource.nvidia.com/v1beta1"]
+    kind: Literal["MigDeviceConfig"]
+    sharing: MigDeviceSharing | None = None
+
+    def beyond_real_gpus(self) -> str | None:
+        """What this driver cannot do to real GPUs, None if nothing."""
+        return None if self.sharing is None else _beyond(self.sharing)
+
+    def settings(self) -> Settings:
+        """As suffix and value of environment variables."""
+        return self.sharing.settings() if self.sharing is not None else ()
+
+
+class Iommu(_Strict):
+    """Which of the kernel's two interfaces to pass on, and whether with its control file."""
+
+    backend_policy: Literal["LegacyOnly", "PreferIommuFD"] = "LegacyOnly"
+    enable_api_device: bool = Field(default=True, alias="enableAPIDevice")
+
+
+class VfioDeviceConfig(_Strict):
+    """Configuration of a GPU that is passed to a virtual machine."""
+
+    device_kinds: ClassVar[tuple[Kind, ...]] = ("vfio",)
+    api_version: Literal["resource.nvidia.com/v1beta1"]
+    kind: Literal["VfioDeviceConfig"]
+    iommu: Iommu | None = None
+
+    def beyond_real_gpus(self) -> str | None:
+        """What this driver cannot do to real GPUs, None if nothing."""
+        return None
+
+    def settings(self) -> Settings:
+        """As suffix and value of environment variables."""
+        if self.iommu is None:
+            return ()
+        return (
+            ("IOMMU_BACKEND_POLICY", self.iommu.backend_policy),
+            ("IOMMU_API_DEVICE", str(self.iommu.enable_api_device).lower()),
+        )
+
+
+DeviceConfig = GpuConfig | MigDeviceConfig | VfioDeviceConfig
+KINDS: dict[str, type[DeviceConfig]] = {
+    "GpuConfig": GpuConfig,
+    "MigDeviceConfig": MigDeviceConfig,
+    "VfioDeviceConfig": VfioDeviceConfig,
+}
+
+
+def decode(parameters: object) -> DeviceConfig:
+    """A configuration from its ``parameters``.
+
+    Raises:
+        ConfigError: not an object, of an unknown kind, or not what its kind asks for; the message
+            has the path of each wrong field.
+    """
+    if not isinstance(parameters, Mapping):
+        raise ConfigError("parameters must be an object")
+    api_version, kind = parameters.get("apiVersion"), parameters.get("kind")
+    if api_version != API_VERSION or not isinstance(kind, str) or kind not in KINDS:
+        raise ConfigError(
+            f"unknown apiVersion {api_version!r} or kind {kind!r}; "
+            f"expected {API_VERSION} and one of {', '.join(KINDS)}"
+        )
+    try:
+        return KINDS[kind].model_validate(dict(parameters))
+    except ValidationError as error:
+        raise ConfigError("; ".join(map(_problem, error.errors(include_url=False)))) from None
+
+
+def _problem(problem: Any) -> str:
+    path = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        return f"{path}: unknown field"
+    if problem["type"] == "value_error":  # ours, which begins with the field below the path
+        return f"{path}.{problem['ctx']['error']}" if path else str(problem["ctx"]["error"])
+    return f"{path}: {problem['msg']}"

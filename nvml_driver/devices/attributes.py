@@ -1,0 +1,89 @@
+"""What NVML says of the driver and of a model of GPU, as attributes.
+
+Words, types and formats are those of kubernetes-sigs/dra-driver-nvidia-gpu, ``deviceinfo.go`` and
+``nvlib.go``. What NVML cannot tell is left out (see ``asking``).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pynvml
+
+from nvml_driver.model.inventory import Attribute
+from nvml_driver.nvml.query import ask, put, version
+
+# The words of go-nvlib's device package, which the published attributes use.
+BRANDS = {
+    pynvml.NVML_BRAND_UNKNOWN: "Unknown",
+    pynvml.NVML_BRAND_QUADRO: "Quadro",
+    pynvml.NVML_BRAND_TESLA: "Tesla",
+    pynvml.NVML_BRAND_NVS: "NVS",
+    pynvml.NVML_BRAND_GRID: "Grid",
+    pynvml.NVML_BRAND_GEFORCE: "GeForce",
+    pynvml.NVML_BRAND_TITAN: "Titan",
+    pynvml.NVML_BRAND_NVIDIA_VAPPS: "NvidiaVApps",
+    pynvml.NVML_BRAND_NVIDIA_VPC: "NvidiaVPC",
+    pynvml.NVML_BRAND_NVIDIA_VCS: "NvidiaVCS",
+    pynvml.NVML_BRAND_NVIDIA_VWS: "NvidiaVWS",
+    pynvml.NVML_BRAND_NVIDIA_CLOUD_GAMING: "NvidiaCloudGaming",
+    pynvml.NVML_BRAND_QUADRO_RTX: "QuadroRTX",
+    pynvml.NVML_BRAND_NVIDIA_RTX: "NvidiaRTX",
+    pynvml.NVML_BRAND_NVIDIA: "Nvidia",
+    pynvml.NVML_BRAND_GEFORCE_RTX: "GeForceRTX",
+    pynvml.NVML_BRAND_TITAN_RTX: "TitanRTX",
+}
+ARCHITECTURES = {
+    pynvml.NVML_DEVICE_ARCH_KEPLER: "Kepler",
+    pynvml.NVML_DEVICE_ARCH_MAXWELL: "Maxwell",
+    pynvml.NVML_DEVICE_ARCH_PASCAL: "Pascal",
+    pynvml.NVML_DEVICE_ARCH_VOLTA: "Volta",
+    pynvml.NVML_DEVICE_ARCH_TURING: "Turing",
+    pynvml.NVML_DEVICE_ARCH_AMPERE: "Ampere",
+    pynvml.NVML_DEVICE_ARCH_ADA: "Ada Lovelace",
+    pynvml.NVML_DEVICE_ARCH_HOPPER: "Hopper",
+    pynvml.NVML_DEVICE_ARCH_BLACKWELL: "Blackwell",
+}
+ADDRESSING_MODES = {
+    pynvml.NVML_DEVICE_ADDRESSING_MODE_NONE: "None",
+    pynvml.NVML_DEVICE_ADDRESSING_MODE_HMM: "HMM",
+    pynvml.NVML_DEVICE_ADDRESSING_MODE_ATS: "ATS",
+}
+
+
+def driver_attributes(nvml: Any) -> dict[str, Attribute]:
+    """Versions of the driver and of CUDA, which all GPUs of the node share."""
+    attributes: dict[str, Attribute] = {}
+    text = ask("the driver", "driverVersion", nvml.nvmlSystemGetDriverVersion)
+    if text is not None:
+        put(attributes, "the driver", "driverVersion", "version", version(str(text)), text)
+    cuda = ask("the driver", "cudaDriverVersion", nvml.nvmlSystemGetCudaDriverVersion_v2)
+    if cuda is None:  # drivers before 2018 have the first version of the function only
+        cuda = ask("the driver", "cudaDriverVersion", nvml.nvmlSystemGetCudaDriverVersion)
+    if cuda is not None:
+        dotted = version(f"{cuda // 1000}.{cuda % 1000 // 10}")
+        put(attributes, "the driver", "cudaDriverVersion", "version", dotted, cuda)
+    return attributes
+
+
+def describe(nvml: Any, handle: Any, who: str, attributes: dict[str, Attribute]) -> int | None:
+    """Put what model it is into ``attributes``; NVML's number of the architecture."""
+    product = ask(who, "productName", nvml.nvmlDeviceGetName, handle)
+    if product is not None:
+        put(attributes, who, "productName", "string", str(product), product)
+    brand = ask(who, "brand", nvml.nvmlDeviceGetBrand, handle)
+    if brand is not None:
+        put(attributes, who, "brand", "string", BRANDS.get(brand), brand)
+    architecture = ask(who, "architecture", nvml.nvmlDeviceGetArchitecture, handle)
+    if architecture is not None:
+        word = ARCHITECTURES.get(architecture)
+        put(attributes, who, "architecture", "string", word, architecture)
+    compute = ask(who, "cudaComputeCapability", nvml.nvmlDeviceGetCudaComputeCapability, handle)
+    if compute is not None:
+        dotted = version(f"{compute[0]}.{compute[1]}")
+        put(attributes, who, "cudaComputeCapability", "version", dotted, compute)
+    mode = ask(who, "addressingMode", nvml.nvmlDeviceGetAddressingMode, handle, level=logging.DEBUG)
+    if mode is not None:
+        put(attributes, who, "addressingMode", "string", ADDRESSING_MODES.get(mode), mode)
+    return None if architecture is None else int(architecture)

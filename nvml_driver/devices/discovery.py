@@ -1,0 +1,233 @@
+"""From NVML to an inventory: the devices of a node, as NVIDIA's driver publishes them.
+
+Source of the names and formats: kubernetes-sigs/dra-driver-nvidia-gpu,
+``cmd/gpu-kubelet-plugin/deviceinfo.go`` and ``nvlib.go`` at 95932046. One difference is on
+purpose: where that driver gives up on a GPU that it does not understand (an unknown brand, a
+missing function), this one publishes the device without that attribute and logs why. A GPU that
+is lost, or whose device file cannot be known, is left out, with the reason.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pynvml
+
+from nvml_driver.devices.attributes import describe, driver_attributes
+from nvml_driver.devices.shares import share
+from nvml_driver.devices.vfio import vfio_devices
+from nvml_driver.errors import NvmlUnavailableError
+from nvml_driver.features import Features
+from nvml_driver.mig.instances import NvmlPartitions
+from nvml_driver.mig.published import AskedGpu, mig_devices
+from nvml_driver.model.inventory import (
+    SIMULATED_ATTRIBUTE,
+    Attribute,
+    CounterSet,
+    Device,
+    Inventory,
+    MigInstance,
+)
+from nvml_driver.model.roots import NodeRoots
+from nvml_driver.nvml.library import NvmlLibrary
+from nvml_driver.nvml.query import GpuUnusableError, ask, put, version
+from nvml_driver.nvml.sysfs import normal_address, pci_attributes
+from nvml_driver.nvml.uuids import salted
+
+__all__ = ["discover", "version"]
+
+_LOG = logging.getLogger(__name__)
+_PLAIN = Features()
+
+
+def _nobodys(_instance: MigInstance) -> bool:
+    return False
+
+
+def discover(
+    library: NvmlLibrary,
+    roots: NodeRoots | Path,
+    *,
+    salt: str | None = None,
+    features: Features = _PLAIN,
+    is_own: Callable[[MigInstance], bool] = _nobodys,
+) -> Inventory:
+    """Ask NVML and sysfs for all devices of this node.
+
+    Args:
+        library: the NVML to ask.
+        roots: where sysfs and the like are; a path is that of ``/sys`` alone.
+        salt: for simulated GPUs only: makes UUIDs that differ from those of another salt, so that
+            nodes that show the same profile do not show the same GPU.
+        features: what to publish beyond full GPUs and static MIG devices.
+        is_own: whether a MIG device is what a published partition became (see ``migstate``); the
+            place of any other is taken.
+
+    Raises:
+        NvmlUnavailableError: NVML does not initialise, or does not tell how many GPUs there are.
+    """
+    if isinstance(roots, Path):
+        roots = NodeRoots(sysfs=roots)
+    return _Discovery(
+        library, roots, salt if library.is_simulated else None, features, is_own
+    ).run()
+
+
+class _Discovery:
+    """One run over all GPUs."""
+
+    def __init__(
+        self,
+        library: NvmlLibrary,
+        roots: NodeRoots,
+        salt: str | None,
+        features: Features,
+        is_own: Callable[[MigInstance], bool],
+    ) -> None:
+        self._library = library
+        self._roots = roots
+        self._salt = salt
+        self._features = features
+        self._is_own = is_own
+        self._devices: list[Device] = []
+        self._counter_sets: list[CounterSet] = []
+        self._foreign: list[MigInstance] = []
+        self._mig_modes: dict[str, bool] = {}
+        self._left_out: list[str] = []
+
+    def run(self) -> Inventory:
+        try:
+            with self._library.session() as nvml:
+                self._ask_all(nvml)
+        except NvmlUnavailableError as error:
+            if not self._features.vfio:
+                raise
+            _LOG.warning("only GPUs of vfio-pci are published: %s", error)
+        if self._features.vfio:
+            self._devices += vfio_devices(
+                self._roots, salt=self._salt, numa_list=self._features.numa_list
+            )
+        shares = self._features.consumable_shares
+        shared = [
+            share(device, shares) if shares is not None and device.kind != "vfio" else device
+            for device in self._unique()
+        ]
+        if self._library.is_simulated:
+            mark = {SIMULATED_ATTRIBUTE: Attribute("bool", True)}
+            shared = [
+                replace(device, attributes=dict(sorted({**device.attributes, **mark}.items())))
+                for device in shared
+            ]
+        return Inventory(
+            devices=tuple(shared),
+            simulated=self._library.is_simulated,
+            left_out=tuple(self._left_out),
+            counter_sets=tuple(self._counter_sets),
+            foreign_instances=frozenset(self._foreign),
+            mig_modes=self._mig_modes,
+        )
+
+    def _ask_all(self, nvml: Any) -> None:
+        try:
+            count = nvml.nvmlDeviceGetCount()
+        except pynvml.NVMLError as error:
+            raise NvmlUnavailableError(f"NVML does not count its GPUs: {error}") from None
+        common = driver_attributes(nvml)
+        partitions = NvmlPartitions(self._library, self._roots, salt=self._salt)
+        for index in range(count):
+            try:
+                asked = self._ask_gpu(nvml, index, common)
+                self._publish(nvml, index, asked, partitions)
+            except GpuUnusableError as reason:
+                self._leave_out(f"GPU {index}", str(reason))
+
+    def _leave_out(self, what: str, reason: str) -> None:
+        self._left_out.append(f"{what} left out: {reason}")
+        _LOG.warning("%s left out: %s", what, reason)
+
+    def _unique(self) -> Iterator[Device]:
+        """A slice cannot hold two devices of one name."""
+        seen: set[str] = set()
+        for device in self._devices:
+            if device.name in seen:
+                self._leave_out(device.name, "another device has the same name")
+            else:
+                seen.add(device.name)
+                yield device
+
+    def _publish(self, nvml: Any, index: int, asked: AskedGpu, partitions: NvmlPartitions) -> None:
+        """The GPU as a whole, or its MIG devices, or both."""
+        gpu = asked.device
+        dynamic = self._features.dynamic_mig and (asked.mig_enabled or asked.repartitions)
+        if not (dynamic and asked.repartitions):
+            self._mig_modes[gpu.name] = asked.mig_enabled  # else the driver itself switches it
+        if not dynamic and not asked.mig_enabled:
+            self._devices.append(gpu)
+            return
+        found = mig_devices(nvml, asked, partitions, dynamic=dynamic, is_own=self._is_own)
+        for what, reason in found.left_out:
+            self._leave_out(what, reason)
+        if not found.devices:
+            self._leave_out(
+                f"GPU {index}",
+                "MIG mode is enabled, so it cannot be used as a full GPU, and it has no MIG device",
+            )
+        self._devices += found.devices
+        self._counter_sets += found.counter_sets
+        self._foreign += found.foreign
+
+    def _ask_gpu(self, nvml: Any, index: int, common: dict[str, Attribute]) -> AskedGpu:
+        who = f"GPU {index}"
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            minor = int(nvml.nvmlDeviceGetMinorNumber(handle))
+        except pynvml.NVMLError as error:
+            raise GpuUnusableError(f"NVML cannot tell its device file: {error}") from None
+        name = f"gpu-{minor}"
+        who = f"GPU {index} ({name})"
+        mig = ask(who, "MIG mode", nvml.nvmlDeviceGetMigMode, handle, level=logging.DEBUG)
+        attributes = {"type": Attribute("string", "gpu"), **common}
+        own_uuid = self._uuid(nvml, handle, who)
+        if own_uuid is not None:
+            put(attributes, who, "uuid", "string", own_uuid, own_uuid)
+        architecture = describe(nvml, handle, who, attributes)
+        address = self._address(nvml, handle, who)
+        if address is not None:
+            attributes |= pci_attributes(
+                self._roots.sysfs, address, who, numa_list=self._features.numa_list
+            )
+        memory = ask(who, "memory", nvml.nvmlDeviceGetMemoryInfo, handle)
+        return AskedGpu(
+            device=Device(
+                name=name,
+                minor=minor,
+                uuid=own_uuid,
+                pci_bus_id=address,
+                attributes=dict(sorted(attributes.items())),
+                capacity={} if memory is None else {"memory": int(memory.total)},
+            ),
+            handle=handle,
+            memory=0 if memory is None else int(memory.total),
+            mig_enabled=mig is not None and mig[0] == pynvml.NVML_DEVICE_MIG_ENABLE,
+            repartitions=mig is not None
+            and architecture is not None
+            and architecture >= pynvml.NVML_DEVICE_ARCH_HOPPER,
+        )
+
+    def _uuid(self, nvml: Any, handle: Any, who: str) -> str | None:
+        told = ask(who, "uuid", nvml.nvmlDeviceGetUUID, handle)
+        return None if told is None else salted(str(told), self._salt)
+
+    def _address(self, nvml: Any, handle: Any, who: str) -> str | None:
+        pci = ask(who, "pciBusID", nvml.nvmlDeviceGetPciInfo_v3, handle)
+        if pci is None:
+            return None
+        told = pci.busId.decode("ascii", "replace") if isinstance(pci.busId, bytes) else pci.busId
+        address = normal_address(str(told))
+        if address is None:
+            _LOG.warning("%s is published without pciBusID: NVML's %r cannot be used", who, told)
+        return address

@@ -1,0 +1,1 @@
+"""What is wrong with which GPU, and whom it is told: taints, slices, the kubelet."""

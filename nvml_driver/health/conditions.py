@@ -1,0 +1,201 @@
+"""What is wrong with which GPU, as NVML tells it, and what that means for devices.
+
+Conditions come from three places: XID events, GPUs that NVML has lost, and GPUs whose events
+cannot be watched. They become device taints with the keys and effects of
+kubernetes-sigs/dra-driver-nvidia-gpu (``device_health.go``), and health for the kubelet. What is
+over leaves no taint behind (that driver's issue 1455), and a harmless XID never hides a critical
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from nvml_driver.model.inventory import Device, Health, Inventory, Taint
+
+APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
+"""Errors of applications, after which the GPU is healthy (docs.nvidia.com/deploy/xid-errors)."""
+
+GONE = "mig-gone"
+"""Key of the taint of a MIG device that somebody destroyed while a claim has it."""
+ConditionKind = Literal["xid", "gpu-lost", "unmonitored"]
+_LONGEST = 512  # of a message; the kubelet cuts at 1024 bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """Something that is the matter with a GPU, or with a MIG device of it.
+
+    Attributes:
+        gpu: name of the full GPU's device.
+        kind: which taint it becomes.
+        since: RFC 3339, whole seconds.
+        xid: of kind ``xid``.
+        fatal: whether the GPU should not be used; an XID of an application is not.
+        gi_id: the GPU instance where it happened; None: the whole GPU.
+        slices: first memory slice and number of slices of that GPU instance.
+        message: for people.
+    """
+
+    gpu: str
+    kind: ConditionKind
+    since: str
+    xid: int | None = None
+    fatal: bool = True
+    gi_id: int | None = None
+    slices: tuple[int, int] | None = None
+    message: str = ""
+
+    def concerns(self, device: Device) -> bool:
+        """Whether it is the matter with this device, too."""
+        if device.gpu_name != self.gpu or device.kind == "vfio":
+            return False
+        if self.gi_id is None:
+            return True
+        if device.instance is not None:
+            return device.instance.gi_id == self.gi_id
+        if device.place is None or self.slices is None:
+            return False  # the whole GPU cannot be allocated while it has GPU instances
+        start, size = self.slices
+        return start < device.place.start + device.place.size and device.place.start < start + size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthReport:
+    """The state of all GPUs at one moment.
+
+    Attributes:
+        conditions: what is the matter; empty if all is well.
+        present: names of the GPUs that NVML shows now; one that the inventory does not have, or
+            has and is not here, is a reason to discover again.
+    """
+
+    conditions: tuple[Condition, ...] = ()
+    present: frozenset[str] = frozenset()
+
+
+def apply_health(inventory: Inventory, report: HealthReport, driver_name: str) -> Inventory:
+    """The inventory with taints and health of a report, and none of an earlier one.
+
+    Args:
+        inventory: as discovered, or of an earlier call.
+        report: what is the matter.
+        driver_name: the domain of the taints' keys.
+    """
+    prefix = f"{driver_name}/"
+    devices = []
+    for device in inventory:
+        own = [each for each in report.conditions if each.concerns(device)]
+        foreign = tuple(taint for taint in device.taints if not taint.key.startswith(prefix))
+        health, message = _health(device, own)
+        devices.append(
+            replace(
+                device,
+                taints=(*foreign, *_taints(own, prefix)),
+                health=health,
+                health_message=message,
+            )
+        )
+    return inventory.with_devices(tuple(devices))
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A MIG device that is there no more: the claim that has it, in words, and since when."""
+
+    claim: str
+    since: str
+
+
+def keep_lost(found: Inventory, before: Inventory, report: HealthReport) -> Inventory:
+    """Devices that were found anew, with those of lost GPUs, which cannot be found now.
+
+    Args:
+        found: what NVML shows.
+        before: what it showed before.
+        report: which GPUs are lost.
+    """
+    lost = {each.gpu for each in report.conditions if each.kind == "gpu-lost"}
+    lost -= {device.gpu_name for device in found}
+    kept = [device for device in before if device.gpu_name in lost]
+    if not kept:
+        return found
+    used = {each.counter_set for device in kept for each in device.consumes_counters}
+    return replace(
+        found,
+        devices=(*found.devices, *kept),
+        counter_sets=(
+            *found.counter_sets,
+            *(each for each in before.counter_sets if each.name in used),
+        ),
+    )
+
+
+def keep_vanished(
+    inventory: Inventory, before: Inventory, vanished: Mapping[str, Gone], *, driver_name: str
+) -> Inventory:
+    """Devices with those that a claim has and that are gone, unhealthy and with a taint.
+
+    Args:
+        inventory: what there is, with its health.
+        before: where the devices are that there are no more.
+        vanished: by name of the device.
+        driver_name: the domain of the taint's key.
+    """
+    devices = {device.name: device for device in inventory}
+    for name, gone in vanished.items():
+        device = devices.get(name) or before.get(name)
+        if device is None:
+            continue  # it was gone before this driver started
+        key = f"{driver_name}/{GONE}"
+        others = tuple(taint for taint in device.taints if taint.key != key)
+        message = f"the MIG device that {gone.claim} has was destroyed by somebody else"
+        devices[name] = replace(
+            device,
+            taints=(*others, Taint(key, "", "NoSchedule", gone.since)),
+            health="Unhealthy",
+            health_message=message[:_LONGEST],
+        )
+    return inventory.with_devices(tuple(devices.values()))
+
+
+def _taints(conditions: Iterable[Condition], prefix: str) -> list[Taint]:
+    """At most one for each key and effect, which is all that the API takes: the latest."""
+    found: dict[tuple[str, str], Taint] = {}
+    for condition in sorted(conditions, key=lambda each: each.since):
+        effect: Literal["None", "NoSchedule"] = (
+            "NoSchedule" if condition.fatal and condition.kind != "unmonitored" else "None"
+        )
+        value = "" if condition.xid is None else str(condition.xid)
+        taint = Taint(f"{prefix}{condition.kind}", value, effect, condition.since)
+        found[taint.key, effect] = taint
+    return [found[key] for key in sorted(found)]
+
+
+def _health(device: Device, conditions: list[Condition]) -> tuple[Health, str]:
+    if device.kind == "vfio":
+        return "Unknown", "not watched: NVML does not see GPUs of vfio-pci"
+    messages = "; ".join(each.message for each in conditions)[:_LONGEST]
+    if any(each.fatal and each.kind != "unmonitored" for each in conditions):
+        return "Unhealthy", messages
+    if any(each.kind == "unmonitored" for each in conditions):
+        return "Unknown", messages
+    return "Healthy", messages
+
+
+def now() -> str:
+    """RFC 3339, whole seconds, as the API has times."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def changed(before: Mapping[str, Device], after: Inventory) -> list[str]:
+    """Names of devices whose taints or health differ; for the log."""
+    return [
+        device.name
+        for device in after
+        if (old := before.get(device.name)) is None
+        or (old.taints, old.health) != (device.taints, device.health)
+    ]

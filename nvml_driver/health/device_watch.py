@@ -1,0 +1,167 @@
+"""Keeps the driver's devices true: what NVML tells becomes taints, health and, if need be, slices.
+
+The health monitor says what is the matter with which GPU, and that MIG devices came or went. A GPU
+that appeared, or that is back after it was left out, is a reason to ask NVML for all devices
+again; so are MIG devices that somebody else made or destroyed. A GPU that is lost stays published,
+with its taint, so that the scheduler and the kubelet hear why; so does a MIG device that a claim
+has and that was destroyed, until the claim is unprepared.
+
+Not every driver tells of MIG devices, so they are also looked at from time to time.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from nvml_driver.core import DriverCore
+from nvml_driver.errors import DriverError
+from nvml_driver.health.conditions import (
+    Gone,
+    HealthReport,
+    apply_health,
+    keep_lost,
+    keep_vanished,
+    now,
+)
+from nvml_driver.health.monitor import HealthMonitor
+from nvml_driver.model.inventory import Inventory
+from nvml_driver.nvml.library import NvmlLibrary
+
+_LOG = logging.getLogger(__name__)
+LOOK_SECONDS = 60.0
+"""Between looks at MIG devices when NVML tells nothing."""
+SETTLE_SECONDS = 0.5
+"""A MIG device is made in two steps, each of which is told; what is between them is nobody's."""
+
+_VANISHED_SECONDS = 5.0
+"""Between looks while a claim has a MIG device that is gone, to see when it is unprepared."""
+
+
+class DeviceWatch:
+    """Watches the GPUs of a core until stopped."""
+
+    def __init__(
+        self,
+        core: DriverCore,
+        library: NvmlLibrary,
+        *,
+        wait_seconds: float = 5.0,
+        look_seconds: float = LOOK_SECONDS,
+        settle_seconds: float = SETTLE_SECONDS,
+        discover: Callable[[], Inventory] | None = None,
+    ) -> None:
+        """Watch for ``core``.
+
+        Args:
+            core: gets the new inventories.
+            library: the NVML to ask.
+            wait_seconds: of the monitor.
+            look_seconds: between looks at MIG devices when NVML tells nothing.
+            settle_seconds: between NVML telling of MIG devices and a look at them.
+            discover: how to find the devices anew; by default as the core does.
+        """
+        self._core = core
+        self._discover = discover or (lambda: core.discover(library))
+        self._plain = core.inventory
+        self._report = HealthReport()
+        self._asked_for: frozenset[str] = frozenset()
+        self._vanished: dict[str, Gone] = {}
+        self._mig_changed = threading.Event()
+        self._look_seconds = look_seconds
+        self._settle_seconds = settle_seconds
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._monitor = HealthMonitor(
+            library,
+            self._on_report,
+            ignored_xids=core.options.features.ignored_xids,
+            wait_seconds=wait_seconds,
+            on_mig_change=self._on_mig_change,
+            expected={d.gpu_name for d in core.inventory if d.kind != "vfio"},
+        )
+        self._told_at = 0.0
+        self._thread = threading.Thread(target=self._run, name="device-watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+        self._monitor.start()
+
+    def stop(self, timeout: float = 6.0) -> None:
+        """End both threads."""
+        self._stopping.set()
+        self._wake.set()
+        self._monitor.stop(timeout)
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def checked_at(self) -> float:
+        """Unix time at which the GPUs were last looked at; 0: never."""
+        return max(self._told_at, self._monitor.checked_at)
+
+    def _on_report(self, report: HealthReport) -> None:
+        """Called in the monitor's thread, which holds NVML, so nothing is asked here."""
+        self._told_at = time.time()
+        self._report = report
+        self._wake.set()
+
+    def _on_mig_change(self) -> None:
+        """Likewise."""
+        self._mig_changed.set()
+        self._wake.set()
+
+    def _run(self) -> None:
+        while True:
+            pause = min(_VANISHED_SECONDS, self._look_seconds)
+            look = not self._wake.wait(pause if self._vanished else self._look_seconds)
+            self._wake.clear()
+            if self._stopping.is_set():
+                return
+            if self._mig_changed.is_set():
+                self._stopping.wait(self._settle_seconds)
+                self._mig_changed.clear()
+                look = True
+            try:
+                self._take(self._report, look=look)
+            except DriverError as error:
+                _LOG.error("the devices cannot be brought up to date: %s", error)
+
+    def _take(self, report: HealthReport, *, look: bool) -> None:
+        known = {device.gpu_name for device in self._plain if device.kind != "vfio"}
+        appeared = report.present - known - self._asked_for
+        self._asked_for = report.present - known  # asking again would not show more of them
+        anew = bool(appeared)
+        if anew:
+            _LOG.info("GPUs appeared: %s", ", ".join(sorted(appeared)))
+        if look and self._mig_differs():
+            _LOG.warning("MIG devices were changed by somebody else")
+            anew = True
+        if anew:
+            self._plain = keep_lost(self._discover(), self._plain, report)
+        name = self._core.options.driver_name
+        healthy = apply_health(self._plain, report, name)
+        self._core.set_inventory(
+            keep_vanished(healthy, self._core.inventory, self._vanished, driver_name=name)
+        )
+
+    def _mig_differs(self) -> bool:
+        """Whether the devices have to be found anew; also finds those that vanished."""
+        try:
+            news = self._core.mig_news()
+        except DriverError as error:
+            _LOG.warning("MIG devices cannot be looked at: %s", error)
+            return False
+        if news is None:
+            self._on_mig_change()  # a claim is being prepared: look again afterwards
+            return False
+        gone = {}
+        for name, claim in news.vanished.items():
+            if name not in self._vanished:
+                _LOG.error("MIG device %s was destroyed while %s has it", name, claim)
+            known = self._vanished.get(name)
+            gone[name] = known if known and known.claim == claim else Gone(claim, now())
+        self._vanished = gone
+        return news.differs

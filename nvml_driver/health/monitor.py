@@ -1,0 +1,260 @@
+"""A thread that watches NVML's events and says what is the matter, whenever that changes.
+
+It sleeps in NVML's own wait for events. When the wait ends without one, every few seconds, it asks
+each GPU whether it is still there, and those with a condition whether it is over (see
+``gpuconditions``). It also passes on that MIG devices may have come or gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pynvml
+
+from nvml_driver.errors import NvmlUnavailableError
+from nvml_driver.health.conditions import APPLICATION_XIDS, HealthReport
+from nvml_driver.health.gpu import GpuConditions
+from nvml_driver.nvml.library import NvmlLibrary
+from nvml_driver.nvml.query import LOST
+
+_LOG = logging.getLogger(__name__)
+_EVENTS = (
+    pynvml.nvmlEventTypeXidCriticalError
+    | pynvml.nvmlEventTypeDoubleBitEccError
+    | pynvml.nvmlEventTypeSingleBitEccError
+)
+_FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0  # seconds before NVML is opened again after a failure
+
+
+class HealthMonitor:
+    """Watches all GPUs until it is stopped."""
+
+    def __init__(
+        self,
+        library: NvmlLibrary,
+        on_change: Callable[[HealthReport], None],
+        *,
+        ignored_xids: frozenset[int] = frozenset(),
+        wait_seconds: float = 5.0,
+        quiet_seconds: float = 300.0,
+        on_mig_change: Callable[[], None] = lambda: None,
+        expected: Iterable[str] = (),
+    ) -> None:
+        """Watch, from ``start`` on.
+
+        Args:
+            library: the NVML to ask.
+            on_change: gets each new state, the first as soon as it is known; called from the
+                monitor's thread.
+            ignored_xids: treated like an application's error.
+            wait_seconds: how long one wait for events takes, and so how often GPUs are asked.
+            quiet_seconds: after which an application's error is forgotten.
+            on_mig_change: called when NVML tells that MIG devices came or went, and when they
+                may have because nobody listened.
+            expected: names of GPUs that are known to be there; one that NVML does not show when
+                the watch begins is lost.
+        """
+        self._library = library
+        self._on_change = on_change
+        self._harmless = APPLICATION_XIDS | ignored_xids
+        self._wait_ms = max(1, int(wait_seconds * 1000))
+        self._quiet = quiet_seconds
+        self._on_mig_change = on_mig_change
+        self._gpus = {name: GpuConditions(name) for name in expected}
+        self._told: HealthReport | None = None
+        self.checked_at = 0.0
+        """Unix time at which all GPUs were asked last; 0: never."""
+        self._doubt = False  # NVML says that a GPU is lost, but not which
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="health-monitor", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self, timeout: float | None = None) -> None:
+        """End the thread; it may sleep in NVML until its wait is over.
+
+        Args:
+            timeout: seconds to wait for that; by default a little more than one wait.
+        """
+        self._stopping.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(self._wait_ms / 1000 + 1 if timeout is None else timeout)
+
+    @property
+    def report(self) -> HealthReport:
+        """The latest state."""
+        return self._told or HealthReport()
+
+    def _run(self) -> None:
+        delay = _FIRST_DELAY
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            try:
+                with self._library.session() as nvml:
+                    self._watch(nvml)
+            except NvmlUnavailableError as error:
+                _LOG.warning("GPUs are not watched: %s", error)
+                self._all_unmonitored(str(error))
+            except pynvml.NVMLError as error:
+                _LOG.warning("NVML is opened again: %s", error)
+            except Exception:  # noqa: BLE001 - whatever it was, GPUs have to be watched
+                _LOG.exception("the health monitor starts again")
+            if time.monotonic() - began > _LONGEST_DELAY:
+                delay = _FIRST_DELAY
+            self._stopping.wait(delay)
+            delay = min(delay * 2, _LONGEST_DELAY)
+
+    def _watch(self, nvml: Any) -> None:
+        """One session; returns when NVML has to be opened again."""
+        events = None
+        try:
+            events = nvml.nvmlEventSetCreate()
+        except pynvml.NVMLError as error:
+            _LOG.warning("NVML's events cannot be watched: %s", error)
+        try:
+            self._find(nvml, events)
+            self._on_mig_change()
+            self._tell()
+            lost = {gpu.name for gpu in self._gpus.values() if gpu.lost}
+            while not self._stopping.is_set():
+                if events is None:
+                    self._stopping.wait(self._wait_ms / 1000)
+                else:
+                    self._wait(nvml, events)
+                self._check(nvml)
+                self._tell()
+                if lost != {gpu.name for gpu in self._gpus.values() if gpu.lost}:
+                    return  # handles and registrations of a GPU that was away are void
+        finally:
+            if events is not None:
+                with contextlib.suppress(pynvml.NVMLError):
+                    nvml.nvmlEventSetFree(events)
+
+    def _find(self, nvml: Any, events: Any) -> None:
+        """Handles of all GPUs, registered for events; a GPU of earlier that is missing is lost."""
+        seen: set[str] = set()
+        try:
+            count = nvml.nvmlDeviceGetCount()
+        except pynvml.NVMLError as error:
+            self._all_unmonitored(str(error))
+            raise
+        for index in range(count):
+            try:
+                handle = nvml.nvmlDeviceGetHandleByIndex(index)
+                name = f"gpu-{int(nvml.nvmlDeviceGetMinorNumber(handle))}"
+            except pynvml.NVMLError as error:
+                _LOG.warning("GPU %d is not watched: %s", index, error)
+                continue
+            gpu = self._gpus.setdefault(name, GpuConditions(name))
+            gpu.handle = handle
+            seen.add(name)
+            if not self._doubt:
+                gpu.come_back()
+            self._register(nvml, gpu, events)
+        for name, gpu in self._gpus.items():
+            if name not in seen:
+                gpu.handle = None
+                gpu.lose("NVML does not show it any more")
+
+    def _register(self, nvml: Any, gpu: GpuConditions, events: Any) -> None:
+        reason = "NVML's events cannot be watched"
+        try:
+            if events is not None:
+                types = nvml.nvmlDeviceGetSupportedEventTypes(gpu.handle) & _EVENTS
+                nvml.nvmlDeviceRegisterEvents(gpu.handle, types, events)
+                self._register_mig(nvml, gpu, events)
+                if types & pynvml.nvmlEventTypeXidCriticalError:
+                    gpu.unmonitored = None
+                    return
+                reason = "it does not report XIDs"
+        except pynvml.NVMLError as error:
+            if error.value in LOST:
+                gpu.lose(str(error))
+                return
+            reason = str(error)
+        gpu.give_up_watching(reason)
+
+    def _register_mig(self, nvml: Any, gpu: GpuConditions, events: Any) -> None:
+        """Apart from the others, which have to be heard of also where this one cannot be."""
+        try:
+            types = nvml.nvmlDeviceGetSupportedEventTypes(gpu.handle)
+            if types & pynvml.nvmlEventMigConfigChange:
+                nvml.nvmlDeviceRegisterEvents(gpu.handle, pynvml.nvmlEventMigConfigChange, events)
+        except pynvml.NVMLError as error:
+            _LOG.debug("%s: changes of MIG are not told: %s", gpu.name, error)
+
+    def _wait(self, nvml: Any, events: Any) -> None:
+        try:
+            event = nvml.nvmlEventSetWait_v2(events, self._wait_ms)
+        except pynvml.NVMLError as error:
+            if error.value == pynvml.NVML_ERROR_TIMEOUT:
+                self._doubt = False
+                return
+            self._check(nvml)
+            if error.value in LOST and not any(gpu.lost for gpu in self._gpus.values()):
+                # One is, and none admits it: none may be used until waiting works again.
+                self._doubt = True
+                for each in self._gpus.values():
+                    each.lose(str(error))
+            self._tell()
+            raise
+        self._doubt = False
+        if event.eventType == pynvml.nvmlEventMigConfigChange:
+            self._on_mig_change()
+            return
+        if event.eventType != pynvml.nvmlEventTypeXidCriticalError:
+            _LOG.info("an event of type %#x is no reason to act", event.eventType)
+            return
+        gpu = self._gpu_of(nvml, event.device)
+        for concerned in self._gpus.values():
+            if gpu is None or concerned is gpu:
+                concerned.note(nvml, event, fatal=int(event.eventData) not in self._harmless)
+
+    def _gpu_of(self, nvml: Any, handle: Any) -> GpuConditions | None:
+        try:
+            return self._gpus.get(f"gpu-{int(nvml.nvmlDeviceGetMinorNumber(handle))}")
+        except pynvml.NVMLError as error:
+            _LOG.warning("an event's GPU cannot be found, so it may be any: %s", error)
+            return None
+
+    def _check(self, nvml: Any) -> None:
+        """Which GPUs are there, and what is over."""
+        self.checked_at = time.time()
+        for gpu in self._gpus.values():
+            if gpu.handle is None:
+                continue
+            try:
+                nvml.nvmlDeviceGetUUID(gpu.handle)
+            except pynvml.NVMLError as error:
+                if error.value in LOST:
+                    gpu.lose(str(error))
+                    continue
+            if not self._doubt:
+                gpu.lost = None
+            gpu.forget(nvml, settle=self._wait_ms / 1000, quiet=self._quiet)
+
+    def _all_unmonitored(self, reason: str) -> None:
+        for gpu in self._gpus.values():
+            gpu.give_up_watching(reason)
+        self._tell()
+
+    def _tell(self) -> None:
+        found = [each for gpu in self._gpus.values() for each in gpu.conditions()]
+        report = HealthReport(
+            conditions=tuple(found),
+            present=frozenset(gpu.name for gpu in self._gpus.values() if gpu.lost is None),
+        )
+        if report == self._told:
+            return
+        self._told = report
+        try:
+            self._on_change(report)
+        except Exception:  # noqa: BLE001 - another part's mistake must not end the watch
+            _LOG.exception("nobody took the new state of the GPUs")

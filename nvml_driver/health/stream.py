@@ -1,0 +1,132 @@
+"""The health of devices as a stream to the kubelet (DRAResourceHealth v1 and v1alpha1).
+
+The kubelet shows it in the pod's status, and takes what it was not told again within a lease for
+unknown (k8s.io/kubelet ``pkg/apis/dra-health``, kubernetes ``pkg/kubelet/cm/dra/healthinfo.go``:
+30 s). So all devices are sent when something changed and in any case every 10 s, but only as long
+as somebody has looked at the devices meanwhile: what is not verified must decay.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import grpc
+
+from nvml_driver.model.inventory import Inventory
+
+LEASE_SECONDS = 30
+RESEND_SECONDS = 10.0
+MAX_STREAMS = 4
+"""A kubelet has one; a few may linger after its restart. Each occupies a thread."""
+_MAX_MESSAGE = 1024  # bytes: the kubelet cuts there, through the middle of a character
+_STATUS = {"Healthy": "HEALTHY", "Unhealthy": "UNHEALTHY", "Unknown": "UNKNOWN"}
+
+
+class HealthFeed:
+    """Streams of one driver's device health."""
+
+    def __init__(
+        self,
+        inventory: Callable[[], Inventory],
+        pool_name: str,
+        *,
+        checked_at: Callable[[], float] = time.time,
+        resend_seconds: float = RESEND_SECONDS,
+    ) -> None:
+        """Stream what ``inventory`` says.
+
+        Args:
+            inventory: the devices now, with their health.
+            pool_name: of all devices.
+            checked_at: Unix time at which the devices were last looked at.
+            resend_seconds: between responses when nothing changes.
+        """
+        self._inventory = inventory
+        self._pool_name = pool_name
+        self._checked_at = checked_at
+        self._resend_seconds = resend_seconds
+        self._changed = threading.Condition()
+        self._changes = 0
+        self._streams = 0
+        self._stopped = False
+
+    def notify(self) -> None:
+        """Say that the health of a device, or which devices there are, changed."""
+        with self._changed:
+            self._changes += 1
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """End all streams."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def stream(self, messages: ModuleType, context: grpc.ServicerContext) -> Iterator[Any]:
+        """Responses until the kubelet goes away or the driver stops.
+
+        Args:
+            messages: the version's generated module.
+            context: of the call.
+        """
+        with self._changed:
+            if self._streams >= MAX_STREAMS:
+                context.abort(
+                    grpc.StatusCode.RESOURCE_EXHAUSTED, f"there are {MAX_STREAMS} streams already"
+                )
+            self._streams += 1
+        ended = threading.Event()
+
+        def end() -> None:
+            ended.set()
+            with self._changed:
+                self._changed.notify_all()
+
+        try:
+            if not context.add_callback(end):
+                return
+            while True:
+                with self._changed:
+                    seen = self._changes
+                if time.time() - self._checked_at() <= LEASE_SECONDS:
+                    yield self.response(messages)
+                with self._changed:
+                    self._changed.wait_for(
+                        lambda seen=seen: (  # type: ignore[misc]
+                            ended.is_set() or self._stopped or self._changes != seen
+                        ),
+                        self._resend_seconds,
+                    )
+                    if ended.is_set() or self._stopped:
+                        return
+        finally:
+            with self._changed:
+                self._streams -= 1
+                self._changed.notify_all()
+
+    def response(self, messages: ModuleType) -> Any:
+        """All devices, as a message of that version."""
+        answer = messages.NodeWatchResourcesResponse()
+        checked = int(self._checked_at())
+        for device in self._inventory():
+            answer.devices.add(
+                device=messages.DeviceIdentifier(
+                    pool_name=self._pool_name, device_name=device.name
+                ),
+                health=messages.HealthStatus.Value(_STATUS[device.health]),
+                last_updated_time=checked,
+                health_check_timeout_seconds=LEASE_SECONDS,
+                message=_shortened(device.health_message),
+            )
+        return answer
+
+
+def _shortened(message: str) -> str:
+    content = message.encode()
+    if len(content) <= _MAX_MESSAGE:
+        return message
+    return content[: _MAX_MESSAGE - 3].decode(errors="ignore") + "..."

@@ -1,0 +1,1 @@
+"""The kubelet's side: two gRPC servers, registration, rolling updates."""

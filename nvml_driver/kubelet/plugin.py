@@ -1,0 +1,127 @@
+"""The driver as a kubelet plugin: two gRPC servers on unix sockets.
+
+The kubelet finds the registration socket in its registry directory, asks who is there, and then
+calls the DRA service on the socket it was told. So the DRA service is up before the registration
+socket appears, and the registration socket goes first at the end. Contract: k8s.io/kubelet
+v0.37.1 (protos), kubernetes/pkg/kubelet/cm/dra/plugin, pkg/kubelet/pluginmanager.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+
+from nvml_driver.core import DriverCore
+from nvml_driver.errors import DriverError
+from nvml_driver.health.stream import MAX_STREAMS, HealthFeed
+from nvml_driver.kubelet.rolling import Instance
+from nvml_driver.kubelet.service import (
+    HEALTH_SERVED,
+    SERVED,
+    ClaimWork,
+    dra_service,
+    health_service,
+    registration_service,
+)
+from nvml_driver.metrics import Metrics
+from nvml_driver.prepare.claims import ClaimGetter
+
+_LOG = logging.getLogger(__name__)
+_WORKERS = 16
+"""Calls that wait for the API server; preparing itself is one after the other anyway."""
+
+
+class KubeletPlugin:
+    """Serves a DriverCore to the kubelet of this node.
+
+    Attributes:
+        instance: this process, with its sockets.
+        dra_socket: ``<plugins>/<driver>/dra.sock``.
+        registration_socket: ``<registry>/<driver>-reg.sock``.
+        registered: set when the kubelet says that it registered the plugin.
+    """
+
+    def __init__(
+        self,
+        core: DriverCore,
+        get_claim: ClaimGetter,
+        *,
+        plugins: Path,
+        registry: Path,
+        pod_uid: str = "",
+        metrics: Metrics | None = None,
+        health: HealthFeed | None = None,
+    ) -> None:
+        """Check the socket paths; nothing is served yet.
+
+        Args:
+            core: what to serve.
+            get_claim: where claims come from.
+            plugins: the kubelet's directory for plugins.
+            registry: the kubelet's directory for registration sockets.
+            pod_uid: another instance may run beside this one; empty: none may.
+            metrics: what to count in.
+            health: what to stream; None: the health services are not served.
+
+        Raises:
+            DriverError: a path is longer than a unix socket's can be.
+        """
+        name = core.options.driver_name
+        self.instance = Instance(
+            core.options.state_dir,
+            driver_name=name,
+            plugins=plugins,
+            registry=registry,
+            pod_uid=pod_uid,
+        )
+        self.dra_socket = self.instance.dra_socket
+        self.registration_socket = self.instance.registration_socket
+        self.registered = threading.Event()
+        self._health = health
+        self._work = ClaimWork(core, get_claim, metrics)
+        self._dra = grpc.server(
+            ThreadPoolExecutor(_WORKERS + MAX_STREAMS, thread_name_prefix="dra")
+        )
+        self._registrar = grpc.server(ThreadPoolExecutor(1, thread_name_prefix="registration"))
+        handlers = [dra_service(messages, self._work) for messages in SERVED.values()]
+        versions = list(SERVED)
+        if health is not None:
+            handlers += [health_service(messages, health) for messages in HEALTH_SERVED.values()]
+            versions += HEALTH_SERVED
+            core.subscribe(health.notify)
+        self._dra.add_generic_rpc_handlers(tuple(handlers))
+        self._registrar.add_generic_rpc_handlers(
+            (registration_service(name, str(self.dra_socket), versions, self.registered.set),)
+        )
+
+    def start(self) -> None:
+        """Serve, the DRA service first.
+
+        Raises:
+            DriverError: another instance is in the way, or a socket cannot be made.
+        """
+        self.instance.begin()
+        for server, path in (
+            (self._dra, self.dra_socket),
+            (self._registrar, self.registration_socket),
+        ):
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+                server.add_insecure_port(f"unix:{path}")
+            except (OSError, RuntimeError) as error:
+                raise DriverError(f"cannot listen on {path}: {error}") from None
+            server.start()
+            _LOG.info("listening on %s", path)
+
+    def stop(self, grace: float = 10.0) -> None:
+        """Deregister, let running calls end for ``grace`` seconds, and stop."""
+        self._registrar.stop(grace).wait()
+        if self._health is not None:
+            self._health.stop()
+        self._dra.stop(grace).wait()
+        self._work.stop()
+        self.instance.end()

@@ -1,0 +1,199 @@
+"""Who else runs: instances of the driver on one node, one after the other or side by side.
+
+Without a pod uid there is one instance; a second one is refused, because it would take over the
+sockets of the first, and lose them when the first ends and removes them.
+
+With a pod uid (a DaemonSet with ``maxSurge``) the instances have sockets of their own, and the
+kubelet calls either (kubernetes 1.33 and later; names as in
+``k8s.io/dynamic-resource-allocation/kubeletplugin``, ``RollingUpdate``). Claims are safe in the
+shared checkpoint; what only one may do, publish slices and collect claims, the newest does. An
+instance that was killed leaves its sockets; whoever starts next removes them.
+
+Each instance has a file that it keeps locked for its life, so that the kernel tells who is alive.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import logging
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from nvml_driver.errors import DriverError
+from nvml_driver.storage.files import write_atomic
+from nvml_driver.storage.lock import FileLock
+
+_LOG = logging.getLogger(__name__)
+MAX_SOCKET_PATH = 107
+"""sun_path of unix(7), without the terminating zero."""
+WAIT_SECONDS = 10.0
+
+
+def _digest(text: str, size: int) -> str:
+    found = hashlib.sha256(text.encode()).digest()[:size]
+    return base64.urlsafe_b64encode(found).decode().rstrip("=")
+
+
+def _fits(folder: Path, names: list[str]) -> Path:
+    """The first name whose path is short enough, else the last."""
+    for name in names:
+        if len(str(folder / name).encode()) <= MAX_SOCKET_PATH:
+            return folder / name
+    return folder / names[-1]
+
+
+def registration_socket(registry: Path, driver_name: str, pod_uid: str) -> Path:
+    """Where the kubelet finds the instance; shorter names where the path would be too long."""
+    folder = registry.absolute()
+    if not pod_uid:
+        return folder / f"{driver_name}-reg.sock"
+    both = f"{driver_name}\0{pod_uid}"
+    return _fits(
+        folder,
+        [
+            f"{driver_name}-{pod_uid}-reg.sock",
+            f"{driver_name}-{_digest(pod_uid, 8)}-reg.sock",
+            f"dra-{_digest(both, 16)}-reg.sock",
+        ],
+    )
+
+
+def dra_socket(plugins: Path, driver_name: str, pod_uid: str) -> Path:
+    """Where the kubelet reaches the instance's DRA service."""
+    folder = plugins.absolute() / driver_name
+    if not pod_uid:
+        return folder / "dra.sock"
+    return _fits(folder, [f"dra-{pod_uid}.sock", f"dra-{_digest(pod_uid, 8)}.sock"])
+
+
+class Instance:
+    """This process among the instances of one driver on one node.
+
+    Attributes:
+        dra_socket: of this instance.
+        registration_socket: of this instance.
+    """
+
+    def __init__(
+        self, state_dir: Path, *, driver_name: str, plugins: Path, registry: Path, pod_uid: str = ""
+    ) -> None:
+        """Choose the sockets.
+
+        Raises:
+            DriverError: a socket's path is longer than it can be.
+        """
+        self._folder = state_dir / "instances"
+        self._threads = threading.Lock()  # publisher and collector both ask who is newest
+        self._node_lock = FileLock(state_dir / "lock-instances")
+        self._pod_uid = pod_uid
+        self._number = 0
+        self._life: FileLock | None = None
+        self.dra_socket = dra_socket(plugins, driver_name, pod_uid)
+        self.registration_socket = registration_socket(registry, driver_name, pod_uid)
+        for path in (self.dra_socket, self.registration_socket):
+            length = len(str(path).encode())
+            if length > MAX_SOCKET_PATH:
+                raise DriverError(
+                    f"socket path {path} has {length} bytes, a unix socket's path at most "
+                    f"{MAX_SOCKET_PATH}: use shorter directories"
+                )
+
+    def begin(self, timeout: float = WAIT_SECONDS) -> None:
+        """Become an instance; remove what dead ones left.
+
+        Args:
+            timeout: seconds to wait for an instance that ends.
+
+        Raises:
+            DriverError: another instance runs, and they cannot run side by side.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            other = self._try_begin()
+            if other is None:
+                return
+            if time.monotonic() > deadline:
+                raise DriverError(
+                    f"another instance of the driver (process {other.get('pid')}) runs on this "
+                    "node and uses the same sockets; stop it, or give both their --pod-uid for a "
+                    "rolling update"
+                )
+            time.sleep(0.1)  # until a process ends that is not our child
+
+    def is_newest(self) -> bool:
+        """Whether no living instance began after this one."""
+        with self._threads, self._node_lock.held():
+            return not any(n > self._number for n, _ in self._living())
+
+    def end(self) -> None:
+        """Stop being one."""
+        if self._life is not None:
+            with self._threads, self._node_lock.held():
+                self._remove(self._number)
+                self._life.release()
+                self._life = None
+
+    def _try_begin(self) -> dict[str, Any] | None:
+        """Begin, or say who is in the way."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with self._threads, self._node_lock.held():
+            numbers = self._numbers()
+            living = self._living()
+            mine = {str(self.dra_socket), str(self.registration_socket)}
+            for _, known in living:
+                if mine & set(known.get("sockets", ())):
+                    return known
+            for number in set(numbers) - {number for number, _ in living}:
+                self._clean_up(number, keep={s for _, k in living for s in k.get("sockets", ())})
+            self._number = max(numbers, default=0) + 1
+            self._life = FileLock(self._path(self._number, "lock"))
+            self._life.acquire()
+            content = {"sockets": sorted(mine), "podUID": self._pod_uid, "pid": os.getpid()}
+            write_atomic(
+                self._path(self._number, "json"), json.dumps(content).encode(), durable=False
+            )
+        return None
+
+    def _path(self, number: int, suffix: str) -> Path:
+        return self._folder / f"{number:06d}.{suffix}"
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(path.stem) for path in self._folder.glob("*.lock"))
+
+    def _living(self) -> list[tuple[int, dict[str, Any]]]:
+        """Number and description of the others that live."""
+        found = []
+        for number in self._numbers():
+            if self._life is not None and number == self._number:
+                continue
+            lock = FileLock(self._path(number, "lock"))
+            if lock.try_acquire():
+                lock.release()
+            else:
+                found.append((number, self._describe(number)))
+        return found
+
+    def _describe(self, number: int) -> dict[str, Any]:
+        try:
+            known: dict[str, Any] = json.loads(self._path(number, "json").read_bytes())
+        except (OSError, ValueError):
+            return {}  # killed before it was written, so it has no sockets either
+        return known
+
+    def _clean_up(self, number: int, keep: set[str]) -> None:
+        for socket in self._describe(number).get("sockets", ()):
+            if socket not in keep:
+                path = Path(socket)
+                if path.is_socket():
+                    _LOG.warning("%s was left by an instance that was killed; removed", path)
+                    path.unlink(missing_ok=True)
+        self._remove(number)
+
+    def _remove(self, number: int) -> None:
+        for suffix in ("json", "lock"):
+            self._path(number, suffix).unlink(missing_ok=True)

@@ -1,0 +1,209 @@
+"""The gRPC services behind the sockets: DRA v1 and v1beta1, health, and registration.
+
+The two DRA versions have the same messages but for one field, so one handler serves both, built
+from the version's own message classes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import grpc
+
+from nvml_driver.core import DriverCore
+from nvml_driver.errors import DriverError, PrepareError
+from nvml_driver.health.stream import HealthFeed
+from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
+from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
+from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health_v1
+from nvml_driver.kubeletapi.dra_health.v1alpha1 import api_pb2 as health_v1alpha1
+from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
+from nvml_driver.metrics import Metrics
+from nvml_driver.model.prepared import PreparedDevice
+from nvml_driver.prepare.claims import ClaimFetcher, ClaimGetter, ClaimReference, budget, describe
+
+_LOG = logging.getLogger(__name__)
+PLUGIN_TYPE = "DRAPlugin"
+SERVED = {"v1.DRAPlugin": v1, "v1beta1.DRAPlugin": v1beta1}
+"""Advertised name to messages, best first: the kubelet takes the first that it knows."""
+
+HEALTH_SERVED = {"v1.DRAResourceHealth": health_v1, "v1alpha1.DRAResourceHealth": health_v1alpha1}
+
+
+class ClaimWork:
+    """What a DRA service does with the claims of one call; each claim has its own fate."""
+
+    def __init__(
+        self, core: DriverCore, get_claim: ClaimGetter, metrics: Metrics | None = None
+    ) -> None:
+        """Prepare with ``core`` what ``get_claim`` finds, and count it."""
+        self._core = core
+        self._fetcher = ClaimFetcher(get_claim)
+        self.metrics = metrics or Metrics(core.options.driver_name)
+
+    def stop(self) -> None:
+        """Begin nothing new."""
+        self._fetcher.stop()
+
+    def prepare_each(
+        self,
+        references: Sequence[ClaimReference],
+        *,
+        seconds: float,
+        still_wanted: Callable[[], bool],
+    ) -> Iterator[tuple[str, list[PreparedDevice], str]]:
+        """Uid, devices and error (empty: none) of each claim."""
+        with self.metrics.request("prepare"):
+            for reference, claim in self._fetcher.fetch(references, seconds):
+                where = describe(reference)
+                try:
+                    if isinstance(claim, PrepareError):
+                        raise claim
+                    devices = self._core.prepare(claim, still_wanted=still_wanted)
+                except Exception as error:  # noqa: BLE001, one claim must not fail the others
+                    self.metrics.error("prepare", error)
+                    yield reference.uid, [], _message(error, f"prepare {where}")
+                else:
+                    names = ", ".join(device.device_name for device in devices) or "no devices"
+                    _LOG.info("prepared %s: %s", where, names)
+                    yield reference.uid, devices, ""
+
+    def unprepare_each(self, references: Iterable[ClaimReference]) -> Iterator[tuple[str, str]]:
+        """Uid and error (empty: none) of each claim; the claim object may be gone."""
+        with self.metrics.request("unprepare"):
+            for reference in references:
+                try:
+                    self._core.unprepare(reference.uid)
+                except Exception as error:  # noqa: BLE001, one claim must not fail the others
+                    self.metrics.error("unprepare", error)
+                    yield reference.uid, _message(error, f"unprepare {describe(reference)}")
+                else:
+                    _LOG.info("unprepared %s", describe(reference))
+                    yield reference.uid, ""
+
+
+def _message(error: Exception, doing: str) -> str:
+    """An error as one claim's error: never empty, for empty means success."""
+    if isinstance(error, DriverError):
+        _LOG.warning("%s: %s", doing, error)
+        return str(error) or type(error).__name__
+    _LOG.error("%s failed unexpectedly", doing, exc_info=error)
+    return f"internal error of the driver: {type(error).__name__}: {error}"
+
+
+def dra_service(messages: ModuleType, work: ClaimWork) -> grpc.GenericRpcHandler:
+    """The service ``DRAPlugin`` of one version.
+
+    Args:
+        messages: the version's generated module.
+        work: what to do.
+    """
+    has_share_id = "share_id" in messages.Device.DESCRIPTOR.fields_by_name
+
+    def prepare(request: Any, context: grpc.ServicerContext) -> Any:
+        response = messages.NodePrepareResourcesResponse()
+        outcomes = work.prepare_each(
+            request.claims,
+            seconds=budget(context.time_remaining()),
+            still_wanted=context.is_active,
+        )
+        for uid, devices, error in outcomes:
+            entry = response.claims[uid]  # the look-up makes the entry
+            entry.error = error
+            for device in devices:
+                message = entry.devices.add(
+                    request_names=device.request_names,
+                    pool_name=device.pool_name,
+                    device_name=device.device_name,
+                    cdi_device_ids=device.cdi_device_ids,
+                )
+                if has_share_id and device.share_id is not None:
+                    message.share_id = device.share_id
+        return response
+
+    def unprepare(request: Any, _context: grpc.ServicerContext) -> Any:
+        response = messages.NodeUnprepareResourcesResponse()
+        for uid, error in work.unprepare_each(request.claims):
+            response.claims[uid].error = error
+        return response
+
+    return _service(
+        messages.DESCRIPTOR.services_by_name["DRAPlugin"].full_name,
+        {
+            "NodePrepareResources": (prepare, messages.NodePrepareResourcesRequest),
+            "NodeUnprepareResources": (unprepare, messages.NodeUnprepareResourcesRequest),
+        },
+    )
+
+
+def health_service(messages: ModuleType, feed: HealthFeed) -> grpc.GenericRpcHandler:
+    """The service ``DRAResourceHealth`` of one version."""
+
+    def watch(_request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+        return feed.stream(messages, context)
+
+    handler: grpc.RpcMethodHandler[Any, Any] = grpc.unary_stream_rpc_method_handler(
+        watch,
+        request_deserializer=messages.NodeWatchResourcesRequest.FromString,
+        response_serializer=lambda answer: answer.SerializeToString(),
+    )
+    return grpc.method_handlers_generic_handler(
+        messages.DESCRIPTOR.services_by_name["DRAResourceHealth"].full_name,
+        {"NodeWatchResources": handler},
+    )
+
+
+def registration_service(
+    driver_name: str, endpoint: str, versions: Sequence[str], registered: Callable[[], None]
+) -> grpc.GenericRpcHandler:
+    """The service ``Registration``.
+
+    Args:
+        driver_name: the plugin's name.
+        endpoint: path of the DRA service's socket.
+        versions: of the services there, best first.
+        registered: called when the kubelet says that it registered the plugin.
+    """
+
+    def get_info(_request: Any, _context: grpc.ServicerContext) -> registration.PluginInfo:
+        return registration.PluginInfo(
+            type=PLUGIN_TYPE,
+            name=driver_name,
+            endpoint=endpoint,
+            supported_versions=list(versions),
+        )
+
+    def notify(
+        request: registration.RegistrationStatus, _context: grpc.ServicerContext
+    ) -> registration.RegistrationStatusResponse:
+        if request.plugin_registered:
+            _LOG.info("the kubelet registered %s", driver_name)
+            registered()
+        else:
+            _LOG.error("the kubelet refused %s: %s", driver_name, request.error)
+        return registration.RegistrationStatusResponse()
+
+    return _service(
+        registration.DESCRIPTOR.services_by_name["Registration"].full_name,
+        {
+            "GetInfo": (get_info, registration.InfoRequest),
+            "NotifyRegistrationStatus": (notify, registration.RegistrationStatus),
+        },
+    )
+
+
+def _service(
+    name: str, methods: Mapping[str, tuple[Callable[..., Any], Any]]
+) -> grpc.GenericRpcHandler:
+    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+        method: grpc.unary_unary_rpc_method_handler(
+            function,
+            request_deserializer=request.FromString,
+            response_serializer=lambda answer: answer.SerializeToString(),
+        )
+        for method, (function, request) in methods.items()
+    }
+    return grpc.method_handlers_generic_handler(name, handlers)

@@ -1,0 +1,231 @@
+"""MIG devices that exist: finding them, making one, destroying one.
+
+Making takes two steps, a GPU instance and a compute instance in it. If the second fails, the first
+is undone; if the process dies in between, ``find`` shows a GPU instance whose ``ci_id`` is None.
+Destroying goes the other way round, and what is gone already is no error. Where MIG mode can be
+switched without a reset (Hopper and later) it is switched on for the first MIG device and off after
+the last one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from typing import Any
+
+import pynvml
+
+from nvml_driver.mig import caps as migcaps
+from nvml_driver.mig.listing import ROOM, MigError, gpu_of, gpus, instances, mig_uuids, mode_of
+from nvml_driver.mig.state import MigState, same_uuid
+from nvml_driver.model.inventory import MigInstance, MigPlace
+from nvml_driver.model.roots import NodeRoots
+from nvml_driver.nvml.library import NvmlLibrary
+from nvml_driver.nvml.query import GpuUnusableError, ask
+from nvml_driver.nvml.uuids import salted
+
+__all__ = ["MigError", "NvmlPartitions"]
+
+_LOG = logging.getLogger(__name__)
+
+
+class NvmlPartitions:
+    """The MIG devices of one node."""
+
+    def __init__(self, library: NvmlLibrary, roots: NodeRoots, *, salt: str | None = None) -> None:
+        """Use an NVML; ``roots.proc`` tells the capability devices, ``salt`` as in ``discover``."""
+        self._library = library
+        self._roots = roots
+        self._salt = salt if library.is_simulated else None
+
+    def create(self, place: MigPlace) -> MigInstance:
+        """Make a MIG device: a GPU instance, and one compute instance that takes all of it.
+
+        Raises:
+            MigError: it cannot be made; nothing of it is left, or the message says what is.
+        """
+        what = f"gpu-{place.parent_minor}: MIG {place.profile} at {place.start}"
+        with self._library.session() as nvml:
+            handle = gpu_of(nvml, place.parent_minor)
+            _enable(nvml, handle, what)
+            wanted = pynvml.c_nvmlGpuInstancePlacement_t(start=place.start, size=place.size)
+            try:
+                gi = nvml.nvmlDeviceCreateGpuInstanceWithPlacement(
+                    handle, place.gi_profile_id, ctypes.byref(wanted)
+                )
+            except pynvml.NVMLError as error:
+                _disable_if_empty(nvml, handle, what)
+                raise MigError(f"{what}: the GPU instance cannot be made: {error}") from None
+            try:
+                gi_id = int(nvml.nvmlGpuInstanceGetInfo(gi).id)
+                ci = self._create_ci(nvml, gi, place)
+                ci_id = int(nvml.nvmlComputeInstanceGetInfo(ci).id)
+            except pynvml.NVMLError as error:
+                left = _undo(nvml, gi)
+                _disable_if_empty(nvml, handle, what)
+                raise MigError(f"{what}: {error}{left}") from None
+            return self._instance(nvml, handle, place, gi_id, ci_id)
+
+    def find(self, place: MigPlace) -> MigInstance | None:
+        """A MIG device that overlaps a place, or a GPU instance there without a compute instance.
+
+        Raises:
+            MigError: NVML cannot be asked.
+        """
+        with self._library.session() as nvml:
+            handle = gpu_of(nvml, place.parent_minor)
+            for instance in self._on(nvml, handle, place.parent_minor):
+                if instance.place.overlaps(place):
+                    return instance
+        return None
+
+    def destroy(self, instance: MigInstance) -> None:
+        """Destroy a MIG device with its GPU instance; nothing happens if it is not there.
+
+        Raises:
+            MigError: it is in use, or NVML fails.
+        """
+        what = f"gpu-{instance.place.parent_minor}: GPU instance {instance.gi_id}"
+        with self._library.session() as nvml:
+            handle = gpu_of(nvml, instance.place.parent_minor)
+            try:
+                gi = nvml.nvmlDeviceGetGpuInstanceById(handle, instance.gi_id)
+                info = nvml.nvmlGpuInstanceGetInfo(gi)
+            except pynvml.NVMLError as error:
+                if error.value in (pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_NOT_SUPPORTED):
+                    return
+                raise MigError(f"{what} cannot be found: {error}") from None
+            place = instance.place
+            another = (info.profileId, info.placement.start) != (place.gi_profile_id, place.start)
+            if another or not self._has(nvml, handle, instance):
+                _LOG.warning("%s is another one by now and stays", what)
+                return
+            left = _undo(nvml, gi)
+            if left:
+                raise MigError(f"{what}{left}")
+            _disable_if_empty(nvml, handle, what)
+
+    def all(self) -> tuple[MigInstance, ...]:
+        """What exists on all GPUs that can be asked, also what others made."""
+        return tuple(self.state().instances)
+
+    def state(self) -> MigState:
+        """Modes and instances now; a GPU that cannot be asked is in neither.
+
+        Raises:
+            MigError: NVML does not count its GPUs.
+        """
+        modes: dict[str, bool] = {}
+        found: list[MigInstance] = []
+        with self._library.session() as nvml:
+            for minor, handle in gpus(nvml):
+                try:
+                    mode = mode_of(nvml, handle)
+                    if mode == pynvml.NVML_DEVICE_MIG_ENABLE:
+                        found += self._on(nvml, handle, minor)
+                except (MigError, pynvml.NVMLError) as error:
+                    _LOG.warning("gpu-%d: %s", minor, error)
+                else:
+                    modes[f"gpu-{minor}"] = mode == pynvml.NVML_DEVICE_MIG_ENABLE
+        return MigState(modes=modes, instances=tuple(found))
+
+    def _has(self, nvml: Any, handle: Any, instance: MigInstance) -> bool:
+        """Whether a GPU instance is still the one that was made, not a later one in its place."""
+        told = [
+            uuid for (gi_id, _), uuid in mig_uuids(nvml, handle).items() if gi_id == instance.gi_id
+        ]
+        return not told or any(
+            uuid is None or same_uuid(salted(uuid, self._salt), instance.uuid) for uuid in told
+        )
+
+    def _create_ci(self, nvml: Any, gi: Any, place: MigPlace) -> Any:
+        info = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(
+            gi,
+            place.ci_profile_index,
+            pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED,
+            version=1,
+        )
+        return nvml.nvmlGpuInstanceCreateComputeInstance(gi, info.id)
+
+    def _instance(
+        self, nvml: Any, handle: Any, place: MigPlace, gi_id: int, ci_id: int
+    ) -> MigInstance:
+        told = mig_uuids(nvml, handle).get((gi_id, ci_id))
+        return self.make(place, gi_id, ci_id, told)
+
+    def make(self, place: MigPlace, gi_id: int, ci_id: int | None, told: str | None) -> MigInstance:
+        """The value for an instance that NVML has shown."""
+        gi_cap, ci_cap = migcaps.minors(self._roots.proc, place.parent_minor, gi_id, ci_id)
+        return MigInstance(
+            place=place,
+            gi_id=gi_id,
+            ci_id=ci_id,
+            uuid=None if told is None else salted(told, self._salt),
+            gi_capability=gi_cap,
+            ci_capability=ci_cap,
+        )
+
+    def _on(self, nvml: Any, handle: Any, minor: int) -> list[MigInstance]:
+        try:
+            memory = ask(f"gpu-{minor}", "memory", nvml.nvmlDeviceGetMemoryInfo, handle)
+            total = 0 if memory is None else int(memory.total)
+            return [self.make(*found) for found in instances(nvml, handle, minor, total)]
+        except GpuUnusableError as error:
+            raise MigError(f"its MIG devices cannot be listed: {error}") from None
+
+
+def _enable(nvml: Any, handle: Any, what: str) -> None:
+    try:
+        if nvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE:
+            return
+        status = nvml.nvmlDeviceSetMigMode(handle, pynvml.NVML_DEVICE_MIG_ENABLE)
+        now = nvml.nvmlDeviceGetMigMode(handle)[0]
+    except pynvml.NVMLError as error:
+        raise MigError(f"{what}: MIG mode cannot be enabled: {error}") from None
+    if now != pynvml.NVML_DEVICE_MIG_ENABLE:
+        raise MigError(
+            f"{what}: MIG mode is only pending (NVML status {status}); reset the GPU with "
+            "nvidia-smi --gpu-reset, or stop what uses it"
+        )
+    _LOG.info("%s: MIG mode is enabled now", what)
+
+
+def _disable_if_empty(nvml: Any, handle: Any, what: str) -> None:
+    """Back to a GPU that can be used as a whole; only where that needs no reset."""
+    try:
+        if nvml.nvmlDeviceGetArchitecture(handle) < pynvml.NVML_DEVICE_ARCH_HOPPER:
+            return
+        if any(True for _ in instances(nvml, handle, 0)):
+            return
+        nvml.nvmlDeviceSetMigMode(handle, pynvml.NVML_DEVICE_MIG_DISABLE)
+    except (pynvml.NVMLError, GpuUnusableError) as error:
+        _LOG.warning("%s: MIG mode stays enabled: %s", what, error)
+
+
+def _undo(nvml: Any, gi: Any) -> str:
+    """Destroy a GPU instance and what is in it; what to say of what is left, else nothing."""
+    try:
+        for index in range(pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
+            for ci in _compute_instances(nvml, gi, index):
+                nvml.nvmlComputeInstanceDestroy(ci)
+        nvml.nvmlGpuInstanceDestroy(gi)
+    except pynvml.NVMLError as error:
+        if error.value == pynvml.NVML_ERROR_NOT_FOUND:
+            return ""
+        return f"; its GPU instance cannot be destroyed: {error}"
+    return ""
+
+
+def _compute_instances(nvml: Any, gi: Any, index: int) -> list[Any]:
+    found = (pynvml.c_nvmlComputeInstance_t * ROOM)()
+    count = ctypes.c_uint(ROOM)
+    try:
+        info = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(
+            gi, index, pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED, version=1
+        )
+        nvml.nvmlGpuInstanceGetComputeInstances(gi, info.id, found, ctypes.byref(count))
+    except pynvml.NVMLError as error:
+        if error.value in (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_INVALID_ARGUMENT):
+            return []  # no such profile in this GPU instance
+        raise
+    return list(found[: min(count.value, ROOM)])

@@ -1,0 +1,132 @@
+"""Which MIG devices exist, as NVML lists them: by GPU, profile, GPU instance, compute instance."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pynvml
+
+from nvml_driver.errors import DriverError
+from nvml_driver.mig.profiles import profiles
+from nvml_driver.model.inventory import MigPlace
+from nvml_driver.nvml.query import GpuUnusableError
+
+_LOG = logging.getLogger(__name__)
+ROOM = 16
+"""More GPU instances of one profile, and compute instances in one of them, than any GPU has."""
+
+
+class MigError(DriverError):
+    """A MIG device cannot be made, found or destroyed; the message says where and why."""
+
+
+def instances(
+    nvml: Any, handle: Any, minor: int, total_bytes: int = 0
+) -> Iterator[tuple[MigPlace, int, int | None, str | None]]:
+    """Place, ids and UUID of each GPU instance; one entry for each compute instance in it.
+
+    Raises:
+        GpuUnusableError: the GPU is lost, or does not tell.
+    """
+    uuids = mig_uuids(nvml, handle)
+    for profile in profiles(nvml, handle, f"gpu-{minor}", total_bytes):
+        for gi in gpu_instances(nvml, handle, profile.id):
+            try:
+                info = nvml.nvmlGpuInstanceGetInfo(gi)
+            except pynvml.NVMLError as error:
+                _LOG.warning("gpu-%d: a GPU instance of %s: %s", minor, profile.name, error)
+                continue
+            place = profile.place(minor, info.placement.start, info.placement.size)
+            within = sorted(ci for gi_id, ci in uuids if gi_id == info.id)
+            for ci in within:
+                yield place, int(info.id), ci, uuids[int(info.id), ci]
+            if not within:
+                yield place, int(info.id), None, None
+
+
+def gpu_instances(nvml: Any, handle: Any, profile_id: int) -> list[Any]:
+    """Handles of the GPU instances of one profile.
+
+    Raises:
+        GpuUnusableError: NVML does not tell.
+    """
+    found = (pynvml.c_nvmlGpuInstance_t * ROOM)()
+    count = ctypes.c_uint(ROOM)
+    try:
+        nvml.nvmlDeviceGetGpuInstances(handle, profile_id, found, ctypes.byref(count))
+    except pynvml.NVMLError as error:
+        if error.value not in (
+            pynvml.NVML_ERROR_NOT_SUPPORTED,  # MIG is off
+            pynvml.NVML_ERROR_INVALID_ARGUMENT,  # there is no such profile
+        ):
+            raise GpuUnusableError(f"its GPU instances cannot be listed: {error}") from None
+        return []
+    return list(found[: min(count.value, ROOM)])
+
+
+def mig_uuids(nvml: Any, handle: Any) -> dict[tuple[int, int], str | None]:
+    """GPU instance and compute instance to the MIG device's UUID, as NVML tells it."""
+    found: dict[tuple[int, int], str | None] = {}
+    try:
+        count = nvml.nvmlDeviceGetMaxMigDeviceCount(handle)
+    except pynvml.NVMLError:
+        return found
+    for index in range(min(count, 64)):
+        try:
+            device = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
+            key = (
+                nvml.nvmlDeviceGetGpuInstanceId(device),
+                nvml.nvmlDeviceGetComputeInstanceId(device),
+            )
+        except pynvml.NVMLError:
+            continue  # no device at this index
+        found[key] = None
+        with contextlib.suppress(pynvml.NVMLError):
+            found[key] = str(nvml.nvmlDeviceGetUUID(device))
+    return found
+
+
+def gpus(nvml: Any) -> Iterator[tuple[int, Any]]:
+    """Minor number and handle of each GPU that NVML shows now.
+
+    Raises:
+        MigError: NVML does not count them.
+    """
+    try:
+        count = nvml.nvmlDeviceGetCount()
+    except pynvml.NVMLError as error:
+        raise MigError(f"NVML does not count its GPUs: {error}") from None
+    for index in range(count):
+        with contextlib.suppress(pynvml.NVMLError):
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            minor = int(nvml.nvmlDeviceGetMinorNumber(handle))
+            yield minor, handle
+
+
+def gpu_of(nvml: Any, minor: int) -> Any:
+    """The handle of a GPU.
+
+    Raises:
+        MigError: NVML does not show it.
+    """
+    for found, handle in gpus(nvml):
+        if found == minor:
+            return handle
+    raise MigError(f"gpu-{minor} is not there any more, or NVML has lost it")
+
+
+def mode_of(nvml: Any, handle: Any) -> int | None:
+    """MIG mode now; None for a GPU without MIG."""
+    try:
+        return int(nvml.nvmlDeviceGetMigMode(handle)[0])
+    except pynvml.NVMLError as error:
+        if error.value in (
+            pynvml.NVML_ERROR_NOT_SUPPORTED,
+            pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+        ):
+            return None
+        raise

@@ -1,0 +1,136 @@
+"""Making and destroying MIG devices for claims: the one thing that prepare does to hardware.
+
+A seam of three calls, so that prepare, rollback and recovery can be tested without a GPU that has
+MIG, and without the simulated one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Protocol
+
+from nvml_driver.errors import PrepareError
+from nvml_driver.mig.state import MigState, is_there
+from nvml_driver.model.inventory import MigInstance, MigPlace
+from nvml_driver.model.prepared import PreparedDevice
+from nvml_driver.storage import faults
+
+
+class Partitions(Protocol):
+    """What the driver needs of MIG."""
+
+    def create(self, place: MigPlace) -> MigInstance:
+        """Make a MIG device; DriverError if that fails, and then nothing is left of it."""
+
+    def find(self, place: MigPlace) -> MigInstance | None:
+        """A MIG device that overlaps the place; also a GPU instance without compute instance."""
+
+    def destroy(self, instance: MigInstance) -> None:
+        """Destroy it; nothing happens if it is not there. DriverError if it is in use."""
+
+    def state(self) -> MigState:
+        """All there are, also those of others. DriverError if NVML cannot be asked."""
+
+
+class NoPartitions:
+    """Of a node that publishes no devices which must be made."""
+
+    def create(self, place: MigPlace) -> MigInstance:
+        """Refuse."""
+        raise PrepareError(f"this driver cannot make a MIG device {place.profile}")
+
+    def find(self, place: MigPlace) -> MigInstance | None:  # noqa: ARG002, of the protocol
+        """Nothing is there."""
+        return None
+
+    def destroy(self, instance: MigInstance) -> None:
+        """Nothing is to be destroyed."""
+
+    def state(self) -> MigState:
+        """Nothing is there."""
+        return MigState()
+
+
+def missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> list[PreparedDevice]:
+    """Those of a prepared claim's MIG devices that somebody else has destroyed.
+
+    Raises:
+        DriverError: NVML does not tell.
+    """
+    gone = []
+    for device in devices:
+        if device.kind in ("mig", "mig-partition") and device.place is not None:
+            found = partitions.find(device.place)
+            if not is_there(device, () if found is None else (found,)):
+                gone.append(device)
+    return gone
+
+
+def refuse_missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> None:
+    """Before anything is made: refuse a MIG device that was published and is gone since.
+
+    Raises:
+        PrepareError: one is gone, or NVML does not tell.
+    """
+    static = [device for device in devices if device.kind == "mig"]
+    for device in missing(partitions, static):
+        raise PrepareError(
+            f"device {device.device_name}: this MIG device was destroyed since it was published"
+        )
+
+
+def refuse_foreign(partitions: Partitions, devices: Iterable[PreparedDevice]) -> None:
+    """Before anything is made: refuse a place where somebody else has a MIG device.
+
+    Rolling back destroys what is in the place, so it must be empty before.
+
+    Raises:
+        PrepareError: a place is not empty, or NVML does not tell.
+    """
+    for device in devices:
+        if device.makes_instance and device.place is not None:
+            found = partitions.find(device.place)
+            if found is not None:
+                raise PrepareError(
+                    f"device {device.device_name}: its place has a MIG device "
+                    f"(GPU instance {found.gi_id}) that this driver did not make; destroy it with "
+                    "nvidia-smi mig, or let whoever made it do so"
+                )
+
+
+def make(partitions: Partitions, device: PreparedDevice) -> PreparedDevice:
+    """The device with the MIG device that it needs, made or, for admin access, found.
+
+    Raises:
+        PrepareError: it cannot be made, or there is none to look at.
+    """
+    if device.kind != "mig-partition" or device.place is None:
+        return device
+    if device.admin_access:
+        found = partitions.find(device.place)
+        if found is None or found.ci_id is None or not found.place.is_same(device.place):
+            raise PrepareError(
+                f"device {device.device_name} does not exist now; admin access looks on and does "
+                "not make MIG devices"
+            )
+        return replace(device, made=found)
+    faults.reach("mig-create:begin")
+    made = replace(device, made=partitions.create(device.place))
+    faults.reach("mig-create:done")
+    return made
+
+
+def unmake(partitions: Partitions, device: PreparedDevice) -> None:
+    """Destroy what ``make`` made, or what a crash left before it could be remembered.
+
+    Raises:
+        DriverError: it is in use, or NVML failed.
+    """
+    if not device.makes_instance or device.place is None:
+        return
+    instance = device.made or partitions.find(device.place)
+    if instance is not None:
+        faults.reach("mig-destroy:begin")
+        partitions.destroy(instance)
+        faults.reach("mig-destroy:done")

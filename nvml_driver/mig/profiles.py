@@ -1,0 +1,172 @@
+"""What a GPU can be partitioned into, as NVML tells it: profiles, their engines and placements.
+
+The names are those of ``nvidia-smi``. Newer drivers tell them; for older ones they are computed the
+way NVIDIA's go-nvlib does: a memory of the nearest eighth of the GPU's, rounded up to GB.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pynvml
+
+from nvml_driver.model.inventory import MigPlace
+from nvml_driver.nvml.query import LOST, GpuUnusableError
+
+_LOG = logging.getLogger(__name__)
+_MIB = 2**20
+_MEDIA = {
+    pynvml.NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1: "+me",
+    pynvml.NVML_GPU_INSTANCE_PROFILE_2_SLICE_REV1: "+me",
+    pynvml.NVML_GPU_INSTANCE_PROFILE_1_SLICE_GFX: "+gfx",
+    pynvml.NVML_GPU_INSTANCE_PROFILE_2_SLICE_GFX: "+gfx",
+    pynvml.NVML_GPU_INSTANCE_PROFILE_4_SLICE_GFX: "+gfx",
+    pynvml.NVML_GPU_INSTANCE_PROFILE_1_SLICE_NO_ME: "-me",
+    pynvml.NVML_GPU_INSTANCE_PROFILE_2_SLICE_NO_ME: "-me",
+    pynvml.NVML_GPU_INSTANCE_PROFILE_1_SLICE_ALL_ME: "+me.all",
+    pynvml.NVML_GPU_INSTANCE_PROFILE_2_SLICE_ALL_ME: "+me.all",
+}
+COMPUTE_PROFILES = {
+    1: pynvml.NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE,
+    2: pynvml.NVML_COMPUTE_INSTANCE_PROFILE_2_SLICE,
+    3: pynvml.NVML_COMPUTE_INSTANCE_PROFILE_3_SLICE,
+    4: pynvml.NVML_COMPUTE_INSTANCE_PROFILE_4_SLICE,
+    6: pynvml.NVML_COMPUTE_INSTANCE_PROFILE_6_SLICE,
+    7: pynvml.NVML_COMPUTE_INSTANCE_PROFILE_7_SLICE,
+    8: pynvml.NVML_COMPUTE_INSTANCE_PROFILE_8_SLICE,
+}
+"""Compute slices to the compute instance profile that takes them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiProfile:
+    """One GPU instance profile.
+
+    Attributes:
+        name: for example ``1g.5gb+me``.
+        index: NVML's index of it.
+        id: its id on this GPU.
+        slices: of compute.
+        capacity: as published, without memory slices.
+    """
+
+    name: str
+    index: int
+    id: int
+    slices: int
+    capacity: dict[str, int]
+
+    def place(self, minor: int, start: int, size: int) -> MigPlace:
+        """This profile in one of its placements."""
+        return MigPlace(
+            parent_minor=minor,
+            profile=self.name,
+            gi_profile_id=self.id,
+            gi_profile_index=self.index,
+            ci_profile_index=COMPUTE_PROFILES[self.slices],
+            start=start,
+            size=size,
+        )
+
+
+def device_name(place: MigPlace) -> str:
+    """``gpu-0-mig-1g5gb-19-0``; ``+`` becomes ``-``, because a device's name is a DNS label."""
+    profile = re.sub(r"[^a-z0-9-]", "-", place.profile.lower().replace(".", ""))
+    return f"gpu-{place.parent_minor}-mig-{profile}-{place.gi_profile_id}-{place.start}"
+
+
+def profile_name(index: int, slices: int, memory_mib: int, total_bytes: int) -> str:
+    """The name of a profile that NVML does not tell.
+
+    Args:
+        index: NVML's, which tells media engines.
+        slices: of compute.
+        memory_mib: of an instance.
+        total_bytes: of the GPU.
+    """
+    share = math.ceil(memory_mib * _MIB / total_bytes * 8) / 8 if total_bytes else 0.0
+    gigabytes = math.floor(share * math.ceil(total_bytes / 2**30) + 0.5)
+    return f"{slices}g.{gigabytes}gb{_MEDIA.get(index, '')}"
+
+
+def profiles(nvml: Any, handle: Any, who: str, total_bytes: int) -> Iterator[GiProfile]:
+    """All profiles of a GPU that this driver can use, by NVML's index.
+
+    Raises:
+        GpuUnusableError: the GPU is lost.
+    """
+    for index in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
+        info = _profile_info(nvml, handle, index, who)
+        if info is None:
+            continue
+        if info.sliceCount not in COMPUTE_PROFILES:
+            _LOG.warning("%s: MIG profile %d left out: %d slices", who, index, info.sliceCount)
+            continue
+        told = getattr(info, "name", "")
+        name = (told.decode("ascii", "replace") if isinstance(told, bytes) else told)[4:]  # MIG
+        if not re.fullmatch(r"[0-9]+g\.[0-9]+gb[a-z.+-]*", name):
+            name = profile_name(index, info.sliceCount, info.memorySizeMB, total_bytes)
+        yield GiProfile(
+            name=name,
+            index=index,
+            id=info.id,
+            slices=info.sliceCount,
+            capacity={
+                "copyEngines": info.copyEngineCount,
+                "decoders": info.decoderCount,
+                "encoders": info.encoderCount,
+                "jpegEngines": info.jpegCount,
+                "memory": info.memorySizeMB * _MIB,
+                "multiprocessors": info.multiprocessorCount,
+                "ofaEngines": info.ofaCount,
+            },
+        )
+
+
+def _profile_info(nvml: Any, handle: Any, index: int, who: str) -> Any:
+    """The structure, in the second version if the driver has that one; None: no such profile."""
+    for version in (2, 1):
+        try:
+            return nvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, index, version=version)
+        except pynvml.NVMLError as error:
+            if error.value in LOST:
+                raise GpuUnusableError(str(error)) from None
+            if error.value == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND and version == 2:
+                continue
+            if error.value not in (
+                pynvml.NVML_ERROR_NOT_SUPPORTED,
+                pynvml.NVML_ERROR_INVALID_ARGUMENT,
+                pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+            ):
+                _LOG.warning("%s: MIG profile %d left out: %s", who, index, error)
+            return None
+    return None
+
+
+def placements(nvml: Any, handle: Any, profile: GiProfile, who: str) -> list[tuple[int, int]]:
+    """Start and size of each possible placement; empty if NVML does not tell.
+
+    Raises:
+        GpuUnusableError: the GPU is lost.
+    """
+    count = ctypes.c_uint(0)
+    try:
+        nvml.nvmlDeviceGetGpuInstancePossiblePlacements(
+            handle, profile.id, None, ctypes.byref(count)
+        )
+        found = (pynvml.c_nvmlGpuInstancePlacement_t * max(count.value, 1))()
+        nvml.nvmlDeviceGetGpuInstancePossiblePlacements(
+            handle, profile.id, found, ctypes.byref(count)
+        )
+    except pynvml.NVMLError as error:
+        if error.value in LOST:
+            raise GpuUnusableError(str(error)) from None
+        _LOG.warning("%s: MIG profile %s left out: %s", who, profile.name, error)
+        return []
+    return sorted((found[i].start, found[i].size) for i in range(min(count.value, len(found))))

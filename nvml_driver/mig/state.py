@@ -1,0 +1,102 @@
+"""MIG devices that come and go without this driver: what is whose, what changed, what vanished.
+
+Anybody who may run ``nvidia-smi mig`` can make MIG devices and destroy them, also those that a
+claim has. What this driver made is known from the checkpoint; all else is somebody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from nvml_driver.model.inventory import Inventory, MigInstance
+from nvml_driver.model.prepared import ClaimRecord, ClaimState, PreparedDevice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigState:
+    """All MIG devices of a node at one moment.
+
+    Attributes:
+        modes: GPU (``gpu-<minor>``) to whether it is in MIG mode; without GPUs that cannot be
+            asked now, of which nothing is known.
+        instances: on those GPUs.
+    """
+
+    modes: Mapping[str, bool] = field(default_factory=dict)
+    instances: tuple[MigInstance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigNews:
+    """What was done to MIG devices behind the driver's back.
+
+    Attributes:
+        differs: the inventory is out of date.
+        vanished: name of a device that is prepared and gone, to the claim in words.
+    """
+
+    differs: bool
+    vanished: Mapping[str, str]
+
+
+def same_uuid(one: str | None, two: str | None) -> bool:
+    """Whether two UUIDs can be of one device; NVML does not always tell them."""
+    return one is None or two is None or one == two
+
+
+def is_own(instance: MigInstance, records: Iterable[ClaimRecord]) -> bool:
+    """Whether this driver made a MIG device for one of the claims.
+
+    A preparation that began has the place from then on, before NVML tells a UUID.
+    """
+    return any(
+        device.place is not None
+        and device.place.is_same(instance.place)
+        and same_uuid(instance.uuid, None if device.made is None else device.made.uuid)
+        for record in records
+        for device in record.devices
+        if device.makes_instance
+    )
+
+
+def is_there(device: PreparedDevice, instances: Iterable[MigInstance]) -> bool:
+    """Whether the MIG device of a prepared claim exists; always so for what is no MIG device."""
+    if device.kind not in ("mig", "mig-partition") or device.place is None:
+        return True
+    uuid = device.uuid if device.made is None else device.made.uuid
+    return any(
+        instance.place.is_same(device.place)
+        and instance.ci_id is not None
+        and same_uuid(instance.uuid, uuid)
+        for instance in instances
+    )
+
+
+def differs(inventory: Inventory, state: MigState, is_own: Callable[[MigInstance], bool]) -> bool:
+    """Whether the node's devices have to be found anew: other modes, or others' MIG devices.
+
+    Args:
+        inventory: as it was found.
+        state: the GPUs now.
+        is_own: as for ``discover``.
+    """
+    if any(state.modes.get(name, mode) != mode for name, mode in inventory.mig_modes.items()):
+        return True
+    known = {
+        instance
+        for instance in inventory.foreign_instances
+        if f"gpu-{instance.place.parent_minor}" in state.modes
+    }
+    return known != {instance for instance in state.instances if not is_own(instance)}
+
+
+def vanished(state: MigState, records: Iterable[ClaimRecord]) -> dict[str, str]:
+    """Name of each device that a claim has prepared and that is gone, to the claim in words."""
+    return {
+        device.device_name: str(record)
+        for record in records
+        if record.state is ClaimState.PREPARE_COMPLETED
+        for device in record.devices
+        if device.gpu_name in state.modes and not is_there(device, state.instances)
+    }

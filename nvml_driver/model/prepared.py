@@ -1,0 +1,180 @@
+"""What the driver remembers of a claim: values, and their form in the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from nvml_driver.model.inventory import Device, Kind, MigInstance, MigPlace
+
+
+class ClaimState(StrEnum):
+    """How far a claim's preparation came."""
+
+    PREPARE_STARTED = "PrepareStarted"
+    PREPARE_COMPLETED = "PrepareCompleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedDevice:
+    """One allocated device, ready for containers.
+
+    Attributes:
+        request: as in the allocation, ``req`` or ``req/sub``.
+        request_names: base names (``req`` of ``req/sub``), as the kubelet matches them.
+        pool_name: the pool.
+        device_name: the device in that pool.
+        cdi_device_ids: fully qualified, ``vendor/class=name``; the device's own comes first.
+        share_id: set for a share of a device that allows several allocations.
+        admin_access: the claim may look at a device that others use.
+        settings: what the opaque configuration asks for, as suffix and value of environment
+            variables, for example ``("SHARING_STRATEGY", "TimeSlicing")``.
+        uuid: of the device when it was prepared; tells after a reboot whether it still is the one.
+        gpu_name: the full GPU that the device is or is a part of; empty: not known.
+        kind: of the device.
+        place: where on the GPU a MIG device is.
+        made: the MIG device that the driver made for this claim; None: nothing was made.
+    """
+
+    request_names: tuple[str, ...]
+    pool_name: str
+    device_name: str
+    cdi_device_ids: tuple[str, ...]
+    request: str = ""
+    share_id: str | None = None
+    admin_access: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
+    uuid: str | None = None
+    gpu_name: str = ""
+    kind: Kind = "full"
+    place: MigPlace | None = None
+    made: MigInstance | None = None
+
+    @property
+    def makes_instance(self) -> bool:
+        """Whether preparing it makes a MIG device, and unprepare destroys it."""
+        return self.kind == "mig-partition" and not self.admin_access
+
+    @property
+    def allocation(self) -> tuple[tuple[str, ...], str, str, str | None, bool]:
+        """What the scheduler decided, without what the driver made of it."""
+        return (
+            self.request_names,
+            self.pool_name,
+            self.device_name,
+            self.share_id,
+            self.admin_access,
+        )
+
+    def conflicts_with(self, other: PreparedDevice) -> bool:
+        """Whether two claims cannot have these two devices at the same time.
+
+        The same device, the full GPU and a part of it, or two parts in the same place. Not so for
+        admin access, which only looks on, and for different shares of one device.
+        """
+        if self.admin_access or other.admin_access:
+            return False
+        if self.device_name == other.device_name:
+            return self.share_id is None or self.share_id == other.share_id
+        if not self.gpu_name or self.gpu_name != other.gpu_name:
+            return False
+        if self.place is None or other.place is None:
+            return True
+        before = self.place.start + self.place.size <= other.place.start
+        after = other.place.start + other.place.size <= self.place.start
+        return not (before or after)
+
+    def is_still(self, device: Device) -> bool:
+        """Whether the node's device of that name is the one that was prepared."""
+        return self.uuid is None or device.uuid is None or self.uuid == device.uuid
+
+    def to_json(self) -> dict[str, Any]:
+        """The checkpoint's form."""
+        return {
+            "request": self.request,
+            "requestNames": list(self.request_names),
+            "poolName": self.pool_name,
+            "deviceName": self.device_name,
+            "cdiDeviceIDs": list(self.cdi_device_ids),
+            "shareID": self.share_id,
+            "adminAccess": self.admin_access,
+            "settings": [list(pair) for pair in self.settings],
+            "uuid": self.uuid,
+            "gpuName": self.gpu_name,
+            "kind": self.kind,
+            "place": None if self.place is None else asdict(self.place),
+            "made": None if self.made is None else asdict(self.made),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> PreparedDevice:
+        """Back from the checkpoint's form; KeyError, TypeError or ValueError if it is not one.
+
+        What version 1 of the checkpoint did not have gets its default.
+        """
+        place, made = document.get("place"), document.get("made")
+        names = tuple(map(str, document["requestNames"]))
+        return cls(
+            request=str(document.get("request") or "".join(names[:1])),
+            request_names=names,
+            pool_name=str(document["poolName"]),
+            device_name=str(document["deviceName"]),
+            cdi_device_ids=tuple(map(str, document["cdiDeviceIDs"])),
+            share_id=_optional(document["shareID"]),
+            admin_access=bool(document["adminAccess"]),
+            settings=tuple((str(name), str(value)) for name, value in document["settings"]),
+            uuid=_optional(document.get("uuid")),
+            gpu_name=str(document.get("gpuName") or ""),
+            kind=document.get("kind") or "full",
+            place=None if place is None else MigPlace(**place),
+            made=None
+            if made is None
+            else MigInstance(**{**made, "place": MigPlace(**made["place"])}),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRecord:
+    """One claim that is prepared, or whose preparation began.
+
+    Attributes:
+        pod_claim_name: the pod's name for a claim made from a template, None for other claims.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    state: ClaimState
+    devices: tuple[PreparedDevice, ...]
+    pod_claim_name: str | None = None
+
+    def __str__(self) -> str:
+        return f"claim {self.namespace}/{self.name} (uid {self.uid})"
+
+    def to_json(self) -> dict[str, Any]:
+        """The checkpoint's form."""
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "podClaimName": self.pod_claim_name,
+            "state": self.state.value,
+            "devices": [device.to_json() for device in self.devices],
+        }
+
+    @classmethod
+    def from_json(cls, uid: str, document: Mapping[str, Any]) -> ClaimRecord:
+        """Back from the checkpoint's form; KeyError, TypeError or ValueError if it is not one."""
+        return cls(
+            uid=uid,
+            namespace=str(document["namespace"]),
+            name=str(document["name"]),
+            pod_claim_name=_optional(document.get("podClaimName")),
+            state=ClaimState(document["state"]),
+            devices=tuple(PreparedDevice.from_json(device) for device in document["devices"]),
+        )
+
+
+def _optional(value: object) -> str | None:
+    return None if value is None else str(value)

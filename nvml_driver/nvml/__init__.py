@@ -1,0 +1,1 @@
+"""What a node tells of its GPUs: NVML, real or simulated, and what the kernel shows beside it."""

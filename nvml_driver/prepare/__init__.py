@@ -1,0 +1,1 @@
+"""From an allocated ResourceClaim to a prepared one, and back; what is remembered of it."""

@@ -1,0 +1,169 @@
+"""What of a prepared claim lies on disk for others: its CDI spec, metadata, device files.
+
+Owner of these files' life: written together, removed together, and after a crash or a reboot
+brought back in line with the claims that the checkpoint knows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from nvml_driver.cdi import specs as cdi
+from nvml_driver.cdi.claim_spec import CONTROL_DEVICE, NODE_ANNOTATION, SpecBuilder, device_files
+from nvml_driver.cdi.driver_libraries import DriverLibraries
+from nvml_driver.cdi.metadata import MetadataFiles, base_requests
+from nvml_driver.errors import CdiError, PrepareError
+from nvml_driver.model.inventory import Inventory
+from nvml_driver.model.prepared import ClaimRecord
+from nvml_driver.options import DriverOptions
+from nvml_driver.simulated.node import make_device_files
+from nvml_driver.storage.files import remove, remove_scratch, write_atomic
+
+_LOG = logging.getLogger(__name__)
+
+
+class ClaimFiles:
+    """The files of one node's claims."""
+
+    def __init__(self, options: DriverOptions, inventory: Inventory, device_root: Path) -> None:
+        """Write them for an inventory whose device files are in ``device_root``.
+
+        Raises:
+            DriverError: a simulated device file cannot be made.
+        """
+        self._options = options
+        simulated = inventory.simulated
+        self._device_root = device_root
+        self._makes_device_files = simulated and options.device_nodes == "create"
+        self._declared_only = simulated and options.device_nodes == "declare"
+        self._libraries = (
+            DriverLibraries(options.driver_root, options.cdi_hook)
+            if options.driver_libraries and not simulated
+            else None
+        )
+        self._metadata = (
+            MetadataFiles(
+                options.state_dir, driver_name=options.driver_name, durable=options.durable
+            )
+            if options.device_metadata
+            else None
+        )
+        self.use(inventory)
+
+    def use(self, inventory: Inventory) -> None:
+        """Write for another inventory from now on.
+
+        Raises:
+            DriverError: a simulated device file cannot be made.
+        """
+        self._inventory = inventory
+        self._specs = SpecBuilder(
+            inventory,
+            driver_name=self._options.driver_name,
+            node_name=self._options.node_name,
+            device_root=self._device_root,
+            declared_only=self._declared_only,
+            metadata=self._metadata,
+            libraries=self._libraries,
+        )
+        self._make_device_files()
+
+    def metadata_device_ids(self, record: ClaimRecord) -> dict[str, str]:
+        """Base request to the CDI device that mounts its metadata; empty without metadata."""
+        if self._metadata is None:
+            return {}
+        return {
+            request: self._specs.metadata_device_id(record.uid, request)
+            for request in base_requests(record)
+        }
+
+    def check_uid(self, uid: str) -> None:
+        """Refuse a uid that cannot be part of a file name.
+
+        Raises:
+            PrepareError: it cannot.
+        """
+        self._spec_path(uid)
+
+    def has_spec(self, uid: str) -> bool:
+        """Whether a claim's CDI spec is on disk."""
+        return self._spec_path(uid).is_file()
+
+    def write(self, record: ClaimRecord) -> None:
+        """Write a claim's files, unless the very same are there.
+
+        Raises:
+            PrepareError: a device or its file is not there, or writing failed.
+        """
+        self._make_device_files(record)
+        content = cdi.encode(self._specs.build(record))
+        path = self._spec_path(record.uid)
+        try:
+            if self._metadata is not None:
+                self._metadata.write(record, self._inventory)
+            if path.is_file() and path.read_bytes() == content:
+                return
+            self._options.cdi_root.mkdir(parents=True, exist_ok=True)  # tmpfs: a reboot took it
+            write_atomic(path, content, durable=self._options.durable, what="cdi-spec")
+        except OSError as error:
+            raise PrepareError(f"{record}: cannot write the CDI spec {path}: {error}") from None
+
+    def remove(self, uid: str) -> None:
+        """Remove a claim's files; they need not be there.
+
+        Raises:
+            OSError: one is there and stays.
+        """
+        remove(self._spec_path(uid), durable=self._options.durable, what="cdi-spec")
+        if self._metadata is not None:
+            self._metadata.remove(uid)
+
+    def tidy(self, claims: Mapping[str, ClaimRecord]) -> None:
+        """Remove what belongs to no claim, also what a crash left half written.
+
+        Raises:
+            OSError: something is there and stays.
+        """
+        options = self._options
+        prefix = f"{cdi.vendor(options.driver_name)}-{cdi.CLASS}_"
+        remove_scratch(options.cdi_root, prefix)
+        for path in options.cdi_root.glob(f"{prefix}*.json"):
+            owner = cdi.claim_uid_of(path, options.driver_name)
+            if owner is not None and owner not in claims and self._is_own(path):
+                _LOG.warning("%s belongs to no prepared claim and is removed", path)
+                remove(path, durable=options.durable, what="cdi-spec")
+        if self._metadata is not None:
+            self._metadata.tidy(claims)
+
+    def _spec_path(self, uid: str) -> Path:
+        try:
+            return cdi.spec_path(self._options.cdi_root, self._options.driver_name, uid)
+        except CdiError as error:
+            raise PrepareError(str(error)) from None
+
+    def _make_device_files(self, record: ClaimRecord | None = None) -> None:
+        """Simulated device files: those of the node, and those of MIG devices just made."""
+        if not self._makes_device_files:
+            return
+        names = [CONTROL_DEVICE]
+        for device in self._inventory:
+            names += device_files(device)
+            if device.kind == "vfio":
+                names.append("vfio/vfio")
+        for prepared in record.devices if record is not None else ():
+            found = self._inventory.get(prepared.device_name)
+            if found is not None and prepared.made is not None:
+                names += device_files(found, prepared.made)
+        for folder in {str(Path(name).parent) for name in names}:
+            inside = [name for name in dict.fromkeys(names) if str(Path(name).parent) == folder]
+            make_device_files(self._device_root / folder, [Path(name).name for name in inside])
+
+    def _is_own(self, path: Path) -> bool:
+        """Whether a spec was written for this node; a directory may be shared by mistake."""
+        try:
+            found = cdi.read_spec(path)
+        except (CdiError, FileNotFoundError):
+            return False
+        return (found.get("annotations") or {}).get(NODE_ANNOTATION) == self._options.node_name

@@ -1,0 +1,166 @@
+"""Making one claim ready, and taking it away again, step by step.
+
+Each step is remembered in the checkpoint before it is made, so that what a failure or a crash
+leaves can be found and undone. The caller holds the node's lock.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from nvml_driver.errors import DriverError, PrepareError
+from nvml_driver.mig import partitions as mig
+from nvml_driver.model.prepared import ClaimRecord, ClaimState
+from nvml_driver.prepare.checkpoint import Checkpoint
+from nvml_driver.prepare.claim_files import ClaimFiles
+from nvml_driver.prepare.timeslicing import TimeSlices, sets_time_slices
+
+_LOG = logging.getLogger(__name__)
+
+
+class Preparation:
+    """What is done for claims of one node."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        files: ClaimFiles,
+        partitions: mig.Partitions,
+        time_slices: TimeSlices | None,
+    ) -> None:
+        """Prepare with these.
+
+        Args:
+            checkpoint: what is remembered.
+            files: what containers get.
+            partitions: makes MIG devices.
+            time_slices: sets GPUs; None: those of this node only show what was asked for.
+        """
+        self._checkpoint = checkpoint
+        self._files = files
+        self._partitions = partitions
+        self._time_slices = time_slices
+
+    def make(self, record: ClaimRecord) -> ClaimRecord:
+        """Make a claim ready that was not before.
+
+        Raises:
+            PrepareError: it cannot be; nothing of the attempt is left.
+        """
+        self._refuse_overlap(record)
+        try:
+            mig.refuse_missing(self._partitions, record.devices)
+            mig.refuse_foreign(self._partitions, record.devices)
+        except DriverError as error:
+            raise PrepareError(f"{record} cannot be prepared: {error}") from None
+        try:
+            self._checkpoint.put(record)
+            if self._time_slices is not None:
+                self._time_slices.set(record, self._checkpoint.values())
+            done = replace(
+                record,
+                state=ClaimState.PREPARE_COMPLETED,
+                devices=tuple(mig.make(self._partitions, device) for device in record.devices),
+            )
+            done = self._with_metadata(done)
+            self._files.write(done)
+            self._checkpoint.put(done)
+        except (DriverError, OSError) as error:
+            self._roll_back(record, error)
+            raise PrepareError(f"{record} cannot be prepared: {error}") from None
+        return done
+
+    def make_again(self, record: ClaimRecord) -> bool:
+        """Bring back what may be lost of a prepared claim; False: it has to be made anew.
+
+        Raises:
+            PrepareError: a device is gone for good, or a file cannot be written.
+        """
+        try:
+            missing = mig.missing(self._partitions, record.devices)
+        except DriverError as error:
+            raise PrepareError(f"{record}: {error}") from None
+        if any(device.makes_instance for device in missing):
+            _LOG.warning("%s: its MIG device was destroyed by somebody else", record)
+            return False
+        for device in missing:
+            raise PrepareError(f"{record}: MIG device {device.device_name} is gone from this node")
+        try:
+            if self._time_slices is not None:
+                self._time_slices.set(record, self._checkpoint.values())
+        except DriverError as error:
+            raise PrepareError(f"{record}: {error}") from None
+        self._files.write(record)
+        return True
+
+    def undo(self, record: ClaimRecord, *, failed: bool = False) -> None:
+        """Take everything of a claim away, in an order in which a crash can be repaired.
+
+        Args:
+            record: the claim.
+            failed: preparing it failed just now. What could not be set can often not be reset for
+                the same reason, which must not keep the device from others.
+
+        Raises:
+            DriverError: something is in use or cannot be removed; again tries again.
+            OSError: likewise.
+        """
+        # The spec goes first: a crash in between leaves a claim whose spec comes back.
+        self._files.remove(record.uid)
+        resets = self._time_slices is not None and sets_time_slices(record)
+        if resets or any(device.makes_instance for device in record.devices):
+            # What is undone does not come back, so the claim is not prepared from here on.
+            if record.state is ClaimState.PREPARE_COMPLETED:
+                record = replace(record, state=ClaimState.PREPARE_STARTED)
+                self._checkpoint.put(record)
+            if self._time_slices is not None:
+                self._reset(self._time_slices, record, failed=failed)
+            for device in record.devices:
+                mig.unmake(self._partitions, device)
+        self._checkpoint.drop(record.uid)
+
+    def _roll_back(self, record: ClaimRecord, error: Exception) -> None:
+        """Undo a failed preparation; what cannot be undone now is at the next call or start."""
+        if record.uid not in self._checkpoint:
+            return  # the failure was to write the checkpoint, so nothing was begun
+        try:
+            self.undo(record, failed=True)
+        except (DriverError, OSError) as another:
+            _LOG.error("%s: after %s, rolling back failed: %s", record, error, another)
+
+    def _reset(self, time_slices: TimeSlices, record: ClaimRecord, *, failed: bool) -> None:
+        try:
+            time_slices.reset(record, self._checkpoint.values())
+        except DriverError as error:
+            if not failed:
+                raise
+            _LOG.error("%s: time slices may be set still: %s", record, error)
+
+    def _with_metadata(self, record: ClaimRecord) -> ClaimRecord:
+        """Each request's metadata device goes with the request's first device, as upstream."""
+        left = self._files.metadata_device_ids(record)
+        devices = []
+        for device in record.devices:
+            extra = [left.pop(name) for name in device.request_names if name in left]
+            devices.append(replace(device, cdi_device_ids=(*device.cdi_device_ids, *extra)))
+        return replace(record, devices=tuple(devices))
+
+    def _refuse_overlap(self, record: ClaimRecord) -> None:
+        """Refuse a device that another claim has; the driver is the last one who can notice.
+
+        It happens, for example after a pod was deleted by force (kubernetes/kubernetes#141471).
+        """
+        for other in self._checkpoint.values():
+            for device in record.devices:
+                for held in other.devices:
+                    if device.conflicts_with(held):
+                        with_name = (
+                            ""
+                            if device.device_name == held.device_name
+                            else f" (as {held.device_name})"
+                        )
+                        raise PrepareError(
+                            f"{record}: device {device.device_name}{with_name} is still prepared "
+                            f"for {other}"
+                        )

@@ -1,0 +1,210 @@
+"""How long a process keeps a GPU that several use: set for a claim, and reset after it.
+
+NVML has no function for it, ``nvidia-smi compute-policy`` does; dra-driver-nvidia-gpu does the same
+(``sharing.go``, ``nvlib.go`` in ``cmd/gpu-kubelet-plugin``). Processes can only share a GPU in
+compute mode DEFAULT, so that is set first. Nothing of it survives a reboot or a reset of the GPU,
+so it is set again when a claim is prepared again.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from nvml_driver.errors import DriverError, PrepareError
+from nvml_driver.model.prepared import ClaimRecord, PreparedDevice
+from nvml_driver.nvml.installation import DriverRoot
+from nvml_driver.storage import faults
+
+_LOG = logging.getLogger(__name__)
+SETTING = "TIMESLICE_INTERVAL"
+INTERVALS = {"Default": 0, "Short": 1, "Medium": 2, "Long": 3}
+"""As ``nvidia-smi compute-policy --set-timeslice`` takes them."""
+
+COMMAND_SECONDS = 10.0
+BUDGET_SECONDS = 30.0
+"""For all commands of a claim, of the 45 s that the kubelet waits."""
+_NO_SUCH_GPU = {6, 9, 15}  # not found, driver not loaded, fallen off the bus: nothing is set there
+_CANNOT = {3, 13}  # the GPU or the driver has no time slices, so none were set
+
+
+class CommandError(DriverError):
+    """A command of nvidia-smi failed.
+
+    Attributes:
+        status: its exit status (``nvidia-smi(1)``, "RETURN VALUE"); None: it did not end.
+    """
+
+    def __init__(self, message: str, status: int | None) -> None:
+        """Say what failed."""
+        super().__init__(message)
+        self.status = status
+
+
+class NoToolError(CommandError):
+    """There is no nvidia-smi."""
+
+
+class Tool(Protocol):
+    """What is needed of nvidia-smi."""
+
+    def run(self, arguments: Sequence[str], seconds: float) -> None:
+        """Run it to its end; CommandError if it fails or takes longer."""
+
+
+class NvidiaSmi:
+    """The tool of an installed driver."""
+
+    def __init__(self, root: DriverRoot) -> None:
+        """Run the one below ``root``; it is looked for when it is needed."""
+        self._root = root
+
+    def run(self, arguments: Sequence[str], seconds: float) -> None:
+        """Run ``nvidia-smi`` without a shell.
+
+        Raises:
+            CommandError: it is not there, fails, or takes longer than ``seconds``.
+        """
+        tool = self._root.tool("nvidia-smi")
+        if tool is None:
+            raise NoToolError(
+                f"nvidia-smi is not in {self._root.container}; say where the driver is installed "
+                "with --nvidia-driver-root and --container-driver-root",
+                None,
+            )
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+        library = self._root.library("libnvidia-ml.so.1")
+        if library is not None and self._root.container.as_posix() != "/":
+            environment["LD_PRELOAD"] = str(library)  # no loader looks for it below that root
+        what = " ".join(["nvidia-smi", *arguments])
+        try:
+            done = subprocess.run(
+                [str(tool), *arguments],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=seconds,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+            )
+        except subprocess.TimeoutExpired:
+            raise CommandError(f"`{what}` did not end within {seconds:.3g} s", None) from None
+        except OSError as error:
+            raise CommandError(f"`{what}` cannot be run: {error}", None) from None
+        if done.returncode != 0:
+            said = " ".join((done.stdout + done.stderr).split())[-500:]
+            raise CommandError(
+                f"`{what}` failed (exit status {done.returncode}): {said}", done.returncode
+            )
+
+
+class TimeSlices:
+    """The time slices of a node's GPUs."""
+
+    def __init__(
+        self,
+        tool: Tool,
+        *,
+        command_seconds: float = COMMAND_SECONDS,
+        budget_seconds: float = BUDGET_SECONDS,
+    ) -> None:
+        """Set them with ``tool``, which may take so long for one command, and for a claim."""
+        self._tool = tool
+        self._command = command_seconds
+        self._budget = budget_seconds
+
+    def set(self, record: ClaimRecord, others: Iterable[ClaimRecord]) -> None:
+        """Set what a claim asks for; nothing happens if it does not ask.
+
+        Args:
+            record: the claim.
+            others: what else is prepared; they may have shares of the same GPU.
+
+        Raises:
+            PrepareError: another claim has the GPU set otherwise, or NVML tells no UUID.
+            CommandError: it could not be set; some of it may have been.
+        """
+        others = [each for each in others if each.uid != record.uid]
+        for device in _set_devices(record):
+            if device.uuid is None:
+                raise PrepareError(
+                    f"device {device.device_name}: without a UUID its time slices cannot be set"
+                )
+            for other, held in _holders(device, others):
+                if interval(held) != interval(device):
+                    raise PrepareError(
+                        f"device {device.device_name}: {other} has shares of it with time slices "
+                        f"{interval(held)}, so they cannot be {interval(device)}"
+                    )
+        deadline = time.monotonic() + self._budget
+        for device in _set_devices(record):
+            faults.reach("time-slice:begin")
+            try:
+                self._apply(str(device.uuid), INTERVALS[str(interval(device))], deadline)
+            except NoToolError as error:
+                if interval(device) != "Default":
+                    raise
+                _LOG.info("%s: time slices are left as they are: %s", device.device_name, error)
+            faults.reach("time-slice:done")
+
+    def reset(self, record: ClaimRecord, others: Iterable[ClaimRecord]) -> None:
+        """Set the default again, where no other claim needs what is set.
+
+        Raises:
+            CommandError: it is not reset.
+        """
+        others = [each for each in others if each.uid != record.uid]
+        deadline = time.monotonic() + self._budget
+        for device in _set_devices(record):
+            if device.uuid is None or any(True for _ in _holders(device, others)):
+                continue
+            faults.reach("time-slice-reset:begin")
+            try:
+                self._apply(device.uuid, INTERVALS["Default"], deadline)
+            except CommandError as error:
+                never_set = isinstance(error, NoToolError) and interval(device) == "Default"
+                if not never_set and error.status not in _NO_SUCH_GPU | _CANNOT:
+                    raise
+                _LOG.warning("%s: there is nothing to reset: %s", device.device_name, error)
+            faults.reach("time-slice-reset:done")
+
+    def _apply(self, uuid: str, number: int, deadline: float) -> None:
+        self._run(("-i", uuid, "-c", "DEFAULT"), deadline)
+        self._run(("compute-policy", "-i", uuid, "--set-timeslice", str(number)), deadline)
+
+    def _run(self, arguments: Sequence[str], deadline: float) -> None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise CommandError(
+                f"nvidia-smi took all of {self._budget:.0f} s for the GPUs before", None
+            )
+        self._tool.run(arguments, min(self._command, left))
+
+
+def interval(device: PreparedDevice) -> str | None:
+    """What a prepared device's time slices are set to; None: they are left as they are."""
+    if device.kind != "full" or device.admin_access:
+        return None  # those of a MIG device cannot be set; admin access looks on
+    return dict(device.settings).get(SETTING)
+
+
+def sets_time_slices(record: ClaimRecord) -> bool:
+    """Whether preparing a claim sets time slices."""
+    return bool(_set_devices(record))
+
+
+def _set_devices(record: ClaimRecord) -> list[PreparedDevice]:
+    return [device for device in record.devices if interval(device) is not None]
+
+
+def _holders(
+    device: PreparedDevice, others: Iterable[ClaimRecord]
+) -> Iterable[tuple[ClaimRecord, PreparedDevice]]:
+    for other in others:
+        for held in other.devices:
+            if held.uuid == device.uuid and interval(held) is not None:
+                yield other, held

@@ -1,0 +1,1 @@
+"""Files that survive a crash at any point, and the node's lock."""

@@ -1,0 +1,84 @@
+"""Files that are either the old one or the new one, whatever happens in between."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nvml_driver.storage import faults
+
+
+def write_atomic(
+    path: Path, content: bytes, *, durable: bool, mode: int = 0o644, what: str = "file"
+) -> None:
+    """Replace a file's content in one step.
+
+    Args:
+        path: the file; its directory must exist.
+        content: all of it.
+        durable: also survive a loss of power, at the price of two fsync calls.
+        mode: permissions of the file.
+        what: names the file's fault points (see ``faults``).
+
+    Raises:
+        OSError: nothing was replaced, and no temporary file is left.
+    """
+    faults.reach(f"{what}:begin")
+    # Dot and suffix: neither the kubelet's nor a CDI cache's directory watch takes it for its own.
+    scratch = path.parent / f".{path.name}.{os.getpid()}.tmp"
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        faults.reach(f"{what}:written")
+        scratch.replace(path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+    faults.reach(f"{what}:replaced")
+    if durable:
+        sync_directory(path.parent)
+    faults.reach(f"{what}:synced")
+
+
+def remove(path: Path, *, durable: bool, what: str = "file") -> bool:
+    """Remove a file if it is there; whether it was.
+
+    Raises:
+        OSError: it is there and stays.
+    """
+    faults.reach(f"{what}:removing")
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    if durable:
+        sync_directory(path.parent)
+    faults.reach(f"{what}:removed")
+    return True
+
+
+def remove_scratch(folder: Path, prefix: str = "") -> None:
+    """Remove what a killed ``write_atomic`` left; nobody may be writing there at the time.
+
+    Args:
+        folder: where to look; it need not exist.
+        prefix: of the names of the files that were being written.
+
+    Raises:
+        OSError: a file is there and stays.
+    """
+    for path in folder.glob(f".{prefix}*.tmp"):
+        path.unlink(missing_ok=True)
+
+
+def sync_directory(path: Path) -> None:
+    """Make renames and removals in a directory survive a loss of power."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
