@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from nvml_driver.logs import Format as LogFormat
-
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+from reference_allocator.api.names import dns_subdomain_problems
 
 
 def _subdomain(text: str, longest: int) -> str:
     """A DNS subdomain, or nothing: both names become part of paths and of API objects."""
-    if text and (len(text) > longest or not _SUBDOMAIN.fullmatch(text)):
+    if text and (len(text) > longest or dns_subdomain_problems(text)):
         raise typer.BadParameter(
-            f"{text!r} is no DNS subdomain of at most {longest} characters, such as gpu.example.com"
+            f"{text!r} must be a DNS subdomain of at most {longest} characters, such as "
+            "gpu.example.com"
         )
     return text
 

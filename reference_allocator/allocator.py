@@ -18,7 +18,7 @@ from reference_allocator.errors import AllocationError, NodeAllocationError, Sea
 from reference_allocator.features import Features
 from reference_allocator.gates import MINORS
 from reference_allocator.index import Index
-from reference_allocator.matching.matcher import Judge
+from reference_allocator.matching.matcher import Matcher
 from reference_allocator.search.result import ShareIds, allocation_result, derived_share_id
 from reference_allocator.search.search import Search
 from reference_allocator.search.usage import Usage
@@ -148,9 +148,9 @@ class _Attempt:
     ) -> list[dict[str, Any]] | None:
         index = self._index
         view = index.views.view(node)
-        judge = Judge(index.features, index.selectors, view, deadline)
-        checked = [index.validator.claim(claim, judge, view) for claim in claims]
-        usage = Usage(index.features, checked, judge)
+        matcher = Matcher(index.features, index.selectors, view, deadline)
+        checked = [index.validator.claim(claim, matcher, view) for claim in claims]
+        usage = Usage(index.features, checked, matcher)
         search = Search(checked, view, usage, deadline)
         try:
             found = search.run()

@@ -8,11 +8,11 @@ dynamicresources plugin and deviceclass/extendedresourcecache.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reference_allocator.api.names import label_key_problems
 from reference_allocator.api.reading import child, entries, items, mapping, required_string, string
 from reference_allocator.api.slices import quantity
 
@@ -23,8 +23,6 @@ IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 """`deviceclass.resource.kubernetes.io/NAME` asks for the class NAME without its consent."""
 
 _QUOTA_PREFIX: Final = "requests."
-_PREFIX: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
-_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +45,7 @@ def is_extended_resource(name: str) -> bool:
         return True
     if "/" not in name or "kubernetes.io/" in name or name.startswith(_QUOTA_PREFIX):
         return False
-    prefix, _, bare = f"{_QUOTA_PREFIX}{name}".rpartition("/")
-    return (
-        len(prefix) <= 253
-        and _PREFIX.match(prefix) is not None
-        and len(bare) <= 63
-        and _NAME.match(bare) is not None
-    )
+    return not label_key_problems(f"{_QUOTA_PREFIX}{name}")
 
 
 def classes_by_resource(classes: Iterable[Object]) -> dict[str, str]:

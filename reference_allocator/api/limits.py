@@ -11,17 +11,36 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from reference_allocator.api.names import DNS_LABEL_MAX
 from reference_allocator.api.reading import InputError, mapping
 
 KINDS: Final = ("ResourceSlice", "ResourceClaim", "DeviceClass")
 """Kinds of objects that have limits."""
 
-_NAME: Final = 63
-_EXPRESSION: Final = 10 * 1024
-_MAX_DEVICES: Final = 128
-_MAX_DEVICES_ADVANCED: Final = 64
-_MAX_ATTRIBUTES: Final = 32
-_MAX_VALUES: Final = 48
+DRIVER_NAME_MAX: Final = 63
+POOL_NAME_MAX: Final = 253
+ATTRIBUTE_DOMAIN_MAX: Final = 63
+ATTRIBUTE_ID_MAX: Final = 32
+"""Of the name of an attribute or a capacity without its domain (DeviceMaxIDLength)."""
+ATTRIBUTE_VALUE_MAX: Final = 64
+"""Of one string or version (DeviceAttributeMaxValueLength), in bytes."""
+ATTRIBUTE_VALUES_MAX: Final = 48
+"""Of all attributes of a device together."""
+ATTRIBUTES_AND_CAPACITIES_MAX: Final = 32
+COUNTER_SETS_MAX: Final = 8
+COUNTERS_MAX: Final = 32
+"""Of one counter set, and of one consumption."""
+CONSUMES_COUNTERS_MAX: Final = 2
+TAINTS_MAX: Final = 16
+CEL_EXPRESSION_MAX: Final = 10 * 1024
+OPAQUE_PARAMETERS_MAX: Final = 10 * 1024
+ALLOCATION_RESULTS_MAX: Final = 32
+"""How many devices one claim can get."""
+
+_DEVICES_MAX: Final = 128
+_ADVANCED_DEVICES_MAX: Final = 64
+_NAME: Final = DNS_LABEL_MAX
+_ATTRIBUTE: Final = ATTRIBUTE_DOMAIN_MAX + 1 + ATTRIBUTE_ID_MAX
 _LISTS: Final = ("ints", "bools", "strings", "versions")
 
 # Type -> field -> (most items, or bytes of a text; the type of the content). A type after {} is
@@ -30,41 +49,41 @@ _Fields = Mapping[str, tuple[int | None, str]]
 _LIMITS: Final[Mapping[str, _Fields]] = {
     "ResourceSlice": {"spec": (None, "ResourceSliceSpec")},
     "ResourceSliceSpec": {
-        "driver": (_NAME, ""),
+        "driver": (DRIVER_NAME_MAX, ""),
         "pool": (None, "ResourcePool"),
-        "devices": (_MAX_DEVICES, "Device"),
-        "sharedCounters": (8, "CounterSet"),
+        "devices": (None, "Device"),
+        "sharedCounters": (COUNTER_SETS_MAX, "CounterSet"),
     },
-    "ResourcePool": {"name": (253, "")},
-    "CounterSet": {"name": (_NAME, ""), "counters": (32, "{63}")},
+    "ResourcePool": {"name": (POOL_NAME_MAX, "")},
+    "CounterSet": {"name": (_NAME, ""), "counters": (COUNTERS_MAX, f"{{{_NAME}}}")},
     "Device": {
         "name": (_NAME, ""),
-        "attributes": (None, "{96}DeviceAttribute"),
-        "capacity": (None, "{96}DeviceCapacity"),
-        "consumesCounters": (2, "DeviceCounterConsumption"),
-        "taints": (16, ""),
+        "attributes": (None, f"{{{_ATTRIBUTE}}}DeviceAttribute"),
+        "capacity": (None, f"{{{_ATTRIBUTE}}}DeviceCapacity"),
+        "consumesCounters": (CONSUMES_COUNTERS_MAX, "DeviceCounterConsumption"),
+        "taints": (TAINTS_MAX, ""),
         "bindingConditions": (4, ""),
         "bindingFailureConditions": (4, ""),
     },
     "DeviceAttribute": {
-        "string": (64, ""),
-        "version": (64, ""),
-        "strings": (None, "64"),
-        "versions": (None, "64"),
+        "string": (ATTRIBUTE_VALUE_MAX, ""),
+        "version": (ATTRIBUTE_VALUE_MAX, ""),
+        "strings": (None, str(ATTRIBUTE_VALUE_MAX)),
+        "versions": (None, str(ATTRIBUTE_VALUE_MAX)),
     },
     "DeviceCapacity": {"requestPolicy": (None, "CapacityRequestPolicy")},
     "CapacityRequestPolicy": {"validValues": (10, "")},
     "DeviceCounterConsumption": {
         "counterSet": (_NAME, ""),
-        "counters": (32, "{63}"),
+        "counters": (COUNTERS_MAX, f"{{{_NAME}}}"),
         "compatibilityGroups": (2, ""),
     },
     "DeviceClass": {"spec": (None, "DeviceClassSpec")},
     "DeviceClassSpec": {"selectors": (32, "DeviceSelector"), "config": (32, "Config")},
     "DeviceSelector": {"cel": (None, "Expression")},
-    "Expression": {"expression": (_EXPRESSION, "")},
+    "Expression": {"expression": (CEL_EXPRESSION_MAX, "")},
     "Config": {"requests": (32, ""), "opaque": (None, "OpaqueConfig")},
-    "OpaqueConfig": {"driver": (_NAME, "")},
+    "OpaqueConfig": {"driver": (DRIVER_NAME_MAX, "")},
     "ResourceClaim": {
         "spec": (None, "ResourceClaimSpec"),
         "status": (None, "ResourceClaimStatus"),
@@ -92,10 +111,13 @@ _LIMITS: Final[Mapping[str, _Fields]] = {
         "reservedFor": (256, ""),
     },
     "AllocationResult": {"devices": (None, "DeviceAllocationResult")},
-    "DeviceAllocationResult": {"results": (32, "DeviceResult"), "config": (64, "Config")},
+    "DeviceAllocationResult": {
+        "results": (ALLOCATION_RESULTS_MAX, "DeviceResult"),
+        "config": (64, "Config"),
+    },
     "DeviceResult": {
-        "driver": (_NAME, ""),
-        "pool": (253, ""),
+        "driver": (DRIVER_NAME_MAX, ""),
+        "pool": (POOL_NAME_MAX, ""),
         "device": (_NAME, ""),
         "tolerations": (16, ""),
         "bindingConditions": (4, ""),
@@ -104,28 +126,27 @@ _LIMITS: Final[Mapping[str, _Fields]] = {
 }
 
 
-def excesses(kind: str, value: object) -> Iterator[InputError]:
-    """What of an object is larger than the API allows.
+def check_limits(kind: str, value: object) -> None:
+    """Refuses an object that is larger than the API allows.
 
     Args:
         kind: one of `KINDS`, or a type that is part of one ("Device").
         value: a v1 object; parts that have not the form of the kind are passed over.
 
-    Returns:
-        One error for each excess, with its path; they are not raised.
-    """
-    if isinstance(value, Mapping):
-        yield from _struct(value, kind)
-
-
-def check_limits(kind: str, value: object) -> None:
-    """Refuses an object that is larger than the API allows.
-
     Raises:
         InputError: it is no object, or has something too large; names the path of the first.
     """
-    for error in excesses(kind, mapping(value)):
+    for error in _struct(mapping(value), kind):
         raise error
+
+
+def devices_max(devices: object) -> int:
+    """How many devices a slice may have: fewer if one has taints, counters or lists.
+
+    Args:
+        devices: `spec.devices` of a v1 ResourceSlice; items of another form are passed over.
+    """
+    return _ADVANCED_DEVICES_MAX if _is_advanced(devices) else _DEVICES_MAX
 
 
 def _struct(value: Mapping[str, Any], kind: str) -> Iterator[InputError]:
@@ -133,16 +154,16 @@ def _struct(value: Mapping[str, Any], kind: str) -> Iterator[InputError]:
         item = value.get(field)
         if item is None:
             continue
-        if kind == "ResourceSliceSpec" and field == "devices" and _is_advanced(item):
-            most = _MAX_DEVICES_ADVANCED
+        if kind == "ResourceSliceSpec" and field == "devices":
+            most = devices_max(item)
         for error in (*_size(item, most), *_content(item, content)):
             yield error.under(field)
     if kind == "Device":
         yield from _device(value)
     elif kind == "OpaqueConfig":
         size = len(json.dumps(value.get("parameters"), separators=(",", ":")).encode())
-        if size > _EXPRESSION:
-            yield _too_long(_EXPRESSION).under("parameters")
+        if size > OPAQUE_PARAMETERS_MAX:
+            yield _too_long(OPAQUE_PARAMETERS_MAX).under("parameters")
 
 
 def _size(item: object, most: int | None) -> Iterator[InputError]:
@@ -189,15 +210,15 @@ def _device(device: Mapping[str, Any]) -> Iterator[InputError]:
     if not isinstance(attributes, Mapping) or not isinstance(capacity, Mapping):
         return
     total = len(attributes) + len(capacity)
-    if total > _MAX_ATTRIBUTES:
+    if total > ATTRIBUTES_AND_CAPACITIES_MAX:
         yield InputError(
             f"{total}: the total number of attributes and capacities must not exceed "
-            f"{_MAX_ATTRIBUTES}"
+            f"{ATTRIBUTES_AND_CAPACITIES_MAX}"
         )
     values = sum(_values(attribute) for attribute in attributes.values())
-    if values > _MAX_VALUES:
+    if values > ATTRIBUTE_VALUES_MAX:
         yield InputError(
-            f"{values}: the total number of attribute values must not exceed {_MAX_VALUES}"
+            f"{values}: the total number of attribute values must not exceed {ATTRIBUTE_VALUES_MAX}"
         )
 
 
@@ -212,18 +233,22 @@ def _values(attribute: object) -> int:
 
 
 def _is_advanced(devices: object) -> bool:
-    """Whether taints, counters or lists are used, which makes devices more expensive."""
     if not isinstance(devices, (list, tuple)):
         return False
     return any(
-        device.get("taints")
-        or device.get("consumesCounters")
-        or any(
-            isinstance(attribute, Mapping) and any(attribute.get(name) for name in _LISTS)
-            for attribute in (device.get("attributes") or {}).values()
-        )
+        device.get("taints") or device.get("consumesCounters") or _has_lists(device)
         for device in devices
         if isinstance(device, Mapping)
+    )
+
+
+def _has_lists(device: Mapping[str, Any]) -> bool:
+    attributes = device.get("attributes")
+    return isinstance(attributes, Mapping) and any(
+        attribute.get(name) is not None
+        for attribute in attributes.values()
+        if isinstance(attribute, Mapping)
+        for name in _LISTS
     )
 
 

@@ -232,7 +232,7 @@ class ResourceSlice:
 
     @property
     def uses_compatibility_groups(self) -> bool:
-        """Whether a device names compatibility groups (KEP-5729)."""
+        """Whether a device names compatibility groups (KEP-5963)."""
         return any(
             consumption.compatibility_groups
             for device in self.devices

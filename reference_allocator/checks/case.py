@@ -23,8 +23,6 @@ from reference_allocator.cel import CelFeatures
 from reference_allocator.features import Features
 from reference_allocator.rules.nodeselector import node_matches
 
-RESULTS_MAX = 32
-
 
 @dataclass(frozen=True)
 class Violation:

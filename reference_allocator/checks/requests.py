@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reference_allocator.api import Attribute, Constraint, DeviceRequest, RequestSpec
+from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.cel import (
     CelCompileError,
     CelRuntimeError,
     compile_derived,
 )
 from reference_allocator.checks.capacity import could_fit
-from reference_allocator.checks.case import RESULTS_MAX, Case, Given, Violation
+from reference_allocator.checks.case import Case, Given, Violation
 from reference_allocator.checks.devices import selected
 from reference_allocator.environment import converted, derived_environment
 
@@ -70,9 +71,13 @@ def numbers_are_right(case: Case) -> Iterator[Violation]:
     """Each request has exactly the devices it asks for, through one of its alternatives."""
     for index, claim in enumerate(case.claims[: len(case.allocations)]):
         given = case.of_claim(index)
-        if len(given) > RESULTS_MAX:
+        if len(given) > ALLOCATION_RESULTS_MAX:
             yield Violation(
-                "limit", claim.ref, "", "", f"{len(given)} devices, at most {RESULTS_MAX} allowed"
+                "limit",
+                claim.ref,
+                "",
+                "",
+                f"{len(given)} devices, at most {ALLOCATION_RESULTS_MAX} allowed",
             )
         for request in claim.requests:
             for problem, rule in _wrong_number(case, request, given):

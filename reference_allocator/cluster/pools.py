@@ -54,7 +54,7 @@ class PoolDevice:
         withheld: it has binding conditions, and their feature is off.
         shareable: several claims can have a share of it.
         of_node: whether it suits depends on the node.
-        verdicts: memo of `Judge`; the keys are those of `Request.kind`.
+        suitability: memo of `Matcher`; the keys are those of `Request.kind`.
     """
 
     id: DeviceId
@@ -66,7 +66,7 @@ class PoolDevice:
     withheld: bool
     shareable: bool
     of_node: bool
-    verdicts: dict[int, int]
+    suitability: dict[int, int]
 
 
 class Pool:

@@ -20,7 +20,7 @@ from reference_allocator.cluster.views import NodeView
 from reference_allocator.errors import AllocationError
 from reference_allocator.explain.explanation import Explanation, NodeReport, Removal, RequestReport
 from reference_allocator.explain.wording import why_false
-from reference_allocator.matching.matcher import Judge
+from reference_allocator.matching.matcher import Matcher
 from reference_allocator.matching.resolved import Request
 from reference_allocator.search.usage import Usage
 from reference_allocator.snapshot import Snapshot
@@ -97,10 +97,10 @@ class _NodeExplainer:
 
     def _requests(self, view: NodeView) -> Iterator[RequestReport]:
         index = self._allocator.index
-        judge = Judge(index.features, index.selectors, view, None)
+        matcher = Matcher(index.features, index.selectors, view, None)
         for raw in self._raw_claims:
-            claim = index.validator.claim(ResourceClaim.from_dict(raw), judge, view)
-            usage = Usage(index.features, [claim], judge)
+            claim = index.validator.claim(ResourceClaim.from_dict(raw), matcher, view)
+            usage = Usage(index.features, [claim], matcher)
             for options in claim.requests:
                 for request in options:
                     yield self._count_down(raw, request, view, usage)
@@ -178,15 +178,15 @@ class _NodeExplainer:
         try:
             if not usage.has_capacity(request, entry):
                 return "without enough capacity", _capacities(request, entry)
-            if not usage.judge.supported(entry):
+            if not usage.matcher.supported(entry):
                 return "that need a feature which is off here", ""
-            if usage.judge.tainted(request, entry):
+            if usage.matcher.tainted(request, entry):
                 taints = ", ".join(
                     f"{taint.key}={taint.value}:{taint.effect}" for taint in entry.device.taints
                 )
                 return "tainted", taints
             for _, constraint in request.constraints:
-                if usage.judge.attributes.attribute(request, entry, constraint.attribute) is None:
+                if usage.matcher.attributes.attribute(request, entry, constraint.attribute) is None:
                     return "without an attribute that a constraint needs", constraint.attribute
         except AllocationError as error:
             return "cannot be judged", str(error)

@@ -1,7 +1,7 @@
 """Where constraints find attributes: published by the driver, or derived by the request.
 
 A derived attribute is a CEL expression of the request; only constraints see it, and it hides a
-published attribute of the same name (KEP-5729). Source: lookupAttribute in
+published attribute of the same name (KEP-6080). Source: lookupAttribute in
 allocator_experimental.go.
 """
 

@@ -30,8 +30,8 @@ _NOTHING: Final[dict[str, int]] = {}
 _MAX_KEPT: Final = 256
 
 
-class Judge:
-    """Judges devices for one node."""
+class Matcher:
+    """Says which devices suit requests for one node."""
 
     def __init__(
         self,
@@ -46,24 +46,24 @@ class Judge:
         self._deadline = deadline
         self.attributes = AttributeSource(selectors)
 
-    def verdict(self, request: Request, entry: PoolDevice) -> int:
+    def suitability(self, request: Request, entry: PoolDevice) -> int:
         """UNSUITABLE, PLAIN or CONDITIONAL, with upstream's errors in upstream's order.
 
         Raises:
             AllocationError: a selector fails, or the capacity cannot be computed.
             SearchTimeoutError: the deadline passed.
         """
-        known = entry.verdicts.get(request.kind)
+        known = entry.suitability.get(request.kind)
         if known is not None:
             return known
-        found = self._judge(request, entry)
+        found = self._decide(request, entry)
         if not entry.of_node:
-            if len(entry.verdicts) >= _MAX_KEPT:
-                entry.verdicts.clear()
-            entry.verdicts[request.kind] = found
+            if len(entry.suitability) >= _MAX_KEPT:
+                entry.suitability.clear()
+            entry.suitability[request.kind] = found
         return found
 
-    def _judge(self, request: Request, entry: PoolDevice) -> int:
+    def _decide(self, request: Request, entry: PoolDevice) -> int:
         if not self.is_selected(request, entry):
             return UNSUITABLE
         consumption = self.consumption(request, entry)

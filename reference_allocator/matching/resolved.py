@@ -9,9 +9,6 @@ from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.rules.capacity import Consumption
 from reference_allocator.rules.constraints import AttributeConstraint, State
 
-RESULTS_MAX = 32
-"""AllocationResultsMaxSize: how many devices one claim can get."""
-
 
 @dataclass(slots=True, eq=False)
 class Request:

@@ -18,12 +18,13 @@ from reference_allocator.api import (
     RequestSpec,
     ResourceClaim,
 )
+from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.cluster.views import NodeView
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
-from reference_allocator.matching.matcher import Judge
-from reference_allocator.matching.resolved import RESULTS_MAX, ClaimRequests, Request
+from reference_allocator.matching.matcher import Matcher
+from reference_allocator.matching.resolved import ClaimRequests, Request
 from reference_allocator.rules.constraints import AttributeConstraint
 
 _MAX_CLAIMS: Final = 1024
@@ -61,7 +62,7 @@ class Validator:
         """Lets go of all claims, because a class has changed."""
         self._known.clear()
 
-    def claim(self, claim: ResourceClaim, judge: Judge, view: NodeView) -> ClaimRequests:
+    def claim(self, claim: ResourceClaim, matcher: Matcher, view: NodeView) -> ClaimRequests:
         """Checks one claim and looks up what its requests need.
 
         Raises:
@@ -70,19 +71,19 @@ class Validator:
         """
         known = self._known.get(id(claim))
         if known is not None:  # It holds on to the claim, so no other can have its id.
-            return self._recount(known, judge, view) if known.everything else known
-        read = self._read(claim, judge, view)
+            return self._recount(known, matcher, view) if known.everything else known
+        read = self._read(claim, matcher, view)
         if len(self._known) >= _MAX_CLAIMS:
             del self._known[next(iter(self._known))]
         self._known[id(claim)] = read
         return read
 
-    def _read(self, claim: ResourceClaim, judge: Judge, view: NodeView) -> ClaimRequests:
+    def _read(self, claim: ResourceClaim, matcher: Matcher, view: NodeView) -> ClaimRequests:
         requests: list[list[Request]] = []
         needed = 0
         for request in claim.requests:
             self._check_gates(claim, request)
-            alternatives = self._alternatives(claim, request, judge, view)
+            alternatives = self._alternatives(claim, request, matcher, view)
             requests.append(alternatives)
             needed += _least(claim, request.name, alternatives, needed)
         constraints = self._constraints(claim)
@@ -97,13 +98,13 @@ class Validator:
         prioritized = [bool(request.first_available) for request in claim.requests]
         return ClaimRequests(claim, requests, prioritized, constraints, everything)
 
-    def _recount(self, known: ClaimRequests, judge: Judge, view: NodeView) -> ClaimRequests:
+    def _recount(self, known: ClaimRequests, matcher: Matcher, view: NodeView) -> ClaimRequests:
         """The same claim with the devices that this node has for allocationMode All."""
         requests: list[list[Request]] = []
         needed = 0
         for request, before in zip(known.claim.requests, known.requests, strict=True):
             alternatives = [
-                item.on_node(_all_devices(item, judge, view)) if item.everything else item
+                item.on_node(_all_devices(item, matcher, view)) if item.everything else item
                 for item in before
             ]
             requests.append(alternatives)
@@ -126,11 +127,11 @@ class Validator:
                 raise AllocationError(f"claim {claim.ref}, subrequest {alternative.name}: {off}")
 
     def _alternatives(
-        self, claim: ResourceClaim, request: DeviceRequest, judge: Judge, view: NodeView
+        self, claim: ResourceClaim, request: DeviceRequest, matcher: Matcher, view: NodeView
     ) -> list[Request]:
         if request.first_available:
             return [
-                self._request(claim, alternative, request.name, judge, view)
+                self._request(claim, alternative, request.name, matcher, view)
                 for alternative in request.first_available
             ]
         if request.exactly is None:
@@ -139,14 +140,14 @@ class Validator:
                 f"claim {claim.ref}, request {request.name}: missing device class name "
                 "(unsupported request type?)"
             )
-        return [self._request(claim, request.exactly, None, judge, view)]
+        return [self._request(claim, request.exactly, None, matcher, view)]
 
     def _request(
         self,
         claim: ResourceClaim,
         spec: RequestSpec,
         parent: str | None,
-        judge: Judge,
+        matcher: Matcher,
         view: NodeView,
     ) -> Request:
         where = f"claim {claim.ref}, request {spec.name}"
@@ -195,7 +196,7 @@ class Validator:
             count=spec.count,
         )
         if request.everything:
-            return request.on_node(_all_devices(request, judge, view))
+            return request.on_node(_all_devices(request, matcher, view))
         if spec.allocation_mode != "ExactCount":
             raise AllocationError(
                 f"{request.context}: unsupported count mode {spec.allocation_mode}"
@@ -238,15 +239,15 @@ def _least(claim: ResourceClaim, name: str, alternatives: list[Request], needed:
         AllocationError: too many, after those that earlier requests need.
     """
     least = min(alternative.count for alternative in alternatives)
-    if least > RESULTS_MAX - needed:
+    if least > ALLOCATION_RESULTS_MAX - needed:
         raise AllocationError(
             f"claim {claim.ref}, request {name}: adding {least} devices exceeds "
-            f"the claim limit of {RESULTS_MAX}, with {needed} already accounted for"
+            f"the claim limit of {ALLOCATION_RESULTS_MAX}, with {needed} already accounted for"
         )
     return least
 
 
-def _all_devices(request: Request, judge: Judge, view: NodeView) -> tuple[PoolDevice, ...]:
+def _all_devices(request: Request, matcher: Matcher, view: NodeView) -> tuple[PoolDevice, ...]:
     """Every device that matches, in use or not: All means all of them or nothing."""
     found: list[PoolDevice] = []
     for pool in view.pools:
@@ -255,17 +256,17 @@ def _all_devices(request: Request, judge: Judge, view: NodeView) -> tuple[PoolDe
             if pool.incomplete:
                 raise AllocationError(f"{asks} is currently being updated")
             raise AllocationError(f"{asks} is currently invalid")
-        found.extend(_matching(request, pool, judge))
+        found.extend(_matching(request, pool, matcher))
     return tuple(found)
 
 
-def _matching(request: Request, pool: Pool, judge: Judge) -> tuple[PoolDevice, ...]:
+def _matching(request: Request, pool: Pool, matcher: Matcher) -> tuple[PoolDevice, ...]:
     known = pool.matching.get(request.match)
     if known is None:
         known = tuple(
             entry
             for entry in pool.devices
-            if judge.is_selected(request, entry) and judge.could_fit(request, entry)
+            if matcher.is_selected(request, entry) and matcher.could_fit(request, entry)
         )
         if not pool.of_node:
             if len(pool.matching) >= _MAX_MATCHING:

@@ -3,7 +3,7 @@
 Each expression has a limit of its own (`reference_allocator.cel.validate_new_expression`); as the
 scheduler may evaluate all of them for each device, their estimates are added up as well. Source:
 ``pkg/apis/resource/validation/validation.go``, ``validateDeviceClaim`` and
-``validateCELExpression``; KEP-5729.
+``validateCELExpression``; KEP-6080.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from reference_allocator.api import Node, NodeSelector, NodeSelectorTerm, Requirement
-from reference_allocator.api.labels import key_problems, value_problems
+from reference_allocator.api.names import label_key_problems, label_value_problems
 from reference_allocator.errors import AllocationError
 
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
@@ -99,7 +99,7 @@ def _label_problems(requirement: Requirement, path: str) -> Iterator[str]:
         yield _not_supported(path, operator, _LABEL_OPERATORS)
         return
     problems: list[str] = []
-    wrong_key = "; ".join(key_problems(requirement.key))
+    wrong_key = "; ".join(label_key_problems(requirement.key))
     if wrong_key:
         problems.append(_invalid(f"{path}.key", _quoted(requirement.key), wrong_key))
     if operator in ("In", "NotIn"):
@@ -119,7 +119,7 @@ def _label_problems(requirement: Requirement, path: str) -> Iterator[str]:
                 problem = "for 'Gt', 'Lt' operators, the value must be an integer"
                 problems.append(_invalid(f"{path}.values[{index}]", _quoted(value), problem))
     for index, value in enumerate(values):
-        found = "; ".join(value_problems(value))
+        found = "; ".join(label_value_problems(value))
         if found:
             where = f"{path}.values[{index}][{requirement.key}]"
             problems.append(_invalid(where, _quoted(value), found))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.matching.resolved import ClaimRequests, Request
-from reference_allocator.search.facts import Inventory, Suitability
+from reference_allocator.search.facts import CandidateFacts, RequestFacts
 from reference_allocator.search.needs import Free, Need, enough_for_all, satisfiable
 from reference_allocator.search.usage import Usage
 
@@ -38,15 +38,15 @@ class Bounds:
         self,
         claims: Sequence[ClaimRequests],
         candidates: Sequence[PoolDevice],
-        inventory: Inventory,
+        facts: CandidateFacts,
         usage: Usage,
     ) -> None:
         self._claims = claims
         self._candidates = candidates
-        self._inventory = inventory
+        self._facts = facts
         self._usage = usage
         self._positions = {
-            item.group: item.positions for item in inventory.suitability.values() if item.exclusive
+            item.group: item.positions for item in facts.of_request.values() if item.exclusive
         }
         self._rests = self._count_rests()
 
@@ -78,8 +78,8 @@ class Bounds:
             for group in rest.exclusive
         }
         for need in needs:
-            if need.suitability.exclusive:
-                group = need.suitability.group
+            if need.facts.exclusive:
+                group = need.facts.group
                 wanted[group] = wanted.get(group, 0) + need.total
                 frees.setdefault(group, []).append(need.free)
         together = enough_for_all(wanted, frees)
@@ -96,7 +96,7 @@ class Bounds:
                 seen.add(shape)
                 shapes = [number, *shapes]
             for options in claim.requests:
-                found = self._inventory.suitability.get(options[0])
+                found = self._facts.of_request.get(options[0])
                 if len(options) == 1 and found is not None and found.exclusive:
                     count = max(options[0].count, 0)
                     exclusive[found.group] = exclusive.get(found.group, 0) + count
@@ -105,9 +105,9 @@ class Bounds:
         return rests
 
     def _shape(self, claim: ClaimRequests) -> Hashable:
-        suitability = self._inventory.suitability
+        facts = self._facts.of_request
         return claim.constraints, tuple(
-            tuple((id(suitability.get(item)), item.count, item.admin_access) for item in options)
+            tuple((id(facts.get(item)), item.count, item.admin_access) for item in options)
             for options in claim.requests
         )
 
@@ -123,7 +123,7 @@ class Bounds:
     ) -> list[Need] | None:
         """What a claim needs from a request on, or None where it cannot get it."""
         claim = self._claims[number]
-        merged: dict[tuple[Suitability, Free], Need] = {}
+        merged: dict[tuple[RequestFacts, Free], Need] = {}
         for position in range(request_index, len(claim.requests)):
             options = claim.requests[position]
             missing, begin = 0, 0
@@ -131,18 +131,18 @@ class Bounds:
                 options, missing, begin = [request], done, start
             possible = False
             for option in options:
-                suitability = self._inventory.suitability.get(option)
-                if suitability is None:
+                facts = self._facts.of_request.get(option)
+                if facts is None:
                     possible = True
                     continue  # Nothing is known (all devices).
                 count = max(option.count - missing, 0)
-                found = self._free(option, suitability, begin, free, by_group)
+                found = self._free(option, facts, begin, free, by_group)
                 possible = possible or self._enough(count, found)
                 if len(options) > 1:
                     continue
-                need = merged.get((suitability, found))
+                need = merged.get((facts, found))
                 if need is None:
-                    merged[suitability, found] = Need(suitability, found, count, count)
+                    merged[facts, found] = Need(facts, found, count, count)
                 else:
                     need.most = max(need.most, count)
                     need.total += count
@@ -158,14 +158,14 @@ class Bounds:
     def _free(
         self,
         request: Request,
-        suitability: Suitability,
+        facts: RequestFacts,
         start: int,
         free: Sequence[bool],
         by_group: dict[int, Free],
     ) -> Free:
         if request.admin_access:
-            return Free([item for item in suitability.positions if item >= start])
-        found = self._free_of(suitability.group, suitability.positions, free, by_group)
+            return Free([item for item in facts.positions if item >= start])
+        found = self._free_of(facts.group, facts.positions, free, by_group)
         if start:
             found = Free([item for item in found.positions if item >= start])
         return found
@@ -195,7 +195,7 @@ class Bounds:
             if not drawn:
                 allowed += 1
             else:
-                key = (self._inventory.pools[position], drawn[0][0][0])
+                key = (self._facts.pools[position], drawn[0][0][0])
                 groups.setdefault(key, []).append(position)
         for (pool, _), members in groups.items():
             allowed += self._members_within(pool, members)

@@ -2,7 +2,7 @@
 
 For every request and every candidate it is settled whether the one suits the other apart from what
 the search gives out, and candidates that no request can tell apart are put into one class. Where a
-rule could raise an error, or depends on the order of devices, there is no inventory and nothing is
+rule could raise an error, or depends on the order of devices, there are no facts and nothing is
 cut: an error is an answer, and must be found where upstream finds it.
 """
 
@@ -24,7 +24,7 @@ Values = dict[int, frozenset[Key]]
 
 
 @dataclass(slots=True, eq=False)
-class Suitability:
+class RequestFacts:
     """What is known about one request (or alternative), and about all that are like it.
 
     Attributes:
@@ -40,11 +40,11 @@ class Suitability:
     values: dict[int, Values] = field(default_factory=dict)
 
 
-class Inventory:
+class CandidateFacts:
     """Facts about the candidates of one search.
 
     Attributes:
-        suitability: request -> what suits it; requests for all devices are left out.
+        of_request: request -> what suits it; requests for all devices are left out.
         class_of: position -> number of the class of candidates that are alike.
         classes: how many classes there are.
         pools: position -> the candidate's pool.
@@ -52,43 +52,43 @@ class Inventory:
     """
 
     def __init__(self) -> None:
-        self.suitability: dict[Request, Suitability] = {}
+        self.of_request: dict[Request, RequestFacts] = {}
         self.class_of: list[int] = []
         self.classes = 0
         self.pools: tuple[Pool, ...] = ()
         self.has_admin = False
-        self._known: dict[Hashable, Suitability] = {}
+        self._known: dict[Hashable, RequestFacts] = {}
         self._features: list[list[Hashable]] = []
 
     @classmethod
-    def take(
+    def gather(
         cls, claims: Sequence[ClaimRequests], view: NodeView, usage: Usage
-    ) -> Inventory | None:
-        """The inventory, or None where an error or an order-dependent rule could be reached."""
-        inventory = cls()
+    ) -> CandidateFacts | None:
+        """The facts, or None where an error or an order-dependent rule could be reached."""
+        facts = cls()
         candidates = view.candidates
-        inventory.pools = view.pool_at
+        facts.pools = view.pool_at
         if any(amount < 0 for entry in candidates for _, amount in entry.draws):
             return None
-        inventory._features = [
+        facts._features = [
             _own_features(entry, pool) for entry, pool in zip(candidates, view.pool_at, strict=True)
         ]
         try:
             for claim in claims:
                 for request in (item for options in claim.requests for item in options):
-                    if not inventory._add(request, candidates, usage):
+                    if not facts._add(request, candidates, usage):
                         return None
         except AllocationError:
             return None
         groups: dict[tuple[int, ...], int] = {}
-        for suitability in inventory._known.values():
-            suitability.group = groups.setdefault(suitability.positions, len(groups))
+        for item in facts._known.values():
+            item.group = groups.setdefault(item.positions, len(groups))
         known: dict[tuple[Hashable, ...], int] = {}
-        inventory.class_of = [
-            known.setdefault(tuple(item), len(known)) for item in inventory._features
+        facts.class_of = [
+            known.setdefault(tuple(features), len(known)) for features in facts._features
         ]
-        inventory.classes = len(known)
-        return inventory
+        facts.classes = len(known)
+        return facts
 
     def _add(self, request: Request, candidates: Sequence[PoolDevice], usage: Usage) -> bool:
         """Takes up one request; False where nothing may be cut because of it."""
@@ -104,32 +104,32 @@ class Inventory:
             request.constraints,
             tuple(sorted(request.derived.items())),
         )
-        suitability = self._known.get(alike)
-        if suitability is None:
-            suitability = self._suitability(request, candidates, usage)
-            if suitability is None:
+        facts = self._known.get(alike)
+        if facts is None:
+            facts = self._request_facts(request, candidates, usage)
+            if facts is None:
                 return False
-            self._known[alike] = suitability
-        self.suitability[request] = suitability
+            self._known[alike] = facts
+        self.of_request[request] = facts
         return True
 
-    def _suitability(
+    def _request_facts(
         self, request: Request, candidates: Sequence[PoolDevice], usage: Usage
-    ) -> Suitability | None:
-        judge = usage.judge
+    ) -> RequestFacts | None:
+        matcher = usage.matcher
         positions: list[int] = []
         values: dict[int, Values] = {index: {} for index, _ in request.constraints}
         for position, entry in enumerate(candidates):
             features = self._features[position]
             # In an order that reaches no error that the search would not reach.
             if (not request.admin_access and entry.use.held) or (
-                judge.verdict(request, entry) == UNSUITABLE
+                matcher.suitability(request, entry) == UNSUITABLE
             ):
                 features.append(None)
                 continue
             compared: list[frozenset[Key]] = []
             for _, constraint in request.constraints:
-                value = judge.attributes.compared(request, entry, constraint)
+                value = matcher.attributes.compared(request, entry, constraint)
                 if value is None:
                     break
                 if None in value:
@@ -139,7 +139,7 @@ class Inventory:
                 positions.append(position)
                 for (index, _), value in zip(request.constraints, compared, strict=True):
                     values[index][position] = value
-                taken = judge.consumption(request, entry)
+                taken = matcher.consumption(request, entry)
                 amounts = None if taken is None else tuple(sorted(taken.amounts.items()))
                 features.append((amounts, tuple(compared)))
                 continue
@@ -147,7 +147,7 @@ class Inventory:
         exclusive = not request.admin_access and not any(
             candidates[position].shareable for position in positions
         )
-        return Suitability(tuple(positions), 0, exclusive, values)
+        return RequestFacts(tuple(positions), 0, exclusive, values)
 
 
 def _own_features(entry: PoolDevice, pool: Pool) -> list[Hashable]:

@@ -1,7 +1,7 @@
 """What the search has on its stack: what can be decided in another way, or has to be undone.
 
 There is a frame for each device that was taken, for each request with alternatives, and for each
-claim that has all its devices; a part of the search that ended says how (`Verdict`).
+claim that has all its devices; a part of the search that ended says how (`Ending`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from enum import Enum
 from reference_allocator.matching.resolved import Request, Taken
 
 
-class Verdict(Enum):
+class Ending(Enum):
     """How a part of the search ended."""
 
     FOUND = "found"
     FAILED = "failed"
     EXCEEDED = "exceeded"
-    """Every way would give a claim more than RESULTS_MAX devices; other devices do not help."""
+    """Every way exceeds ALLOCATION_RESULTS_MAX of a claim; other devices do not help."""
 
 
 class EndOfClaim:

@@ -1,4 +1,4 @@
-"""Compatibility groups: which partitions of one device may be in use together (KEP-5729).
+"""Compatibility groups: which partitions of one device may be in use together (KEP-5963).
 
 Per counter set the groups of all devices in use are intersected; a device fits as long as something
 is left. Devices without groups go only with devices without groups, as if they shared a group that

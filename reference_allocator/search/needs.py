@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reference_allocator.rules.constraints import AttributeConstraint, Key, State
-from reference_allocator.search.facts import Suitability, Values
+from reference_allocator.search.facts import RequestFacts, Values
 
 
 @dataclass(slots=True, eq=False)
@@ -31,13 +31,13 @@ class Need:
     """Devices that requests which are alike still have to get.
 
     Attributes:
-        suitability: what suits them.
+        facts: what suits them.
         free: the free candidates for them.
         most: how many devices the one that needs most needs.
         total: how many they need together.
     """
 
-    suitability: Suitability
+    facts: RequestFacts
     free: Free
     most: int
     total: int
@@ -58,9 +58,9 @@ def satisfiable(
         needs: what the claim still needs.
     """
     under = [
-        (need, need.suitability.values[constraint_index])
+        (need, need.facts.values[constraint_index])
         for need in needs
-        if constraint_index in need.suitability.values and need.total
+        if constraint_index in need.facts.values and need.total
     ]
     if not under:
         return True
@@ -82,8 +82,8 @@ def _has_enough_of(value: Key, under: Sequence[tuple[Need, Values]]) -> bool:
         having = [position for position in need.free.positions if value in values[position]]
         if len(having) < need.most:
             return False
-        if need.suitability.exclusive:
-            group = need.suitability.group
+        if need.facts.exclusive:
+            group = need.facts.group
             wanted[group] = wanted.get(group, 0) + need.total
             frees.setdefault(group, []).append(Free(having))
     return enough_for_all(wanted, frees) is not None

@@ -22,7 +22,7 @@ from reference_allocator.cluster.state import DeviceUse
 from reference_allocator.cluster.views import NodeView
 from reference_allocator.matching.resolved import ClaimRequests, Request
 from reference_allocator.search.bounds import Bounds
-from reference_allocator.search.facts import Inventory
+from reference_allocator.search.facts import CandidateFacts
 from reference_allocator.search.usage import Usage
 
 START_AFTER: Final = 16
@@ -38,8 +38,8 @@ class Pruner:
         "_asked",
         "_bounds",
         "_claims",
+        "_facts",
         "_failed",
-        "_inventory",
         "_position_of",
         "_usage",
         "_view",
@@ -50,7 +50,7 @@ class Pruner:
         self._view = view
         self._usage = usage
         self._asked = False
-        self._inventory: Inventory | None = None
+        self._facts: CandidateFacts | None = None
         self._bounds: Bounds | None = None
         self._failed: set[Hashable] = set()
         self._position_of: dict[DeviceUse, int] = {}
@@ -60,13 +60,13 @@ class Pruner:
         if not self._asked and failures >= START_AFTER:
             self._asked = True
             candidates = self._view.candidates
-            self._inventory = Inventory.take(self._claims, self._view, self._usage)
-            if self._inventory is not None:
-                self._bounds = Bounds(self._claims, candidates, self._inventory, self._usage)
+            self._facts = CandidateFacts.gather(self._claims, self._view, self._usage)
+            if self._facts is not None:
+                self._bounds = Bounds(self._claims, candidates, self._facts, self._usage)
                 self._position_of = {
                     entry.use: position for position, entry in enumerate(candidates)
                 }
-        return self._inventory is not None
+        return self._facts is not None
 
     def possible(
         self, claim_index: int, request_index: int, request: Request, index: int, start: int
@@ -77,9 +77,9 @@ class Pruner:
 
     def kind(self, position: int) -> Hashable:
         """Equal for candidates that are interchangeable at this moment; only while `active`."""
-        assert self._inventory is not None
+        assert self._facts is not None
         use = self._view.candidates[position].use
-        return self._inventory.class_of[position], self._moment(use)
+        return self._facts.class_of[position], self._moment(use)
 
     def state(
         self, claim_index: int, request_index: int, request: Request, index: int, start: int
@@ -89,13 +89,13 @@ class Pruner:
         Free candidates count per class, apart those that the request in work may still take; for
         the others it matters what has been taken of them.
         """
-        inventory, usage = self._inventory, self._usage
-        assert inventory is not None
-        after = [0] * inventory.classes
-        before = [0] * inventory.classes
-        for number in inventory.class_of[start:]:
+        facts, usage = self._facts, self._usage
+        assert facts is not None
+        after = [0] * facts.classes
+        before = [0] * facts.classes
+        for number in facts.class_of[start:]:
             after[number] += 1
-        for number in inventory.class_of[:start]:
+        for number in facts.class_of[:start]:
             before[number] += 1
         special: list[tuple[int, Hashable, bool]] = []
         for use in (*usage.taken_by, *usage.shares):
@@ -105,7 +105,7 @@ class Pruner:
             moment = self._moment(use)
             if moment == ():
                 continue
-            number = inventory.class_of[place]
+            number = facts.class_of[place]
             (after if place >= start else before)[number] -= 1
             if moment != "taken":
                 special.append((number, moment, place >= start))
@@ -133,10 +133,10 @@ class Pruner:
 
     def _moment(self, use: DeviceUse) -> Hashable:
         """What the search has taken of a device: () nothing, "taken" all of it for good."""
-        assert self._inventory is not None
+        assert self._facts is not None
         claims = self._usage.taken_by.get(use)
         if claims:
-            return tuple(sorted(claims)) if self._inventory.has_admin else "taken"
+            return tuple(sorted(claims)) if self._facts.has_admin else "taken"
         if self._usage.shares.get(use, 0):
             used = self._usage.capacity.get(use, {})
             return self._usage.shares[use], tuple(sorted(used.items()))

@@ -14,16 +14,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.cluster.views import NodeView
 from reference_allocator.errors import SearchTimeoutError
 from reference_allocator.matching.matcher import PLAIN, UNSUITABLE
-from reference_allocator.matching.resolved import RESULTS_MAX, ClaimRequests, Request, Taken
+from reference_allocator.matching.resolved import ClaimRequests, Request, Taken
 from reference_allocator.search.frames import (
     END_OF_CLAIM,
     AlternativesFrame,
     DeviceFrame,
+    Ending,
     EndOfClaim,
-    Verdict,
 )
 from reference_allocator.search.pruning import Pruner
 from reference_allocator.search.usage import Usage
@@ -65,20 +66,20 @@ class Search:
             SearchTimeoutError: the deadline passed.
         """
         stack = self._stack
-        verdict = self._request(0, 0)
-        while verdict is not Verdict.FOUND:
+        ending = self._request(0, 0)
+        while ending is not Ending.FOUND:
             if not stack:
                 return False
             frame = stack[-1]
             if frame.__class__ is DeviceFrame:
-                verdict = self._device_failed(frame, verdict)
+                ending = self._device_failed(frame, ending)
             elif frame.__class__ is AlternativesFrame:
-                verdict = self._alternative_failed(frame, verdict)
+                ending = self._alternative_failed(frame, ending)
             else:
                 stack.pop()
                 # Another choice for this claim may leave a later one an alternative with fewer
                 # devices.
-                verdict = Verdict.FAILED
+                ending = Ending.FAILED
         for frame in stack:
             if isinstance(frame, AlternativesFrame):
                 self.chosen[frame.claim_index, frame.request_index] = frame.index
@@ -89,12 +90,12 @@ class Search:
         if self._deadline is not None and time.monotonic() >= self._deadline:
             raise SearchTimeoutError
 
-    def _request(self, claim_index: int, request_index: int) -> Verdict:
+    def _request(self, claim_index: int, request_index: int) -> Ending:
         """Goes on with a request until there is something to undo, or everything is found."""
         while True:
             if claim_index >= len(self._claims):
                 self._step()
-                return Verdict.FOUND
+                return Ending.FOUND
             claim = self._claims[claim_index]
             if request_index >= len(claim.requests):
                 self._step()
@@ -105,21 +106,21 @@ class Search:
                 self._step()
                 self._stack.append(AlternativesFrame(claim_index, request_index))
             request = claim.requests[request_index][0]
-            verdict = self._devices(claim_index, request_index, request, 0, 0)
-            if verdict is not None:
-                return verdict
+            ending = self._devices(claim_index, request_index, request, 0, 0)
+            if ending is not None:
+                return ending
             request_index += 1
 
     def _go_on(
         self, claim_index: int, request_index: int, request: Request, index: int, start: int
-    ) -> Verdict:
+    ) -> Ending:
         """Goes on with the device `index` of a request."""
-        verdict = self._devices(claim_index, request_index, request, index, start)
-        return self._request(claim_index, request_index + 1) if verdict is None else verdict
+        ending = self._devices(claim_index, request_index, request, index, start)
+        return self._request(claim_index, request_index + 1) if ending is None else ending
 
     def _devices(
         self, claim_index: int, request_index: int, request: Request, index: int, start: int
-    ) -> Verdict | None:
+    ) -> Ending | None:
         """Takes the devices of a request from `index` on; None when it has all of them."""
         usage = self._usage
         results = usage.results[claim_index]
@@ -127,20 +128,20 @@ class Search:
             self._step()
             wanted = request.all_devices
             if wanted is not None and not wanted:
-                return Verdict.FAILED
+                return Ending.FAILED
             if index >= request.count:
                 return None
-            if request.count - index > RESULTS_MAX - len(results):
-                return Verdict.EXCEEDED
+            if request.count - index > ALLOCATION_RESULTS_MAX - len(results):
+                return Ending.EXCEEDED
             if wanted is None:
                 frame = DeviceFrame(claim_index, request_index, request, index, start, None)
                 if not self._take_next(frame):
-                    return Verdict.FAILED
+                    return Ending.FAILED
                 start = frame.position + 1
             else:
                 taken = self._take_wanted(request, index, claim_index)
                 if taken is None:
-                    return Verdict.FAILED
+                    return Ending.FAILED
                 frame = DeviceFrame(claim_index, request_index, request, index, 0, taken)
             self._stack.append(frame)
             index += 1
@@ -151,29 +152,29 @@ class Search:
         usage = self._usage
         entry = request.all_devices[index]
         if (
-            entry.verdicts.get(request.kind) == PLAIN
+            entry.suitability.get(request.kind) == PLAIN
             and not request.constraints
             and not entry.use.capacity
         ):
             if not usage.available(request, entry, claim_index):
                 return None
             return usage.take_plain(request, entry, claim_index)
-        usage.judge.verdict(request, entry)
+        usage.matcher.suitability(request, entry)
         pool = self._view.pool_of(entry)
         return usage.take(request, entry, pool, claim_index, must=True)
 
-    def _device_failed(self, frame: DeviceFrame, verdict: Verdict) -> Verdict:
+    def _device_failed(self, frame: DeviceFrame, ending: Ending) -> Ending:
         """Gives a device back that led nowhere, and goes on with another."""
         taken = frame.taken
         assert taken is not None
         self._usage.give_back(taken)
         if frame.only:
             self._stack.pop()
-            return verdict
+            return ending
         self._failures += 1
-        if verdict is Verdict.EXCEEDED:
+        if ending is Ending.EXCEEDED:
             self._stack.pop()
-            return verdict
+            return ending
         if self._pruner.active(self._failures):
             if frame.failed is None:
                 frame.failed = set()
@@ -181,7 +182,7 @@ class Search:
         frame.position += 1
         if not self._take_next(frame):
             self._stack.pop()
-            return Verdict.FAILED
+            return Ending.FAILED
         return self._go_on(
             frame.claim_index,
             frame.request_index,
@@ -190,15 +191,15 @@ class Search:
             frame.position + 1,
         )
 
-    def _alternative_failed(self, frame: AlternativesFrame, verdict: Verdict) -> Verdict:
+    def _alternative_failed(self, frame: AlternativesFrame, ending: Ending) -> Ending:
         """Goes on with the next alternative."""
-        if verdict is not Verdict.EXCEEDED:
+        if ending is not Ending.EXCEEDED:
             frame.all_exceeded = False
         frame.index += 1
         alternatives = self._claims[frame.claim_index].requests[frame.request_index]
         if frame.index >= len(alternatives):
             self._stack.pop()
-            return Verdict.EXCEEDED if frame.all_exceeded else Verdict.FAILED
+            return Ending.EXCEEDED if frame.all_exceeded else Ending.FAILED
         request = alternatives[frame.index]
         return self._go_on(frame.claim_index, frame.request_index, request, 0, 0)
 
@@ -232,14 +233,14 @@ class Search:
                         break
                 if frame.failed and pruner.kind(position) in frame.failed:
                     continue
-            verdict = entry.verdicts.get(kind)
-            if verdict is None:
-                verdict = usage.judge.verdict(request, entry)
-            if verdict == UNSUITABLE:
+            suits = entry.suitability.get(kind)
+            if suits is None:
+                suits = usage.matcher.suitability(request, entry)
+            if suits == UNSUITABLE:
                 if position % _CHECK_EVERY == 0:
                     self._check_deadline()
                 continue
-            plain = verdict == PLAIN and not use.capacity
+            plain = suits == PLAIN and not use.capacity
             if plain and not constrained:
                 frame.taken = usage.take_plain(request, entry, claim_index)
             else:

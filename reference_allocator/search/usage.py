@@ -12,7 +12,7 @@ from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.cluster.state import DeviceUse
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
-from reference_allocator.matching.matcher import Judge
+from reference_allocator.matching.matcher import Matcher
 from reference_allocator.matching.resolved import ClaimRequests, Request, Taken
 from reference_allocator.rules.capacity import Consumption
 from reference_allocator.rules.constraints import State
@@ -39,15 +39,17 @@ class Usage:
         "capacity",
         "constraint_states",
         "groups",
-        "judge",
+        "matcher",
         "results",
         "shares",
         "taken_by",
     )
 
-    def __init__(self, features: Features, claims: Sequence[ClaimRequests], judge: Judge) -> None:
+    def __init__(
+        self, features: Features, claims: Sequence[ClaimRequests], matcher: Matcher
+    ) -> None:
         self._features = features
-        self.judge = judge
+        self.matcher = matcher
         self._stocks: dict[Pool, CounterStock] = {}
         self._group_baselines: dict[Pool, dict[str, frozenset[str]]] = {}
         self.taken_by: dict[DeviceUse, list[int]] = {}
@@ -75,7 +77,7 @@ class Usage:
         Raises:
             AllocationError: the request cannot be computed for this device.
         """
-        return self.judge.has_capacity(request, entry, self.capacity.get(entry.use))
+        return self.matcher.has_capacity(request, entry, self.capacity.get(entry.use))
 
     def take_plain(self, request: Request, entry: PoolDevice, claim_index: int) -> Taken:
         """Gives a device to a request where no rule can forbid it."""
@@ -108,7 +110,7 @@ class Usage:
         """
         if not self.available(request, entry, claim_index):
             return None
-        if not self.judge.supported(entry):
+        if not self.matcher.supported(entry):
             return None
         use = entry.use
         taken = Taken(request, entry, claim_index)
@@ -130,7 +132,7 @@ class Usage:
             self._uncharge(taken)
             return None
         if entry.shareable:
-            consumption = self.judge.consumption(request, entry)
+            consumption = self.matcher.consumption(request, entry)
             assert consumption is not None  # has_capacity has been checked
             taken.consumption = consumption
             self.shares[use] = self.shares.get(use, 0) + 1
@@ -174,13 +176,13 @@ class Usage:
     def _admit(self, taken: Taken, *, must: bool) -> bool:
         """Whether taints and constraints let the device in; the new states are left in it."""
         request, entry = taken.request, taken.entry
-        if entry.device.taints and self.judge.tainted(request, entry):
+        if entry.device.taints and self.matcher.tainted(request, entry):
             return False
         if not request.constraints:
             return True
         states = list(self.constraint_states[taken.claim_index])
         for index, constraint in request.constraints:
-            values = self.judge.attributes.compared(request, entry, constraint)
+            values = self.matcher.attributes.compared(request, entry, constraint)
             state = constraint.admit(states[index], values)
             if state is None:
                 if must:

@@ -1,7 +1,7 @@
-"""Texts that are no label keys or values, in Kubernetes' words.
+"""Names that do not fit, in Kubernetes' words.
 
-The expected texts are those of a malformed node selector's errors from the real allocator; the
-recorded answers (tests/oracle/golden) have more of them.
+The expected texts were printed by k8s.io/apimachinery 0.35.10, 0.36.6 and 0.37.1; the recorded
+answers (tests/oracle/golden, tests/targets/reference/refusals.json) have more of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,14 @@ from __future__ import annotations
 import pytest
 
 from reference_allocator.allocator import Allocator
-from reference_allocator.api.labels import key_problems, value_problems
+from reference_allocator.api.names import (
+    c_identifier_problems,
+    dns_1035_label_problems,
+    dns_label_problems,
+    dns_subdomain_problems,
+    label_key_problems,
+    label_value_problems,
+)
 from tests.reference_allocator.builders import (
     ALL,
     Json,
@@ -26,11 +33,16 @@ RULE = (
     "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
     "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
+LABEL_RULE = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used "
+    "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
 
 
 @pytest.mark.parametrize("key", ["a", "zone", "a.b/c", "example.com/a_b.c-d", "A", "0/0", "a" * 63])
 def test_label_keys_have_no_problem(key: str) -> None:
-    assert list(key_problems(key)) == []
+    assert label_key_problems(key) == []
 
 
 @pytest.mark.parametrize(
@@ -45,18 +57,18 @@ def test_label_keys_have_no_problem(key: str) -> None:
     ],
 )
 def test_each_problem_of_a_key_is_told(key: str, problems: list[str]) -> None:
-    assert list(key_problems(key)) == problems
+    assert label_key_problems(key) == problems
 
 
 def test_prefix_of_a_key_is_a_subdomain() -> None:
-    (upper,) = key_problems("Example.com/a")
+    (upper,) = label_key_problems("Example.com/a")
     assert upper.startswith("prefix part a lowercase RFC 1123 subdomain must consist of lower case")
-    (long,) = key_problems("a." * 127 + "a/a")
+    (long,) = label_key_problems("a." * 127 + "a/a")
     assert long == "prefix part must be no more than 253 bytes"
 
 
 def test_key_of_three_parts_is_told_as_a_whole() -> None:
-    (problem,) = key_problems("a/b/c")
+    (problem,) = label_key_problems("a/b/c")
     assert problem == (
         f"a valid label key {RULE} with an optional DNS subdomain prefix and '/' "
         "(e.g. 'example.com/MyName')"
@@ -65,14 +77,46 @@ def test_key_of_three_parts_is_told_as_a_whole() -> None:
 
 @pytest.mark.parametrize("value", ["", "a", "A.b-c_0", "a" * 63])
 def test_label_values_have_no_problem(value: str) -> None:
-    assert list(value_problems(value)) == []
+    assert label_value_problems(value) == []
 
 
 @pytest.mark.parametrize(
     ("value", "count"), [("-", 1), ("a ", 1), ("é", 1), ("a" * 64, 1), ("-" * 64, 2)]
 )
 def test_each_problem_of_a_value_is_told(value: str, count: int) -> None:
-    assert len(list(value_problems(value))) == count
+    assert len(label_value_problems(value)) == count
+
+
+@pytest.mark.parametrize(
+    ("value", "problems"),
+    [
+        ("a-1", []),
+        ("a.b", ["must not contain dots"]),
+        ("a" * 64, ["must be no more than 63 characters"]),
+        ("A", [LABEL_RULE]),
+    ],
+)
+def test_dns_label(value: str, problems: list[str]) -> None:
+    assert dns_label_problems(value) == problems
+
+
+def test_dns_label_of_rfc_1035_starts_with_a_letter() -> None:
+    assert dns_1035_label_problems("a1") == []
+    (problem,) = dns_1035_label_problems("1a")
+    assert problem.startswith("a DNS-1035 label must consist of lower case")
+
+
+def test_object_names_are_counted_in_characters_and_label_keys_in_bytes() -> None:
+    long = "a." * 127 + "a"
+    assert dns_subdomain_problems(long) == ["must be no more than 253 characters"]
+    assert label_key_problems(f"{long}/a") == ["prefix part must be no more than 253 bytes"]
+    # What is counted are bytes, whatever the text says.
+    assert dns_subdomain_problems("é" * 127)[0] == "must be no more than 253 characters"
+
+
+@pytest.mark.parametrize(("value", "count"), [("a_B1", 0), ("_", 0), ("1a", 1), ("a-b", 1)])
+def test_c_identifier(value: str, count: int) -> None:
+    assert len(c_identifier_problems(value)) == count
 
 
 @pytest.mark.parametrize(
