@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import threading
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -54,6 +55,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 app.command("dump")(dump.command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nvml-dra-driver {version('dra-conformance')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    shown: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version."),
+    ] = False,
+) -> None:
+    """A DRA driver for NVIDIA GPUs, or for simulated ones."""
 
 
 @app.command()

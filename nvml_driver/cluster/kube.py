@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import urllib3
-from kubernetes import client, config
+from kubernetes import client
 
+from nvml_driver.cluster.kubeconfig import load
 from nvml_driver.errors import KubeError
 
 _LOG = logging.getLogger(__name__)
@@ -43,27 +44,9 @@ class KubeClient:
             kubeconfig: a kubeconfig file; None: the service account of the pod.
 
         Raises:
-            KubeError: no such file, or not a kubeconfig, or not in a pod.
+            KubeError: there is no such file, it is not a kubeconfig, or this is not a pod.
         """
-        settings = client.Configuration()
-        if kubeconfig is not None and not kubeconfig.is_file():
-            raise KubeError(f"kubeconfig {kubeconfig} does not exist")
-        try:
-            if kubeconfig is None:
-                config.load_incluster_config(client_configuration=settings)
-            else:
-                config.load_kube_config(
-                    config_file=str(kubeconfig),
-                    client_configuration=settings,
-                    persist_config=False,
-                )
-        except (config.ConfigException, OSError, ValueError, KeyError, TypeError) as error:
-            where = (
-                f"kubeconfig {kubeconfig} cannot be used"
-                if kubeconfig
-                else "no --kubeconfig was given, and this is not a pod with a service account"
-            )
-            raise KubeError(f"{where}: {error}") from None
+        settings = load(kubeconfig)
         settings.retries = False
         return cls(client.ApiClient(settings))
 

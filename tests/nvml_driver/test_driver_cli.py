@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from nvml_driver.cluster.kube import KubeClient
+from nvml_driver.errors import KubeError
 from tests.nvml_driver.helpers import makes_device_files
 from tests.nvml_driver.stub_api import StubApi
 
@@ -79,6 +81,61 @@ def test_an_error_is_one_message(
     assert filled(message) in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+CLUSTER = {"name": "a", "cluster": {"server": "https://127.0.0.1:1"}}
+CONTEXT = {"name": "a", "context": {"cluster": "a", "user": "a"}}
+USER = {"name": "a", "user": {"token": "t"}}
+KUBECONFIG: dict[str, object] = {
+    "current-context": "a",
+    "clusters": [CLUSTER],
+    "contexts": [CONTEXT],
+    "users": [USER],
+}
+
+
+def served_by(server: object) -> dict[str, object]:
+    return KUBECONFIG | {"clusters": [{"name": "a", "cluster": {"server": server}}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("clusters: [a: {", ":1: not YAML"),
+        ("[" * 5_000, "nested too deeply"),
+        ("a: !!python/object/apply:os.system [touch x]", "could not determine a constructor"),
+        ("a: \x00", "special characters are not allowed"),
+        ("- a\n- b\n", "a kubeconfig is a mapping"),
+        (json.dumps(KUBECONFIG | {"clusters": 5}), "$.clusters: Input should be a valid list"),
+        (json.dumps(KUBECONFIG | {"contexts": [3]}), "$.contexts.0: "),
+        (json.dumps({**KUBECONFIG, "current-context": "b"}), "b"),
+        (json.dumps(served_by("not a url")), "must be an https:// URL, found 'not a url'"),
+        (json.dumps(served_by("")), "must be an https:// URL"),
+        (json.dumps(served_by("https://127.0.0.1:port")), "must be an https:// URL"),
+    ],
+)
+def test_a_kubeconfig_that_cannot_be_used_is_one_message(
+    content: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(content)
+    with pytest.raises(KubeError) as caught:
+        KubeClient.connect(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value).strip()
+
+
+@pytest.mark.parametrize("place", ["/", "/dev/zero"])
+def test_a_kubeconfig_that_is_not_a_file_is_said_to_be_none(place: str) -> None:
+    with pytest.raises(KubeError, match="is not a regular file"):
+        KubeClient.connect(Path(place))
+
+
+def test_it_says_its_version() -> None:
+    done = call("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith("nvml-dra-driver ")
 
 
 def settled_memory(pid: int) -> int:

@@ -223,7 +223,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(KubeError, match="absent does not exist"):
         KubeClient.connect(tmp_path / "absent")
     (tmp_path / "empty").write_text("")
-    with pytest.raises(KubeError, match="empty cannot be used"):
+    with pytest.raises(KubeError, match="empty: a kubeconfig is a mapping"):
         KubeClient.connect(tmp_path / "empty")
 
 
