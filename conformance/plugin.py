@@ -25,9 +25,9 @@ import pytest
 
 from conformance.clusters.base import ClusterAccess
 from conformance.data import scenarios_dir
+from conformance.engine.awaiting import Divergence
 from conformance.engine.classes import ensure_classes
 from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinished
-from conformance.engine.failures import Divergence
 from conformance.engine.ledger import Ledger
 from conformance.engine.scenario_run import Setup, run_scenario
 from conformance.errors import ConformanceError, InfrastructureError

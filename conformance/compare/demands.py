@@ -15,12 +15,7 @@ from typing import Any
 
 from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
-from conformance.scenario.expectations import (
-    DevicesExpectation,
-    EnvironmentExpectation,
-    ObjectExpectation,
-    PodExpectation,
-)
+from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.loader import default_paths, load_scenarios
 from conformance.scenario.model import Scenario, Step
 from conformance.scenario.registry import load_registry
@@ -94,7 +89,8 @@ def demands(scenario: Scenario) -> Demand:
     waiting: dict[str, None] = {}
     for step in scenario.spec.steps:
         pods.update(_pods(step))
-        for name, number in _placed(step):
+        placed = (pair for item in step.expect or () for pair in item.placed())
+        for name, number in placed:
             for entry in pods.get(name, ()):
                 claim = str(entry.get("resourceClaimName") or "")
                 one = WantedClaim(name, str(entry.get("name")), claim, 1 if claim else number)
@@ -165,26 +161,6 @@ def _pods(step: Step) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
         # A pod that names its node goes past the scheduler.
         if not meta.get("namespace") and not spec.get("nodeName"):
             yield str(meta.get("name")), spec.get("resourceClaims") or ()
-
-
-def _placed(step: Step) -> Iterator[tuple[str, int]]:
-    """Pods that a step sees on a node, and Jobs that it sees ended with so many pods."""
-    for item in step.expect or ():
-        match item:
-            case PodExpectation():
-                if item.scheduled or item.node or item.phase in ("Running", "Succeeded"):
-                    yield item.pod, 1
-            case DevicesExpectation():
-                yield from ((name.partition("/")[0], 1) for name in item.devices.seen_by)
-            case EnvironmentExpectation():
-                seen_by = item.environment.seen_by
-                yield from ((name.partition("/")[0], 1) for name in seen_by)
-            case ObjectExpectation():
-                ended = ((item.match or {}).get("status") or {}).get("succeeded")
-                if item.object.kind == "Job" and item.object.name and isinstance(ended, int):
-                    yield item.object.name, ended
-            case _:
-                pass
 
 
 def _kept_waiting(step: Step) -> Iterator[str]:

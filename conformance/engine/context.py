@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.engine.kinds import CLUSTER_SCOPED, default_version
 from conformance.engine.ledger import Ledger
 from conformance.engine.timing import TimedScope
-from conformance.scenario.expectations import ObjectSelector, PodSelector
+from conformance.scenario.base import ObjectSelector, PodSelector
 from conformance.scenario.model import Scenario
-from conformance.scenario.profile import DriverProfile
+from conformance.scenario.profile import DriverProfile, Probe
 from conformance.scenario.variables import Variables
-from conformance.targets.base import Obj, Objs, Ref
-
-POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The result of evaluating an expectation once.
-
-    Attributes:
-        holds: whether it is as expected.
-        found: what was there, for the failure message.
-        observed: the same in a form that can be compared between targets.
-    """
-
-    holds: bool
-    found: str
-    observed: Mapping[str, Any]
+from conformance.targets.base import ApiError, ContainerView, Obj, Objs, Ref
 
 
 @dataclass(slots=True)
 class Context:
-    """One scenario in one run on one target.
+    """One scenario in one run on one target; what its expectations may ask (``Cluster``).
 
     Attributes:
-        claim_uids: (pod, name of the pod's claim) -> uid of the ResourceClaim, once seen.
         undecided: snapshots of pods that were seen to be pending for want of devices.
         record: whether decisions and snapshots are wanted (for comparison).
     """
@@ -49,8 +31,8 @@ class Context:
     variables: Variables
     profile: DriverProfile | None
     record: bool = False
-    claim_uids: dict[tuple[str, str], str] = field(default_factory=dict)
     undecided: list[dict[str, Any]] = field(default_factory=list)
+    _claim_uids: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def get(self, kind: str, name: str, api_version: str | None = None) -> Obj | None:
         """An object of the scenario's namespace, or a cluster-scoped one."""
@@ -66,7 +48,7 @@ class Context:
         else:
             found = self.scope.list(version, selector.kind, selector.labels)
         return sorted(
-            (obj for obj in found if _selected(obj, selector)),
+            (obj for obj in found if selector.selects(obj)),
             key=lambda obj: str(obj["metadata"]["name"]),
         )
 
@@ -91,20 +73,35 @@ class Context:
                 name = status.get("resourceClaimName", name)
         claim = self.get("ResourceClaim", name) if name else None
         if claim is not None:
-            self.claim_uids[pod, pod_claim] = claim["metadata"]["uid"]
+            self._claim_uids[pod, pod_claim] = claim["metadata"]["uid"]
         return claim
 
+    def claim_uid(self, pod: str, pod_claim: str) -> str | None:
+        """See Cluster.claim_uid."""
+        self.claim_of(pod, pod_claim)
+        return self._claim_uids.get((pod, pod_claim))
 
-def _selected(obj: Obj, selector: ObjectSelector) -> bool:
-    meta = obj["metadata"]
-    if selector.owned_by is not None and not any(
-        owner.get("controller") and owner["name"] == selector.owned_by
-        for owner in meta.get("ownerReferences", ())
-    ):
-        return False
-    if selector.pod_claim is not None and selector.pod_claim != meta.get("annotations", {}).get(
-        POD_CLAIM_ANNOTATION
-    ):
-        return False
-    wanted = selector.labels or {}
-    return all(meta.get("labels", {}).get(key) == value for key, value in wanted.items())
+    def observe(self, pod: str, container: str) -> ContainerView | None:
+        """See Cluster.observe."""
+        return self.scope.observe(pod, container)
+
+    def cdi_specs(self, uid: str) -> Sequence[str]:
+        """See Cluster.cdi_specs."""
+        return self.scope.cdi_claims().get(uid, ())
+
+    def refusal(self, obj: Obj) -> ApiError | None:
+        """See Cluster.refusal."""
+        try:
+            self.ledger.create(obj)
+        except ApiError as error:
+            return error
+        return None
+
+    def canonical(self, text: str) -> str:
+        """See Cluster.canonical."""
+        return self.variables.canonical(text)
+
+    @property
+    def probe(self) -> Probe | None:
+        """See Cluster.probe."""
+        return self.profile.spec.probe if self.profile is not None else None

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
+from conformance.engine.awaiting import Divergence
 from conformance.engine.context import Context
 from conformance.engine.diagnosing import diagnose
 from conformance.engine.events import (
@@ -20,7 +21,7 @@ from conformance.engine.events import (
     StepFinished,
     StepStarted,
 )
-from conformance.engine.failures import Divergence, Interrupted
+from conformance.engine.failures import Interrupted
 from conformance.engine.hollow import hollow_node
 from conformance.engine.ledger import Ledger
 from conformance.engine.requirements import reason_to_skip

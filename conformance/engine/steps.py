@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.engine.awaiting import describe, fulfil
-from conformance.engine.checks.objects import describe_selector
+from conformance.engine.awaiting import Divergence, await_expectation
 from conformance.engine.context import Context
-from conformance.engine.failures import Divergence
 from conformance.scenario.model import Step
 from conformance.targets.base import ApiError, Ref
 
@@ -18,11 +16,11 @@ def title(step: Step) -> str:
         names = (f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}" for obj in step.apply)
         return "apply " + ", ".join(names)
     if step.expect is not None:
-        return "expect " + "; ".join(describe(expectation) for expectation in step.expect)
+        return "expect " + "; ".join(expectation.describe() for expectation in step.expect)
     if step.delete is not None:
-        return "delete " + ", ".join(describe_selector(item) for item in step.delete)
+        return "delete " + ", ".join(item.describe() for item in step.delete)
     if step.patch is not None:
-        return f"patch {describe_selector(step.patch)}"
+        return f"patch {step.patch.describe()}"
     if step.fault is not None:
         return f"{step.fault.action} {step.fault.component}"
     return f"wait {step.wait:g} s"
@@ -42,18 +40,18 @@ def perform(step: Step, context: Context) -> list[dict[str, Any]]:
         for obj in step.apply:
             _apply(dict(obj), context)
     elif step.expect is not None:
-        return [fulfil(expectation, context) for expectation in step.expect]
+        return [await_expectation(expectation, context) for expectation in step.expect]
     elif step.delete is not None:
         for selector in step.delete:
             found = context.find(selector)
             if not found:
-                raise Divergence(f"{describe_selector(selector)} to delete", "none")
+                raise Divergence(f"{selector.describe()} to delete", "none")
             for obj in found:
                 context.scope.delete(Ref.of(obj), selector.grace_seconds)
     elif step.patch is not None:
         found = context.find(step.patch)
         if len(found) != 1:
-            raise Divergence(f"one {describe_selector(step.patch)} to patch", f"{len(found)}")
+            raise Divergence(f"one {step.patch.describe()} to patch", f"{len(found)}")
         try:
             context.scope.patch(Ref.of(found[0]), step.patch.patch, step.patch.subresource)
         except ApiError as error:

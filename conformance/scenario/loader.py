@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from conformance.errors import UsageError
-from conformance.scenario.lint.claims import Problem
-from conformance.scenario.lint.scenarios import scenario_problems
-from conformance.scenario.model import API_VERSION, Scenario
+from conformance.scenario.base import API_VERSION
+from conformance.scenario.lint.scenarios import checked_scenario
+from conformance.scenario.model import Scenario
 from conformance.scenario.registry import FeatureRegistry
-from conformance.scenario.validate import InvalidDocumentError, validated
+from conformance.scenario.validate import InvalidDocumentError, one_document, validated
 from conformance.scenario.variables import Variables, substitute
-from conformance.scenario.yamlfile import Document, PathTuple, dotted, read_documents
+from conformance.scenario.yamlfile import Document, PathTuple, Problem, read_documents
 
 SCENARIO_FOLDERS = ("core", "extended", "regressions")
 
@@ -46,8 +46,7 @@ class LoadedScenario:
             try:
                 return substitute(value, variables.value)
             except UsageError as error:
-                where = f"{self.document.file}:{self.document.line(path)}: {dotted(path)}"
-                raise UsageError(f"{where}: {error}") from None
+                raise UsageError(self.document.tell(Problem(path, str(error)))) from None
 
         def replace(value: Any, path: PathTuple) -> Any:
             if isinstance(value, dict):
@@ -137,50 +136,9 @@ def _files(paths: Iterable[Path]) -> Iterable[Path]:
             raise UsageError(f"{path}: no such file or folder; check the path")
 
 
-def checked_scenario(documents: Sequence[Document], registry: FeatureRegistry) -> Scenario:
-    """The scenario in a file, once nothing in it is wrong; for ``run`` and ``lint`` alike.
-
-    Args:
-        documents: all that the file holds, of which at least one.
-        registry: the features that it may name.
-
-    Raises:
-        InvalidDocumentError: naming every line and path that is wrong.
-    """
-    document = documents[0]
-    if len(documents) != 1:
-        where = f"{document.file}:{documents[1].line(())}"
-        raise InvalidDocumentError(
-            [f"{where}: has {len(documents)} documents; one file holds one scenario"]
-        )
-    scenario = validated(Scenario, document)
-    name = scenario.metadata.name
-    problems = []
-    if document.file.stem != name:
-        problems.append(
-            Problem(
-                ("metadata", "name"),
-                f"is {name!r}, but the file is called {document.file.name}; name it {name}.yaml",
-            )
-        )
-    problems += registry.problems(scenario.spec.feature)
-    problems += scenario_problems(scenario, document)
-    if problems:
-        raise InvalidDocumentError(
-            [
-                f"{document.file}:{document.line(item.path)}: {dotted(item.path)}: {item.message}"
-                for item in problems
-            ]
-        )
-    return scenario
-
-
 def _load(file: Path, root: Path, registry: FeatureRegistry) -> LoadedScenario:
-    documents = read_documents(file)
-    if not documents:
-        raise UsageError(f"{file}:1: is empty; one file holds one scenario")
-    scenario = checked_scenario(documents, registry)
-    document = documents[0]
+    document = one_document(read_documents(file), "scenario", file)
+    scenario = checked_scenario(document, registry)
     resolved, base = file.resolve(), root.resolve()
     inside = resolved.is_relative_to(base)
     name = scenario.metadata.name

@@ -6,52 +6,24 @@ expectations on what a conformant implementation makes of them.
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from conformance.scenario.expectations import Expectation, ObjectSelector
+from conformance.scenario.base import Duration, Manifest, ObjectSelector, Strict
+from conformance.scenario.expectations import AnyExpectation
 
-API_VERSION = "dra-conformance/v1"
 NAME = r"^[a-z0-9]([-a-z0-9]{0,78}[a-z0-9])?$"
 
-_DURATION = re.compile(r"^(\d+(?:\.\d+)?)(ms|s|m)$")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
-
-def parse_duration(value: Any) -> float:
-    """Seconds from ``500ms``, ``3s`` or ``2m`` (a part of Go's duration format)."""
-    match = _DURATION.match(value) if isinstance(value, str) else None
-    if match is None:
-        raise ValueError(f"is not a duration like 500ms, 3s or 2m: {value!r}")
-    return float(match[1]) * _UNITS[match[2]]
-
-
-Duration = Annotated[
-    float,
-    BeforeValidator(parse_duration, json_schema_input_type=str),
-    Field(ge=0, le=3600, description="a duration like 500ms, 3s or 2m"),
-]
-Manifest = Annotated[
-    dict[str, Any], Field(description="a Kubernetes object, as one would apply it")
-]
-
-
-class Model(BaseModel):
-    """Unknown fields are errors, and what was read does not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class Metadata(Model):
+class Metadata(Strict):
     """The scenario's name, which with its path is its public id and is never reused."""
 
     name: str = Field(pattern=NAME)
 
 
-class Requires(Model):
+class Requires(Strict):
     """What a target must have; a scenario whose needs are not met is skipped with the reason."""
 
     kubernetes: str = Field(default=">=1.34", description="version range, for example >=1.35")
@@ -80,7 +52,7 @@ class Requires(Model):
         return value
 
 
-class Timeouts(Model):
+class Timeouts(Strict):
     """The longest that a conformant implementation may take, by what is waited for.
 
     Inherited suite -> scenario -> expectation (``eventually`` and ``consistently`` there).
@@ -111,18 +83,18 @@ class Patch(ObjectSelector):
     subresource: Literal["status"] | None = None
 
 
-class Fault(Model):
+class Fault(Strict):
     """Disturb a component of the cluster, where the target can (``requires.abilities``)."""
 
     component: str
     action: Literal["restart", "kill"] = "restart"
 
 
-class Step(Model):
+class Step(Strict):
     """One step: exactly one of its fields."""
 
     apply: tuple[Manifest, ...] | None = Field(default=None, min_length=1)
-    expect: tuple[Expectation, ...] | None = Field(default=None, min_length=1)
+    expect: tuple[AnyExpectation, ...] | None = Field(default=None, min_length=1)
     delete: tuple[Delete, ...] | None = Field(default=None, min_length=1)
     patch: Patch | None = None
     fault: Fault | None = None
@@ -143,7 +115,7 @@ class Step(Model):
         return next(iter(self.model_fields_set))
 
 
-class Spec(Model):
+class Spec(Strict):
     """What the scenario shows, what it needs and its steps."""
 
     summary: str = Field(min_length=10, max_length=200)
@@ -169,7 +141,7 @@ class Spec(Model):
         return self
 
 
-class Scenario(Model):
+class Scenario(Strict):
     """One scenario document."""
 
     api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")

@@ -10,25 +10,21 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from conformance.errors import UsageError
-from conformance.scenario.validate import validated
-from conformance.scenario.yamlfile import read_documents
+from conformance.scenario.base import Strict
+from conformance.scenario.validate import load_document
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class ClassProfile(_Strict):
+class ClassProfile(Strict):
     """A DeviceClass of the driver; ``spec`` is used where the cluster has none of that name."""
 
     name: str
     spec: dict[str, Any]
 
 
-class Probe(_Strict):
+class Probe(Strict):
     """How a container's devices are read from its environment and its device nodes.
 
     ``env`` is matched against ``NAME=value`` lines, ``device_nodes`` against paths. The device's
@@ -75,25 +71,25 @@ class Probe(_Strict):
         return {(self.device_name or "{0}").format(match.group(0), **groups)}
 
 
-class ProfileSpec(_Strict):
+class ProfileSpec(Strict):
     """The contents of a driver profile."""
 
     driver: str
     description: str = ""
     classes: dict[str, ClassProfile]
-    attributes: dict[str, str] = {}
-    selectors: dict[str, str] = {}
-    config: dict[str, dict[str, Any]] = {}
+    attributes: dict[str, str] = Field(default={})
+    selectors: dict[str, str] = Field(default={})
+    config: dict[str, dict[str, Any]] = Field(default={})
     probe: Probe = Probe()
 
 
-class ProfileMetadata(_Strict):
+class ProfileMetadata(Strict):
     """The name by which ``--driver`` finds a profile."""
 
     name: str
 
 
-class DriverProfile(_Strict):
+class DriverProfile(Strict):
     """A document of kind DriverProfile."""
 
     api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
@@ -120,7 +116,4 @@ def load_profile(name_or_file: str, directory: Path) -> DriverProfile:
             f"no driver profile {name_or_file!r}: shipped are {', '.join(shipped) or 'none'};"
             " give one of these, or the path of a profile file"
         )
-    documents = read_documents(file)
-    if len(documents) != 1:
-        raise UsageError(f"{file}: has {len(documents)} documents; a driver profile is one")
-    return validated(DriverProfile, documents[0])
+    return load_document(DriverProfile, file, "driver profile")

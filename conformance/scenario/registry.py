@@ -6,15 +6,14 @@ import difflib
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from conformance.errors import UsageError
-from conformance.scenario.lint.claims import Problem
-from conformance.scenario.validate import validated
-from conformance.scenario.yamlfile import read_documents
+from conformance.scenario.base import Strict
+from conformance.scenario.validate import load_document
+from conformance.scenario.yamlfile import Problem
 
 
-class Feature(BaseModel):
+class Feature(Strict):
     """One DRA feature.
 
     Attributes:
@@ -23,18 +22,14 @@ class Feature(BaseModel):
         since: the first Kubernetes minor in which it is on by default; None while it is off.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     summary: str
     kep: str
     gate: str | None = None
     since: str | None = None
 
 
-class FeatureRegistry(BaseModel):
+class FeatureRegistry(Strict):
     """A document of kind FeatureRegistry."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
     kind: Literal["FeatureRegistry"]
@@ -55,7 +50,4 @@ def load_registry(file: Path) -> FeatureRegistry:
     Raises:
         UsageError: it is missing or malformed.
     """
-    documents = read_documents(file)
-    if len(documents) != 1:
-        raise UsageError(f"{file}: has {len(documents)} documents; a feature registry is one")
-    return validated(FeatureRegistry, documents[0])
+    return load_document(FeatureRegistry, file, "feature registry")

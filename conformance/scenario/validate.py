@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from conformance.errors import UsageError
-from conformance.scenario.yamlfile import Document, dotted
+from conformance.scenario.near import hint, nearest
+from conformance.scenario.yamlfile import Document, Problem, read_documents
 
 M = TypeVar("M", bound=BaseModel)
+Location = tuple[str | int, ...]
+
+_WORDS: Final = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "dict_type": "must be a mapping (key: value)",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "greater_than_equal": "must be at least {ge}",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "less_than_equal": "must be at most {le}",
+    "list_type": "must be a list",
+    "literal_error": "must be {expected}",
+    "missing": "is required but missing",
+    "model_attributes_type": "must be a mapping (key: value)",
+    "model_type": "must be a mapping (key: value)",
+    "string_pattern_mismatch": "must match the pattern {pattern}",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_type": "must be text; put it in quotes",
+    "too_short": "must have at least {min_length} elements",
+    "tuple_type": "must be a list",
+}
+"""Type of a pydantic error -> what the author of a document is told."""
 
 
 class InvalidDocumentError(UsageError):
@@ -33,31 +62,107 @@ def validated(model: type[M], document: Document) -> M:
         found = error.errors()
         raise InvalidDocumentError(
             [
-                _problem(document, item["loc"], _text(item))
+                document.tell(Problem(_real_path(document, item["loc"]), _text(item, model)))
                 for item in found
                 if not _follows(item, found)
             ]
         ) from None
 
 
-def _problem(document: Document, loc: Sequence[str | int], text: str) -> str:
-    path = _real_path(document, loc)
-    return f"{document.file}:{document.line(path)}: {dotted(path)}: {text}"
+def one_document(documents: Sequence[Document], what: str, file: Path) -> Document:
+    """The only document of a file.
+
+    Raises:
+        InvalidDocumentError: there is none, or there are several.
+    """
+    if not documents:
+        raise InvalidDocumentError([f"{file}:1: is empty; one file holds one {what}"])
+    if len(documents) > 1:
+        text = f"has {len(documents)} documents; one file holds one {what}"
+        raise InvalidDocumentError([f"{file}:{documents[1].line(())}: {text}"])
+    return documents[0]
 
 
-def _text(item: Any) -> str:
-    message = str(item["msg"]).removeprefix("Value error, ")
+def load_document(model: type[M], file: Path, what: str) -> M:
+    """Read a file that holds one document.
+
+    Args:
+        model: of the document.
+        file: YAML.
+        what: the document's kind in words, for messages.
+
+    Raises:
+        UsageError: it cannot be read, is not one document, or does not fit the model.
+    """
+    return validated(model, one_document(read_documents(file), what, file))
+
+
+def _text(item: ErrorDetails, model: type[BaseModel]) -> str:
+    """An error of pydantic in the words of a document's author."""
+    given: object = item.get("input")
     if item["type"] == "extra_forbidden":
-        return f"unknown field {item['loc'][-1]!r}; see `dra-conformance schema` for what is known"
+        *owner, field = item["loc"]
+        known = _fields(model.model_json_schema(by_alias=True), owner)
+        return f"unknown field {field!r}; {hint(str(field), known)}"
+    if item["type"] in _WORDS:
+        message = _WORDS[item["type"]].format(**item.get("ctx", {}))
+        if message.endswith("at least 1 elements"):
+            message = "must not be empty"
+    else:
+        message = str(item["msg"]).removeprefix("Value error, ")
+        message = f"{message[0].lower()}{message[1:]}"
     if item["type"] == "missing":
-        return "is required but missing"
-    given = item.get("input")
+        return message
     if isinstance(given, str | int | float | bool) and len(str(given)) < 80:
-        return f"{message[0].lower()}{message[1:]} (found {given!r})"
-    return f"{message[0].lower()}{message[1:]}"
+        message += f" (found {given!r})"
+    if item["type"] == "literal_error" and isinstance(given, str):
+        near = nearest(given, str(item["ctx"]["expected"]).split("'")[1::2])
+        message += f"; did you mean {near}?" if near is not None else ""
+    return message
 
 
-def _follows(item: Any, found: Sequence[Any]) -> bool:
+def _fields(schema: Mapping[str, Any], loc: Sequence[str | int]) -> set[str]:
+    """The fields that an object at a location may have, from the model's JSON Schema."""
+    nodes = [schema]
+    for part in loc:
+        nodes = [
+            inner
+            for node in nodes
+            for one in _alternatives(node, schema)
+            if (inner := _inside(one, part)) is not None
+        ]
+    return {
+        name
+        for node in nodes
+        for one in _alternatives(node, schema)
+        for name in one.get("properties", {})
+    }
+
+
+def _alternatives(
+    node: Mapping[str, Any], schema: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    """A schema without references, or each that may hold instead."""
+    if "$ref" in node:
+        yield from _alternatives(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
+    for word in ("anyOf", "oneOf"):
+        for one in node.get(word, ()):
+            yield from _alternatives(one, schema)
+    if "properties" in node or "items" in node or "additionalProperties" in node:
+        yield node
+
+
+def _inside(node: Mapping[str, Any], part: str | int) -> Mapping[str, Any] | None:
+    if isinstance(part, int):
+        found = node.get("items")
+    elif part.startswith("("):  # the tag of a union: one of its members, see expectations
+        return node if part[1:-1] in node.get("required", ()) else None
+    else:
+        found = node.get("properties", {}).get(part, node.get("additionalProperties"))
+    return found if isinstance(found, dict) else None
+
+
+def _follows(item: ErrorDetails, found: Sequence[ErrorDetails]) -> bool:
     """A list that counts as too short only because its elements are wrong: that is said already."""
     loc = item["loc"]
     return item["type"] == "too_short" and any(
@@ -65,9 +170,9 @@ def _follows(item: Any, found: Sequence[Any]) -> bool:
     )
 
 
-def _real_path(document: Document, loc: Sequence[str | int]) -> tuple[str | int, ...]:
+def _real_path(document: Document, loc: Sequence[str | int]) -> Location:
     """A pydantic location without the tags of unions that it contains."""
-    path: tuple[str | int, ...] = ()
+    path: Location = ()
     for index, part in enumerate(loc):
         tag = isinstance(part, str) and part.startswith("(")
         if (*path, part) in document.lines or (index == len(loc) - 1 and not tag):

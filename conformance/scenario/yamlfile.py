@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import yaml
 
@@ -31,6 +31,23 @@ class YamlError(UsageError):
     """A file is not usable YAML; the message begins with ``file:line``."""
 
 
+Severity = Literal["error", "warning"]
+
+
+class Problem(NamedTuple):
+    """Something to mend at one place of a document.
+
+    Attributes:
+        path: of the value in the document.
+        message: what is wrong and what to write instead.
+        severity: ``warning`` if it may be meant, or only some API servers refuse it.
+    """
+
+    path: PathTuple
+    message: str
+    severity: Severity = "error"
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """One YAML document: plain data, and the line (from 1) of every path in it."""
@@ -45,6 +62,12 @@ class Document:
         while key and key not in self.lines:
             key = key[:-1]
         return self.lines.get(key, 1)
+
+    def tell(self, problem: Problem) -> str:
+        """A problem of this document as people read it: ``file:line: $.path: what to write``."""
+        warning = "warning: " if problem.severity == "warning" else ""
+        where = f"{self.file}:{self.line(problem.path)}: {dotted(problem.path)}"
+        return f"{where}: {warning}{problem.message}"
 
 
 def dotted(path: Sequence[str | int]) -> str:

@@ -147,7 +147,10 @@ def test_a_rejection_for_another_reason_is_a_failure() -> None:
 
     target.on_create = refuse
     finished = run(target, scenario({"expect": [REFUSED]}))
-    assert "code 403, it names no field, another message: no" in finished.message
+    assert finished.message == (
+        "expected Pod rejected with code 422, naming spec.x, saying 'bad';"
+        " found code 403, it names no field, another message: no"
+    )
 
 
 def test_consistently_fails_when_it_changes_meanwhile() -> None:

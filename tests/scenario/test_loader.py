@@ -85,10 +85,16 @@ def test_variables_are_replaced_in_keys(tmp_path: Path) -> None:
     ("old", "new", "says"),
     [
         pytest.param(
-            "level: core", "level: cor", ":7: $.spec.level: input should be", id="unknown level"
+            "level: core",
+            "level: cor",
+            ":7: $.spec.level: must be 'core' or 'extended' (found 'cor'); did you mean core?",
+            id="unknown level",
         ),
         pytest.param(
-            "tier: allocation", "tier: cloud", ":9: $.spec.tier: input should be", id="unknown tier"
+            "tier: allocation",
+            "tier: cloud",
+            ":9: $.spec.tier: must be 'allocation', 'node' or 'device'",
+            id="unknown tier",
         ),
         pytest.param(
             "feature: ResourceClaim",
@@ -99,7 +105,7 @@ def test_variables_are_replaced_in_keys(tmp_path: Path) -> None:
         pytest.param(
             "  - expect:",
             "  - expects:",
-            ":15: $.spec.steps[1].expects: unknown field 'expects'",
+            ":15: $.spec.steps[1].expects: unknown field 'expects'; did you mean expect?",
             id="unknown field",
         ),
         pytest.param(
@@ -111,8 +117,38 @@ def test_variables_are_replaced_in_keys(tmp_path: Path) -> None:
         pytest.param(
             '{pod: p, node: "${node.a}"}',
             "{pod: p, scheduled: true, eventually: soon}",
-            ":16: $.spec.steps[1].expect[0].eventually: is not a duration like 500ms, 3s or 2m",
+            ":16: $.spec.steps[1].expect[0].eventually: must be a duration like 500ms, 3s or 2m",
             id="bad duration",
+        ),
+        pytest.param(
+            '{pod: p, node: "${node.a}"}',
+            "{pod: p, scheduled: true, eventually: 3}",
+            ".eventually: must be a duration like 500ms, 3s or 2m; write the number with its unit",
+            id="duration without unit",
+        ),
+        pytest.param(
+            '{pod: p, node: "${node.a}"}',
+            "{pod: p, scheduled: true, eventually: 99999m}",
+            ".eventually: must be a duration of at most an hour (60m) (found '99999m')",
+            id="duration of weeks",
+        ),
+        pytest.param(
+            '{pod: p, node: "${node.a}"}',
+            "{pod: p, phse: Running}",
+            ":16: $.spec.steps[1].expect[0].phse: unknown field 'phse'; did you mean phase?",
+            id="unknown field of an expectation",
+        ),
+        pytest.param(
+            "references: [https://kep.k8s.io/4381]",
+            "references: 4381",
+            ":10: $.spec.references: must be a list (found 4381)",
+            id="no list",
+        ),
+        pytest.param(
+            "  nodes: [a]\n",
+            "  nodes: [a]\n  requires: {devices: many}\n",
+            ":12: $.spec.requires.devices: must be a whole number (found 'many')",
+            id="no number",
         ),
         pytest.param(
             "name: given", "name: other", ":4: $.metadata.name: is 'other', but", id="file name"
@@ -137,7 +173,8 @@ def test_what_is_wrong_is_said_with_file_line_and_path(
     assert old in SCENARIO
     with pytest.raises(UsageError) as error:
         load(tmp_path, SCENARIO.replace(old, new))
-    assert f"{tmp_path}/core/given.yaml{says}" in str(error.value)
+    assert str(error.value).startswith(f"{tmp_path}/core/given.yaml:")
+    assert says in str(error.value)
 
 
 def test_a_variable_that_the_profile_lacks_is_said_with_its_place(tmp_path: Path) -> None:

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from conformance.data import scenarios_dir
-from conformance.scenario.lint.manifests import lint_manifests
+from conformance.scenario.lint.manifests import manifest_problems
 from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.scenario.registry import load_registry
-from conformance.scenario.yamlfile import Document
 
 ROOT = scenarios_dir()
 FOLDERS = [ROOT / "core", ROOT / "extended"]
@@ -128,9 +127,8 @@ def test_devices_that_it_uses_are_declared(loaded: LoadedScenario) -> None:
 
 @every_scenario
 def test_what_it_applies_passes_the_manifest_check(loaded: LoadedScenario) -> None:
-    documents = [Document(loaded.document.file, manifest, {}) for manifest in applied(loaded)]
-    errors = [str(item) for item in lint_manifests(documents) if item.severity == "error"]
-    assert errors == []
+    found = [item for manifest in applied(loaded) for item in manifest_problems(manifest)]
+    assert [item for item in found if item.severity == "error"] == []
 
 
 @every_scenario
@@ -140,4 +138,4 @@ def test_what_the_api_server_must_refuse_is_found_without_a_cluster(
     if loaded.scenario.spec.feature == "AdminAccess":
         return  # depends on a label of the namespace
     for manifest in rejected(loaded):
-        assert lint_manifests([Document(loaded.document.file, manifest, {})])
+        assert list(manifest_problems(manifest))

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from conformance import fields
-from conformance.scenario.lint.claims import Problem
 from conformance.scenario.near import nearest
-from conformance.scenario.yamlfile import PathTuple
+from conformance.scenario.yamlfile import PathTuple, Problem
 
 _RESTART: Final = ("Always", "Never", "OnFailure")
 _NODE_EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")

@@ -8,26 +8,9 @@ those versions (staging/src/k8s.io/api/resource) and the release notes of Kubern
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-from conformance.scenario.yamlfile import PathTuple
-
-Severity = Literal["error", "warning"]
-
-
-class Problem(NamedTuple):
-    """Something to mend at one place of a document.
-
-    Attributes:
-        path: of the value in the document.
-        message: what is wrong and what to write instead.
-        severity: ``error`` if an API server refuses or misreads it, ``warning`` if only some do.
-    """
-
-    path: PathTuple
-    message: str
-    severity: Severity = "error"
-
+from conformance.scenario.yamlfile import PathTuple, Problem
 
 CLAIM_SPEC_RETIRED = {
     "resourceClassName": (

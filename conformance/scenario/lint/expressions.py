@@ -7,16 +7,15 @@ the newest is taken, with every feature.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from conformance import fields
-from conformance.scenario.expectations import ObjectExpectation, ObjectsExpectation
-from conformance.scenario.lint.claims import Problem
+from conformance.scenario.base import ObjectSelector
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import VARIABLE
-from conformance.scenario.yamlfile import PathTuple
+from conformance.scenario.yamlfile import PathTuple, Problem
 
 _PLACEHOLDER = "x"
 """Is part of a string, of a key or of a name, wherever a variable may be."""
@@ -25,37 +24,26 @@ _CHAIN = re.compile(r"(?<![\w.])(has\()?object((?:\.[A-Za-z_]\w*|\[\d+\])+)")
 _PART = re.compile(r"\.([A-Za-z_]\w*)|\[\d+\]")
 
 
-def check_expressions(scenario: Scenario) -> Iterator[Problem]:
-    """Problems of every CEL expression that is complete before variables are replaced."""
+def check_selectors(scenario: Scenario) -> Iterator[Problem]:
+    """Problems of the selectors in what the steps apply."""
     for index, step in enumerate(scenario.spec.steps):
-        place: PathTuple = ("spec", "steps", index)
         for position, manifest in enumerate(step.apply or ()):
-            yield from _selectors(manifest, (*place, "apply", position))
-        for position, wanted in enumerate(step.expect or ()):
-            where = (*place, "expect", position, "cel")
-            if isinstance(wanted, ObjectExpectation):
-                kind = wanted.object
-                root = fields.root_of(kind.kind, kind.api_version)
-                yield from _condition(wanted.cel, "object", root, where)
-            elif isinstance(wanted, ObjectsExpectation):
-                yield from _condition(wanted.cel, "objects", None, where)
+            yield from selector_problems(manifest, ("spec", "steps", index, "apply", position))
 
 
-def _condition(
-    cel: str | tuple[str, ...], variable: str, root: str | None, path: PathTuple
+def condition_problems(
+    cel: Sequence[str], variable: str, selector: ObjectSelector, path: PathTuple
 ) -> Iterator[Problem]:
-    # The compiler is only loaded where there are expressions.
-    from reference_allocator.cel import DYN, CelCompileError, compile_expression
-
-    listed = (
-        ((path, cel),)
-        if isinstance(cel, str)
-        else (((*path, index), one) for index, one in enumerate(cel))
-    )
-    for place, expression in listed:
+    """Problems of the conditions of an expectation over what a selector finds."""
+    root = fields.root_of(selector.kind, selector.api_version) if variable == "object" else None
+    for index, expression in enumerate(cel):
+        place = (*path, index) if len(cel) > 1 else path
         complete = _complete(expression)
         if complete is None:
             continue
+        # The compiler is only loaded where there are expressions.
+        from reference_allocator.cel import DYN, CelCompileError, compile_expression
+
         try:
             compile_expression(complete, {variable: DYN})
         except CelCompileError as error:
@@ -86,11 +74,11 @@ def _object_fields(expression: str, root: str, path: PathTuple) -> Iterator[Prob
                 shape = fields.types()[shape][field]
 
 
-def _selectors(value: Any, path: PathTuple) -> Iterator[Problem]:
-    """``cel: {expression: ...}`` of classes and requests, wherever in a manifest."""
+def selector_problems(value: Any, path: PathTuple) -> Iterator[Problem]:
+    """Problems of ``cel: {expression: ...}`` in classes and requests, wherever in a manifest."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _selectors(item, (*path, index))
+            yield from selector_problems(item, (*path, index))
     elif isinstance(value, dict):
         for key, item in value.items():
             place = (*path, key)
@@ -98,7 +86,7 @@ def _selectors(value: Any, path: PathTuple) -> Iterator[Problem]:
             if isinstance(expression, str):
                 yield from _selector(expression, (*place, "expression"))
             else:
-                yield from _selectors(item, place)
+                yield from selector_problems(item, place)
 
 
 def _selector(expression: str, path: PathTuple) -> Iterator[Problem]:

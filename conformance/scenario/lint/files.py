@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,14 +10,15 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from conformance.data import scenarios_dir
-from conformance.scenario.lint.manifests import lint_manifests
+from conformance.scenario.lint.manifests import manifest_problems
 from conformance.scenario.lint.profiles import check_profile_names
-from conformance.scenario.loader import checked_scenario, is_scenario
+from conformance.scenario.lint.scenarios import checked_scenario
+from conformance.scenario.loader import is_scenario
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.registry import FeatureRegistry, load_registry
 from conformance.scenario.validate import InvalidDocumentError, validated
-from conformance.scenario.yamlfile import Document, dotted, read_documents
+from conformance.scenario.yamlfile import Document, Problem, read_documents
 
 OWN_KINDS: Mapping[str, type[BaseModel]] = {
     "DriverProfile": DriverProfile,
@@ -59,9 +60,16 @@ def lint_file(file: Path, models: Mapping[str, type[BaseModel]] = OWN_KINDS) -> 
         )
     for document in _own_documents(documents):
         found += _own(document, models)
-    manifests = [document for document in documents if not is_scenario(document)]
-    found += [LintLine(str(item), item.severity == "error") for item in lint_manifests(manifests)]
+    for document in documents:
+        if not is_scenario(document):
+            found += _told(document, manifest_problems(document.data))
     return found
+
+
+def _told(document: Document, problems: Iterable[Problem]) -> list[LintLine]:
+    """Problems of a document by line."""
+    ordered = sorted(problems, key=lambda problem: document.line(problem.path))
+    return [LintLine(document.tell(item), item.severity == "error") for item in ordered]
 
 
 def _own_documents(documents: Sequence[Document]) -> list[Document]:
@@ -80,19 +88,12 @@ def _own(document: Document, models: Mapping[str, type[BaseModel]]) -> list[Lint
         if model is not Scenario:
             validated(model, document)
             return []
-        scenario = checked_scenario([document], _registry())
+        scenario = checked_scenario(document, _registry())
     except InvalidDocumentError as error:
         return [LintLine(problem) for problem in error.problems]
     if scenario.spec.tier == "allocation":
         return []
-    return [
-        LintLine(
-            f"{document.file}:{document.line(item.path)}: {dotted(item.path)}:"
-            f" {'' if item.severity == 'error' else 'warning: '}{item.message}",
-            item.severity == "error",
-        )
-        for item in check_profile_names(scenario, document.data, _profiles())
-    ]
+    return _told(document, check_profile_names(scenario, document.data, _profiles()))
 
 
 @cache

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.scenario.expectations import RejectedExpectation
+from conformance.scenario.expectations.rejected import RejectedExpectation
 from conformance.scenario.model import Scenario
 from conformance.scenario.yamlfile import PathTuple
 

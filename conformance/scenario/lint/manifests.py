@@ -7,20 +7,12 @@ says what to write instead, with file and line, and needs no cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.scenario.lint.claims import (
-    Problem,
-    Severity,
-    check_claim_spec,
-    check_class,
-    check_slice,
-)
+from conformance.scenario.lint.claims import check_claim_spec, check_class, check_slice
 from conformance.scenario.lint.pods import check_pods
-from conformance.scenario.yamlfile import Document, PathTuple, dotted
+from conformance.scenario.yamlfile import PathTuple, Problem
 
 GROUP = "resource.k8s.io"
 
@@ -50,51 +42,6 @@ RETIRED_KINDS = {
     ),
 }
 STABLE_KINDS = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing to mend.
-
-    Attributes:
-        file: the manifest file.
-        line: in it, from 1.
-        path: of the value, as ``$.spec.resourceClaims[0].source``.
-        message: what is wrong and what to write instead.
-        severity: ``error`` if an API server refuses or misreads it, ``warning`` if only some do.
-    """
-
-    file: Path
-    line: int
-    path: str
-    message: str
-    severity: Severity = "error"
-
-    def __str__(self) -> str:
-        kind = "warning: " if self.severity == "warning" else ""
-        return f"{self.file}:{self.line}: {self.path}: {kind}{self.message}"
-
-
-def lint_manifests(documents: Sequence[Document]) -> list[Finding]:
-    """Everything to mend in Kubernetes manifests, in the order of the lines.
-
-    Args:
-        documents: of one file or several; what has nothing to do with DRA is passed over.
-    """
-    found = []
-    for document in documents:
-        own = [
-            Finding(
-                document.file,
-                document.line(problem.path),
-                dotted(problem.path),
-                problem.message,
-                problem.severity,
-            )
-            for problem in manifest_problems(document.data)
-        ]
-        found += sorted(own, key=lambda finding: finding.line)
-    return found
 
 
 def manifest_problems(data: Any) -> Iterator[Problem]:

@@ -14,39 +14,15 @@ from typing import Any
 
 from conformance import fields
 from conformance.fields import UnknownField, WrongType
-from conformance.scenario.expectations import ObjectExpectation, Rejected, RejectedExpectation
 from conformance.scenario.lint.choices import misspelt
-from conformance.scenario.lint.claims import Problem
 from conformance.scenario.lint.manifests import manifest_problems
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import VARIABLE
-from conformance.scenario.yamlfile import PathTuple
+from conformance.scenario.yamlfile import PathTuple, Problem
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _UNSTABLE = re.compile(r"v\d+(alpha|beta)\d+")
-NOT_FOUND, BAD_REQUEST = 404, 400
-STATUS_REASONS = (
-    "AlreadyExists",
-    "BadRequest",
-    "Conflict",
-    "Expired",
-    "Forbidden",
-    "Gone",
-    "InternalError",
-    "Invalid",
-    "MethodNotAllowed",
-    "NotAcceptable",
-    "NotFound",
-    "RequestEntityTooLarge",
-    "ServerTimeout",
-    "ServiceUnavailable",
-    "Timeout",
-    "TooManyRequests",
-    "Unauthorized",
-    "UnsupportedMediaType",
-)
-"""metav1.StatusReason (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go)."""
 _WORDS = {
     "bool": "true or false",
     "datetime": "a time as text",
@@ -57,31 +33,12 @@ _WORDS = {
 
 
 def check_manifests(scenario: Scenario) -> Iterator[Problem]:
-    """Problems of every object that is applied, of every patch, and of every ``match``."""
+    """Problems of every object that is applied."""
     apis = scenario.spec.requires.apis
     for index, step in enumerate(scenario.spec.steps):
         place: PathTuple = ("spec", "steps", index)
         for position, manifest in enumerate(step.apply or ()):
             yield from _manifest(manifest, apis, (*place, "apply", position))
-        for position, deleted in enumerate(step.delete or ()):
-            where = (*place, "delete", position)
-            yield from _kind(deleted.kind, deleted.api_version, apis, where)
-        if step.patch is not None:
-            kind, version = step.patch.kind, step.patch.api_version
-            yield from _kind(kind, version, apis, (*place, "patch"))
-            yield from _fields(kind, version, step.patch.patch, (*place, "patch", "patch"))
-        for position, expectation in enumerate(step.expect or ()):
-            if isinstance(expectation, RejectedExpectation):
-                where = (*place, "expect", position, "rejected")
-                yield from _rejected(expectation.rejected, apis, where)
-            for key in ("object", "objects", "none"):
-                selector = getattr(expectation, key, None)
-                if selector is not None:
-                    kind, version = selector.kind, selector.api_version
-                    where = (*place, "expect", position)
-                    yield from _kind(kind, version, apis, (*where, key))
-                    if isinstance(expectation, ObjectExpectation):
-                        yield from _fields(kind, version, expectation.match, (*where, "match"))
 
 
 def _manifest(manifest: Mapping[str, Any], apis: tuple[str, ...], path: PathTuple) -> Iterator[Any]:
@@ -110,37 +67,45 @@ def _manifest(manifest: Mapping[str, Any], apis: tuple[str, ...], path: PathTupl
     yield from explained
     places = {problem.path for problem in explained}
     rest = [
-        *_kind(manifest["kind"], manifest["apiVersion"], apis, path),
-        *_fields(manifest["kind"], manifest["apiVersion"], manifest, path),
+        *kind_problems(manifest["kind"], manifest["apiVersion"], apis, path),
+        *field_problems(manifest["kind"], manifest["apiVersion"], manifest, path),
     ]
     yield from (problem for problem in rest if problem.path not in places)
 
 
-def _rejected(wanted: Rejected, apis: tuple[str, ...], path: PathTuple) -> Iterator[Problem]:
-    """What else is wrong in an object than what its refusal is expected for."""
-    if wanted.reason is not None and wanted.reason not in STATUS_REASONS:
-        says = hint(wanted.reason, STATUS_REASONS)
-        yield Problem((*path, "reason"), f"no API server says {wanted.reason!r}; {says}")
-    place = (*path, "object")
-    kind, version = wanted.object.get("kind"), wanted.object.get("apiVersion")
-    if wanted.code == NOT_FOUND or wanted.reason == "NotFound":
-        return  # Nobody looks into an object whose kind or version is not served.
+def refused_problems(
+    obj: Mapping[str, Any],
+    why: str | None,
+    apis: tuple[str, ...],
+    path: PathTuple,
+    *,
+    anyhow: bool = False,
+) -> Iterator[Problem]:
+    """What else is wrong in an object than what its refusal is expected for.
+
+    Args:
+        obj: an object that the API server must refuse.
+        why: a part of the message; a mistake whose field it names is meant.
+        apis: ``requires.apis``.
+        path: of the object.
+        anyhow: any mistake may be what is meant.
+    """
+    kind, version = obj.get("kind"), obj.get("apiVersion")
     if not isinstance(kind, str) or not isinstance(version, str):
-        yield Problem(place, "needs apiVersion and kind: without them anything is refused")
+        yield Problem(path, "needs apiVersion and kind: without them anything is refused")
         return
-    anyhow = wanted.code in {None, BAD_REQUEST} and wanted.message is None
     for problem in [
-        *_kind(kind, version, apis, place),
-        *_fields(kind, version, wanted.object, place),
+        *kind_problems(kind, version, apis, path),
+        *field_problems(kind, version, obj, path),
     ]:
         name = re.escape(str(problem.path[-1]))
-        if not anyhow and not re.search(rf"(?<!\w){name}(?!\w)", wanted.message or ""):
+        if not anyhow and not re.search(rf"(?<!\w){name}(?!\w)", why or ""):
             yield Problem(
                 problem.path, f"{problem.message} (this is not what the refusal is expected for)"
             )
 
 
-def _kind(
+def kind_problems(
     kind: str, version: str | None, apis: tuple[str, ...], path: PathTuple
 ) -> Iterator[Problem]:
     """A kind that is misspelt, or of an API version that has none such or is not always served."""
@@ -174,7 +139,10 @@ def _alike(left: str, right: str) -> bool:
     return abs(len(left) - len(right)) <= 2 and ratio >= (0.8 if len(right) > 4 else 0.65)
 
 
-def _fields(kind: str, version: str | None, value: Any, path: PathTuple) -> Iterator[Problem]:
+def field_problems(
+    kind: str, version: str | None, value: Any, path: PathTuple
+) -> Iterator[Problem]:
+    """Fields that a kind does not have, and values of the wrong type."""
     root = fields.root_of(kind, version)
     if root is None:
         return  # A kind that the table does not have cannot be checked.

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.scenario.lint.claims import Problem
-from conformance.scenario.yamlfile import PathTuple
+from conformance.scenario.yamlfile import PathTuple, Problem
 
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _SOURCES = ("resourceClaimName", "resourceClaimTemplateName")

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from conformance.scenario.lint.claims import Problem
 from conformance.scenario.lint.variables import PROFILE_GROUPS, texts
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import nearest
 from conformance.scenario.profile import DriverProfile
 from conformance.scenario.variables import VARIABLE
-from conformance.scenario.yamlfile import PathTuple
+from conformance.scenario.yamlfile import PathTuple, Problem
 
 
 def check_profile_names(

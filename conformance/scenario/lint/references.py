@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.scenario.expectations import NoneExpectation, ObjectSelector, PodExpectation
-from conformance.scenario.lint.claims import Problem
+from conformance.scenario.base import ObjectSelector
+from conformance.scenario.expectations.objects import NoneExpectation
+from conformance.scenario.expectations.pod import PodExpectation
+from conformance.scenario.lint.expectations import check_steps
 from conformance.scenario.lint.made import Made, Named, made_by, name_of, namespace_of
-from conformance.scenario.lint.selecting import check_steps
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint, nearest
+from conformance.scenario.yamlfile import Problem
 
 
 def check_references(scenario: Scenario) -> Iterator[Problem]:
@@ -33,12 +35,7 @@ def _waiting(scenario: Scenario) -> frozenset[str]:
         expectation.pod
         for step in scenario.spec.steps
         for expectation in step.expect or ()
-        if isinstance(expectation, PodExpectation)
-        and (
-            expectation.pending is not None
-            or expectation.scheduled is False
-            or expectation.phase == "Pending"
-        )
+        if isinstance(expectation, PodExpectation) and expectation.expected_to_wait
     )
 
 

@@ -6,16 +6,36 @@ reported as a failure of the target.
 
 from __future__ import annotations
 
-from conformance.scenario.lint.claims import Problem
-from conformance.scenario.lint.expressions import check_expressions
+from conformance.scenario.lint.expressions import check_selectors
 from conformance.scenario.lint.needs import check_needs
 from conformance.scenario.lint.objects import check_manifests
 from conformance.scenario.lint.references import check_references
 from conformance.scenario.lint.variables import check_variables
 from conformance.scenario.model import Scenario
-from conformance.scenario.yamlfile import Document
+from conformance.scenario.registry import FeatureRegistry
+from conformance.scenario.validate import InvalidDocumentError, validated
+from conformance.scenario.yamlfile import Document, Problem
 
-__all__ = ["scenario_problems"]
+
+def checked_scenario(document: Document, registry: FeatureRegistry) -> Scenario:
+    """The scenario in a document, once nothing in it is wrong; for ``run`` and ``lint`` alike.
+
+    Args:
+        document: the only one of its file.
+        registry: the features that it may name.
+
+    Raises:
+        InvalidDocumentError: naming every line and path that is wrong.
+    """
+    scenario = validated(Scenario, document)
+    problems = [*registry.problems(scenario.spec.feature), *scenario_problems(scenario, document)]
+    name = scenario.metadata.name
+    if document.file.stem != name:
+        text = f"is {name!r}, but the file is called {document.file.name}; name it {name}.yaml"
+        problems.insert(0, Problem(("metadata", "name"), text))
+    if problems:
+        raise InvalidDocumentError([document.tell(problem) for problem in problems])
+    return scenario
 
 
 def scenario_problems(scenario: Scenario, document: Document) -> list[Problem]:
@@ -28,7 +48,7 @@ def scenario_problems(scenario: Scenario, document: Document) -> list[Problem]:
     found = [
         *check_variables(scenario, document.data),
         *check_manifests(scenario),
-        *check_expressions(scenario),
+        *check_selectors(scenario),
         *check_references(scenario),
         *check_needs(scenario),
     ]

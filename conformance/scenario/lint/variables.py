@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.scenario.lint.claims import Problem
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import FIXED_NAMES, UNCLOSED, VARIABLE
-from conformance.scenario.yamlfile import PathTuple
+from conformance.scenario.yamlfile import PathTuple, Problem
 
 PROFILE_GROUPS = ("attribute", "class", "config", "selector")
 _OWN_GROUPS = ("name", "node")

@@ -4,17 +4,39 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import dedent
+from typing import NamedTuple
 
 import pytest
 
-from conformance.scenario.lint.manifests import Finding, lint_manifests
-from conformance.scenario.yamlfile import parse_documents
+from conformance.scenario.lint.manifests import manifest_problems
+from conformance.scenario.yamlfile import Severity, dotted, parse_documents
 
 FILE = Path("manifest.yaml")
 
 
+class Finding(NamedTuple):
+    line: int
+    path: str
+    message: str
+    severity: Severity
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 def findings(text: str) -> list[Finding]:
-    return lint_manifests(list(parse_documents(dedent(text).lstrip("\n"), FILE)))
+    return [
+        Finding(
+            document.line(problem.path),
+            dotted(problem.path),
+            problem.message,
+            problem.severity,
+            document.tell(problem),
+        )
+        for document in parse_documents(dedent(text).lstrip("\n"), FILE)
+        for problem in manifest_problems(document.data)
+    ]
 
 
 def by_path(text: str) -> dict[str, Finding]:

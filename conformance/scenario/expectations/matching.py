@@ -15,26 +15,27 @@ def differences(expected: Any, found: Any, path: str = "$") -> Iterator[str]:
     """Yield one line for each place where ``found`` is not as ``expected`` says."""
     if isinstance(expected, dict):
         if not isinstance(found, dict):
-            yield f"{path}: expected an object, found {_short(found)}"
+            yield f"{path}: expected an object, found {short(found)}"
             return
         for key, value in expected.items():
             if key not in found:
-                yield f"{path}.{key}: expected {_short(value)}, found nothing"
+                yield f"{path}.{key}: expected {short(value)}, found nothing"
             else:
                 yield from differences(value, found[key], f"{path}.{key}")
     elif isinstance(expected, list):
         if not isinstance(found, list):
-            yield f"{path}: expected a list, found {_short(found)}"
+            yield f"{path}: expected a list, found {short(found)}"
             return
         if len(expected) != len(found):
-            yield f"{path}: expected {len(expected)} elements, found {len(found)}: {_short(found)}"
+            yield f"{path}: expected {len(expected)} elements, found {len(found)}: {short(found)}"
             return
         for index, (left, right) in enumerate(zip(expected, found, strict=True)):
             yield from differences(left, right, f"{path}[{index}]")
     elif expected != found or isinstance(expected, bool) != isinstance(found, bool):
-        yield f"{path}: expected {_short(expected)}, found {_short(found)}"
+        yield f"{path}: expected {short(expected)}, found {short(found)}"
 
 
-def _short(value: Any, limit: int = 160) -> str:
+def short(value: Any, limit: int = 160) -> str:
+    """A value as text, cut off where it is long."""
     text = repr(value)
     return text if len(text) <= limit else f"{text[: limit - 3]}..."

@@ -1,0 +1,117 @@
+"""What the models of all documents have in common: strictness, durations, selectors of objects."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+API_VERSION: Final = "dra-conformance/v1"
+POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
+"""On a generated ResourceClaim (k8s.io/api/resource/v1, PodResourceClaimAnnotation)."""
+
+Obj = dict[str, Any]
+"""One Kubernetes object, or a part of one, as JSON."""
+
+_DURATION: Final = r"^(\d+(?:\.\d+)?)(ms|s|m)$"
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0}
+_LONGEST: Final = 3600.0
+
+
+def parse_duration(value: Any) -> float:
+    """Seconds from ``500ms``, ``3s`` or ``2m`` (a part of Go's duration format).
+
+    Raises:
+        ValueError: it is none, or longer than an hour.
+    """
+    match = re.match(_DURATION, value, re.ASCII) if isinstance(value, str) else None
+    if match is None:
+        unit = (
+            "; write the number with its unit, ms, s or m" if isinstance(value, int | float) else ""
+        )
+        raise ValueError(f"must be a duration like 500ms, 3s or 2m{unit}")
+    seconds = float(match[1]) * _UNITS[match[2]]
+    if seconds > _LONGEST:
+        raise ValueError("must be a duration of at most an hour (60m)")
+    return seconds
+
+
+Duration = Annotated[
+    float,
+    BeforeValidator(
+        parse_duration, json_schema_input_type=Annotated[str, Field(pattern=_DURATION)]
+    ),
+]
+"""Seconds; in the document a text like ``500ms``."""
+
+Manifest = Annotated[
+    dict[str, Any], Field(description="a Kubernetes object, as one would apply it")
+]
+
+
+class Strict(BaseModel):
+    """A part of a document: unknown fields are errors, and what was read does not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class ObjectSelector(Strict):
+    """Names objects of one kind: by name, or by how they relate to others."""
+
+    api_version: str | None = Field(
+        default=None, alias="apiVersion", description="the version to read; default: the stable one"
+    )
+    kind: str
+    name: str | None = None
+    owned_by: str | None = Field(
+        default=None, alias="ownedBy", description="name of the controlling owner"
+    )
+    pod_claim: str | None = Field(
+        default=None,
+        alias="podClaim",
+        description="name in pod.spec.resourceClaims for which a ResourceClaim was generated",
+    )
+    labels: dict[str, str] | None = None
+
+    def describe(self) -> str:
+        """In words, for example ``ResourceClaim gpu of pod0``."""
+        parts = [self.kind]
+        if self.name:
+            parts.append(self.name)
+        if self.pod_claim:
+            parts.append(f"for {self.pod_claim}")
+        if self.owned_by:
+            parts.append(f"of {self.owned_by}")
+        if self.labels:
+            parts.append("with " + ",".join(f"{key}={value}" for key, value in self.labels.items()))
+        if self.api_version:
+            parts.append(f"in {self.api_version}")
+        return " ".join(parts)
+
+    def selects(self, obj: Obj) -> bool:
+        """Whether an object of the kind, and of the name if one is given, is meant."""
+        meta = obj["metadata"]
+        if self.owned_by is not None and not any(
+            owner.get("controller") and owner["name"] == self.owned_by
+            for owner in meta.get("ownerReferences", ())
+        ):
+            return False
+        annotations = meta.get("annotations", {})
+        if self.pod_claim is not None and self.pod_claim != annotations.get(POD_CLAIM_ANNOTATION):
+            return False
+        wanted = self.labels or {}
+        return all(meta.get("labels", {}).get(key) == value for key, value in wanted.items())
+
+
+class PodSelector(Strict):
+    """Several pods: those of a Job, or those with given labels."""
+
+    job: str | None = None
+    labels: dict[str, str] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> PodSelector:
+        if (self.job is None) == (self.labels is None):
+            raise ValueError("give job or labels")
+        return self

@@ -1,0 +1,64 @@
+"""The expectations that a scenario may have. Each is known by the one key that begins it.
+
+A new one is a class in a module of its own here, and a line in :data:`KINDS`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from conformance.scenario.expectations.base import Expectation
+from conformance.scenario.expectations.cdi import CdiExpectation
+from conformance.scenario.expectations.devices import DevicesExpectation
+from conformance.scenario.expectations.environment import EnvironmentExpectation
+from conformance.scenario.expectations.event import EventExpectation
+from conformance.scenario.expectations.objects import (
+    NoneExpectation,
+    ObjectExpectation,
+    ObjectsExpectation,
+)
+from conformance.scenario.expectations.pod import PodExpectation
+from conformance.scenario.expectations.rejected import RejectedExpectation
+
+KINDS: Final[tuple[type[Expectation], ...]] = (
+    PodExpectation,
+    ObjectExpectation,
+    ObjectsExpectation,
+    NoneExpectation,
+    DevicesExpectation,
+    EnvironmentExpectation,
+    RejectedExpectation,
+    EventExpectation,
+    CdiExpectation,
+)
+
+# In parentheses: a tag in an error's location is no key of the document.
+_TAGS: Final = {f"({kind.key()})": kind for kind in KINDS}
+
+
+def _tag(value: Any) -> str | None:
+    if isinstance(value, Expectation):
+        return f"({value.key()})"
+    found = [tag for tag in _TAGS if isinstance(value, dict) and tag[1:-1] in value]
+    return found[0] if len(found) == 1 else None
+
+
+class _OneOfKinds:
+    """Chooses the class by the key."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        keys = ", ".join(kind.key() for kind in KINDS)
+        return core_schema.tagged_union_schema(
+            {tag: handler.generate_schema(kind) for tag, kind in _TAGS.items()},
+            _tag,
+            custom_error_type="expectation",
+            custom_error_message=f"an expectation has exactly one of {keys}",
+        )
+
+
+AnyExpectation = Annotated[Expectation, _OneOfKinds()]

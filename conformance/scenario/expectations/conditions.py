@@ -1,0 +1,82 @@
+"""CEL conditions over objects: which are not true, and the values that they were about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from conformance.errors import UsageError
+from conformance.scenario.expectations.matching import short
+
+_READ: Final = re.compile(
+    r"(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
+    r"|(?<![\w.])(?P<variable>[A-Za-z_]\w*)"
+    r"(?P<path>(?:\.[A-Za-z_]\w*(?!\w*\()|\[(?:\d+|'[^'\\]*'|\"[^\"\\]*\")\])*)"
+)
+"""A literal text, or a variable with the fields that are read from it; no names of functions."""
+_PART: Final = re.compile(r"\.(?P<field>\w+)|\[(?P<index>\d+)\]|\[['\"](?P<key>.*?)['\"]\]")
+_MISSING: Final = object()
+
+
+def unmet(expressions: Sequence[str], variables: Mapping[str, Any]) -> Iterator[str]:
+    """One line for each expression that is not true, with the values that it reads.
+
+    Args:
+        expressions: CEL.
+        variables: name -> an object, or a list of objects.
+
+    Raises:
+        UsageError: one does not compile.
+    """
+    if not expressions:
+        return
+    from reference_allocator.cel import DYN, CelCompileError, CelRuntimeError, compile_expression
+
+    for expression in expressions:
+        try:
+            program = compile_expression(expression, dict.fromkeys(variables, DYN))
+        except CelCompileError as error:
+            raise UsageError(f"cel: {expression!r}: {error}") from None
+        try:
+            value = program.evaluate(variables)
+        except CelRuntimeError as error:
+            result = f"is an error: {error}"
+        else:
+            if value is True:
+                continue
+            result = f"is {str(value).lower()}"
+        read = "".join(f"; {line}" for line in _values(expression, variables))
+        yield f"{expression} {result}{read}"
+
+
+def _values(expression: str, variables: Mapping[str, Any]) -> Iterator[str]:
+    """What an expression reads from its variables, each value once."""
+    seen = set()
+    for match in _READ.finditer(expression):
+        name, path = match["variable"], match["path"] or ""
+        if name not in variables or name + path in seen:
+            continue
+        seen.add(name + path)
+        value = variables[name]
+        if path:
+            value = _lookup(value, path)
+            yield f"{name}{path} " + ("is not there" if value is _MISSING else f"is {short(value)}")
+        elif isinstance(value, list):
+            names = ", ".join(str(obj["metadata"]["name"]) for obj in value)
+            yield f"{name} are {names or 'none'}"
+
+
+def _lookup(value: Any, path: str) -> Any:
+    for part in _PART.finditer(path):
+        if part["index"] is not None:
+            index = int(part["index"])
+            if not isinstance(value, list) or index >= len(value):
+                return _MISSING
+            value = value[index]
+        else:
+            key = part["field"] or part["key"]
+            if not isinstance(value, dict) or key not in value:
+                return _MISSING
+            value = value[key]
+    return value

@@ -1,0 +1,215 @@
+"""``devices``: which devices containers see, read from inside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from conformance.scenario.base import PodSelector, Strict
+from conformance.scenario.expectations.base import Cluster, References, Seen, Timed
+
+Views = dict[str, frozenset[str]]
+"""``pod/container`` -> names of the devices that it sees."""
+
+
+class AllocatedTo(Strict):
+    """The devices that a claim's allocation names, all or those of one request."""
+
+    claim: str | None = Field(default=None, description="name of a ResourceClaim")
+    pod_claim: str | None = Field(
+        default=None, alias="podClaim", description="name in the pod's spec.resourceClaims"
+    )
+    request: str | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> AllocatedTo:
+        if (self.claim is None) == (self.pod_claim is None):
+            raise ValueError("give claim or podClaim")
+        return self
+
+    def devices(self, pod: str, cluster: Cluster) -> frozenset[str] | None:
+        """Their names, None if there is no such claim."""
+        if self.claim is not None:
+            claim = cluster.get("ResourceClaim", self.claim)
+        else:
+            claim = cluster.claim_of(pod, str(self.pod_claim))
+        if claim is None:
+            return None
+        allocation = claim.get("status", {}).get("allocation", {})
+        return frozenset(
+            result["device"]
+            for result in allocation.get("devices", {}).get("results", ())
+            if self.request is None or result["request"].partition("/")[0] == self.request
+        )
+
+
+class Devices(Strict):
+    """Which devices containers see, read from inside them."""
+
+    seen_by: tuple[str, ...] = Field(
+        default=(), alias="seenBy", description="containers as pod/container"
+    )
+    pods: PodSelector | None = Field(
+        default=None, description="instead of seenBy: compare within each of these pods"
+    )
+    containers: tuple[str, ...] = Field(default=(), description="with pods: container names")
+    relation: Literal["same", "different"] | None = Field(
+        default=None, description="all see the same devices, or no two see a common one"
+    )
+    count: int | None = Field(default=None, ge=0, description="how many devices each sees")
+    allocated_to: AllocatedTo | None = Field(
+        default=None, alias="allocatedTo", description="each sees exactly these devices"
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> Devices:
+        if bool(self.seen_by) == bool(self.pods):
+            raise ValueError("give seenBy, or pods with containers")
+        if bool(self.pods) != bool(self.containers):
+            raise ValueError("pods and containers go together")
+        if self.relation is None and self.count is None and self.allocated_to is None:
+            raise ValueError("expect a relation, a count or allocatedTo")
+        if any(entry.count("/") != 1 for entry in self.seen_by):
+            raise ValueError("seenBy has entries of the form pod/container")
+        return self
+
+
+class DevicesExpectation(Timed):
+    """Which devices containers see, read from inside them."""
+
+    devices: Devices
+
+    @property
+    def waits_for_start(self) -> bool:
+        """The containers must have started."""
+        return True
+
+    def describe(self) -> str:
+        """In a line."""
+        wanted = self.devices
+        if wanted.pods is not None:
+            who = f"containers {', '.join(wanted.containers)} of each pod"
+        else:
+            who = ", ".join(wanted.seen_by)
+        parts = []
+        if wanted.count is not None:
+            parts.append(f"{wanted.count} device{'' if wanted.count == 1 else 's'} each")
+        if wanted.relation == "same":
+            parts.append("the same devices")
+        if wanted.relation == "different":
+            parts.append("no device in common")
+        if wanted.allocated_to is not None:
+            target = wanted.allocated_to
+            request = f" request {target.request}" if target.request else ""
+            parts.append(f"the devices allocated to {target.claim or target.pod_claim}{request}")
+        return f"{who} see {' and '.join(parts)}"
+
+    def evaluate(self, cluster: Cluster) -> Seen:
+        """Read what the containers have shown, and compare."""
+        wanted = self.devices
+        groups = [list(wanted.seen_by)]
+        if wanted.pods is not None:
+            names = [pod["metadata"]["name"] for pod in cluster.pods(wanted.pods)]
+            if not names:
+                return Seen(False, "no such pods", {"devices": []})
+            groups = [[f"{name}/{container}" for container in wanted.containers] for name in names]
+        wrong: list[str] = []
+        patterns = []
+        for group in groups:
+            views = _views(group, cluster)
+            if isinstance(views, str):
+                return Seen(False, views, {"devices": []})
+            wrong += self._wrong(views, cluster)
+            patterns.append(_pattern(views, anonymous=wanted.pods is not None))
+        observed = {"devices": sorted(patterns, key=str)}
+        return Seen(not wrong, "; ".join(wrong) or "as described", observed)
+
+    def _wrong(self, views: Views, cluster: Cluster) -> list[str]:
+        wanted = self.devices
+        wrong = []
+        total = sum(len(seen) for seen in views.values())
+        distinct = len(frozenset[str]().union(*views.values()))
+        as_described = (
+            (wanted.count is None or all(len(seen) == wanted.count for seen in views.values()))
+            and (wanted.relation != "same" or len(set(views.values())) == 1)
+            and (wanted.relation != "different" or distinct == total)
+        )
+        if not as_described:
+            seen_by = (f"{entry} sees {_names(devices)}" for entry, devices in views.items())
+            wrong.append(", ".join(seen_by))
+        if wanted.allocated_to is not None:
+            for entry, seen in views.items():
+                allocated = wanted.allocated_to.devices(entry.partition("/")[0], cluster)
+                if seen != allocated:
+                    names = "no claim" if allocated is None else _names(allocated)
+                    wrong.append(f"{entry} sees {_names(seen)}, allocated is {names}")
+        return wrong
+
+    def references(self, found: References) -> None:
+        """The pods and containers, the claim and its request."""
+        wanted = self.devices
+        found.kubelet("devices")
+        pods: PodSelector | list[str]
+        if wanted.pods is None:
+            pods = [entry.partition("/")[0] for entry in wanted.seen_by]
+            found.containers(wanted.seen_by, "devices", "seenBy")
+        else:
+            pods = wanted.pods
+            found.containers_of(pods, wanted.containers, "devices")
+        target = wanted.allocated_to
+        if target is None:
+            return
+        if target.claim is not None:
+            found.named("ResourceClaim", target.claim, "devices", "allocatedTo", "claim")
+        else:
+            found.pod_claim(pods, str(target.pod_claim), "devices", "allocatedTo", "podClaim")
+        if target.request is not None:
+            found.request(
+                target.request,
+                "devices",
+                "allocatedTo",
+                "request",
+                claim=target.claim,
+                pods=pods,
+                pod_claim=target.pod_claim,
+            )
+
+    def placed(self) -> Iterable[tuple[str, int]]:
+        """The pods of the containers."""
+        return ((entry.partition("/")[0], 1) for entry in self.devices.seen_by)
+
+
+def _views(entries: Sequence[str], cluster: Cluster) -> Views | str:
+    """What containers see; a reason where that is not known yet."""
+    views: Views = {}
+    for entry in entries:
+        pod, _, container = entry.partition("/")
+        view = cluster.observe(pod, container)
+        if view is None:
+            return f"{entry} has shown nothing yet{_why(pod, cluster)}"
+        assert cluster.probe is not None, "scenarios with devices run with a driver profile"
+        views[entry] = cluster.probe.devices(dict(view.environment), view.device_nodes)
+    return views
+
+
+def _why(name: str, cluster: Cluster) -> str:
+    pod = cluster.get("Pod", name)
+    return f" (pod phase {pod.get('status', {}).get('phase')})" if pod else " (no such pod)"
+
+
+def _names(devices: frozenset[str]) -> str:
+    return ", ".join(sorted(devices)) or "none"
+
+
+def _pattern(views: Views, *, anonymous: bool) -> list[list[Any]]:
+    """How many devices are seen by exactly which containers: the same for any choice of devices."""
+    viewers: dict[str, list[str]] = {}
+    for entry, devices in sorted(views.items()):
+        for device in devices:
+            viewers.setdefault(device, []).append(entry.partition("/")[2] if anonymous else entry)
+    groups: dict[tuple[str, ...], int] = {}
+    for names in viewers.values():
+        groups[tuple(names)] = groups.get(tuple(names), 0) + 1
+    return [[list(names), number] for names, number in sorted(groups.items())]

@@ -1,0 +1,124 @@
+"""``object``, ``objects``, ``none``: one object as described, so many of them, or no such one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from conformance.scenario.base import Obj, ObjectSelector
+from conformance.scenario.expectations.base import Cluster, References, Seen, Timed
+from conformance.scenario.expectations.conditions import unmet
+from conformance.scenario.expectations.matching import differences
+
+Cel = Annotated[str, Field(min_length=1, max_length=10_240)]
+
+
+class ObjectExpectation(Timed):
+    """Exactly one object is found, and it is as described."""
+
+    object: ObjectSelector
+    match: dict[str, Any] | None = Field(
+        default=None, description="a part of the object; lists are compared element by element"
+    )
+    cel: Cel | tuple[Cel, ...] = Field(
+        default=(), description="CEL over `object` that must be true"
+    )
+
+    def describe(self) -> str:
+        """In a line."""
+        cel = " and ".join(_listed(self.cel))
+        return self.object.describe() + (f" with {cel}" if cel else "")
+
+    def evaluate(self, cluster: Cluster) -> Seen:
+        """Exactly one object is found and fits ``match`` and ``cel``."""
+        what = self.object.describe()
+        found = cluster.find(self.object)
+        observed: dict[str, Any] = {"object": cluster.canonical(what), "found": len(found)}
+        if len(found) != 1:
+            names = ", ".join(obj["metadata"]["name"] for obj in found) or "none"
+            return Seen(False, f"{what}: {len(found)} found ({names})", observed)
+        wrong = [*differences(self.match or {}, found[0])]
+        wrong += unmet(_listed(self.cel), {"object": found[0]})
+        observed["fits"] = not wrong
+        return Seen(not wrong, f"{what}: " + ("; ".join(wrong) or "as described"), observed)
+
+    def references(self, found: References) -> None:
+        """The object, its fields, and CEL over it."""
+        found.selected(self.object, "object")
+        found.fields(self.match, self.object, "match")
+        found.condition(_listed(self.cel), "object", self.object)
+
+    def placed(self) -> Iterable[tuple[str, int]]:
+        """The Job, if so many of its pods must have succeeded."""
+        ended = ((self.match or {}).get("status") or {}).get("succeeded")
+        if self.object.kind == "Job" and self.object.name and isinstance(ended, int):
+            yield self.object.name, ended
+
+
+class ObjectsExpectation(Timed):
+    """The objects that are found are as many as given, and as described."""
+
+    objects: ObjectSelector
+    count: int | None = Field(default=None, ge=0, description="how many of them")
+    cel: Cel | tuple[Cel, ...] = Field(
+        default=(), description="CEL over `objects` (a list, by name) that must be true"
+    )
+
+    def describe(self) -> str:
+        """In a line."""
+        number = "" if self.count is None else f"{self.count} x "
+        cel = " and ".join(_listed(self.cel))
+        return number + self.objects.describe() + (f" with {cel}" if cel else "")
+
+    def evaluate(self, cluster: Cluster) -> Seen:
+        """As many objects as given are found, and CEL over all of them is true."""
+        what = self.objects.describe()
+        found = cluster.find(self.objects)
+        observed: dict[str, Any] = {"objects": cluster.canonical(what), "found": len(found)}
+        wrong = []
+        if self.count is not None and len(found) != self.count:
+            names = ", ".join(obj["metadata"]["name"] for obj in found)
+            wrong.append(f"{len(found)} found" + (f" ({names})" if names else ""))
+        wrong += unmet(_listed(self.cel), {"objects": found})
+        observed["fits"] = not wrong
+        return Seen(not wrong, f"{what}: " + ("; ".join(wrong) or "as described"), observed)
+
+    def references(self, found: References) -> None:
+        """The objects, and CEL over them."""
+        found.selected(self.objects, "objects")
+        found.condition(_listed(self.cel), "objects", self.objects)
+
+
+class NoneExpectation(Timed):
+    """No such object is there."""
+
+    none: ObjectSelector
+
+    def describe(self) -> str:
+        """In a line."""
+        return f"no {self.none.describe()}"
+
+    def evaluate(self, cluster: Cluster) -> Seen:
+        """No object is found."""
+        what = self.none.describe()
+        found = cluster.find(self.none)
+        names = ", ".join(_with_state(obj) for obj in found)
+        observed = {"none": cluster.canonical(what), "found": len(found)}
+        return Seen(not found, f"{what}: {names or 'none'}", observed)
+
+    def references(self, found: References) -> None:
+        """What may be there at another time."""
+        found.selected(self.none, "none", gone=True)
+
+
+def _listed(cel: str | tuple[str, ...]) -> tuple[str, ...]:
+    """CEL given as one text or as a list, as a list."""
+    return (cel,) if isinstance(cel, str) else cel
+
+
+def _with_state(obj: Obj) -> str:
+    meta = obj["metadata"]
+    deleting = " (being deleted)" if meta.get("deletionTimestamp") else ""
+    return f"{meta['name']}{deleting}"

@@ -1,0 +1,135 @@
+"""``pod``: its phase, the node that it is bound to, or why it is pending."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from conformance.scenario.base import Obj, Strict
+from conformance.scenario.expectations.base import Cluster, References, Seen, Timed
+
+
+class Pending(Strict):
+    """The PodScheduled condition of a pod that waits."""
+
+    # Reasons of the condition PodScheduled that is not true (k8s.io/api/core/v1).
+    reason: Literal["SchedulerError", "SchedulingGated", "Unschedulable"] = "Unschedulable"
+    message: str | None = Field(default=None, description="a part of the condition's message")
+
+
+class PodExpectation(Timed):
+    """A pod's phase, where it was scheduled to, or why it was not."""
+
+    pod: str = Field(description="name of the pod")
+    phase: Literal["Pending", "Running", "Succeeded", "Failed"] | None = None
+    scheduled: bool | None = Field(default=None, description="whether it is bound to a node")
+    node: str | None = Field(default=None, description="name of the node it is bound to")
+    pending: Pending | None = Field(
+        default=None, description="not scheduled, for this reason; and it stays so"
+    )
+
+    @model_validator(mode="after")
+    def _something(self) -> PodExpectation:
+        if self.phase is None and self.scheduled is None and not self.node and not self.pending:
+            raise ValueError("expect a phase, scheduled, node or pending of the pod")
+        return self
+
+    @property
+    def waits_for_start(self) -> bool:
+        """Whether containers must have started."""
+        return self.phase not in {None, "Pending"}
+
+    @property
+    def expected_to_wait(self) -> bool:
+        """Whether the pod is not on a node when this holds."""
+        return self.pending is not None or self.scheduled is False or self.phase == "Pending"
+
+    def describe(self) -> str:
+        """In a line."""
+        parts = []
+        if self.phase:
+            parts.append(f"in phase {self.phase}")
+        if self.scheduled is not None:
+            parts.append("scheduled" if self.scheduled else "not scheduled")
+        if self.node:
+            parts.append(f"on node {self.node}")
+        if self.pending:
+            message = f": {self.pending.message}" if self.pending.message else ""
+            parts.append(f"pending ({self.pending.reason}{message})")
+        return f"pod {self.pod} " + " and ".join(parts)
+
+    def evaluate(self, cluster: Cluster) -> Seen:
+        """Compare the pod as it is now."""
+        pod = cluster.get("Pod", self.pod)
+        observed: dict[str, Any] = {"pod": self.pod}
+        if pod is None:
+            return Seen(False, f"no pod {self.pod}", observed)
+        phase = pod.get("status", {}).get("phase")
+        node = pod["spec"].get("nodeName")
+        condition = _scheduled_condition(pod)
+        bound = f"bound to {node}" if node else f"not scheduled: {_reason(condition)}"
+        wrong: list[str] = []
+        if self.phase is not None:
+            observed["phase"] = phase
+            if phase != self.phase:
+                wrong.append(f"phase {phase}{_waiting(pod)}")
+        if self.scheduled is not None:
+            observed["scheduled"] = bool(node)
+            if bool(node) != self.scheduled:
+                wrong.append(bound)
+        if self.node is not None:
+            observed["node"] = cluster.canonical(node or "")
+            if node != self.node:
+                wrong.append(bound)
+        if self.pending is not None:
+            observed["pending"] = condition.get("reason") if condition else None
+            message = condition.get("message", "")
+            if node:
+                wrong.append(bound)
+            elif condition.get("status") != "False" or condition["reason"] != self.pending.reason:
+                wrong.append(f"condition PodScheduled {_reason(condition)}")
+            elif self.pending.message and self.pending.message not in message:
+                wrong.append(f"the message {message!r}")
+        return Seen(not wrong, f"pod {self.pod}: " + "; ".join(wrong or ["ok"]), observed)
+
+    def references(self, found: References) -> None:
+        """The pod and its node."""
+        found.named("Pod", self.pod, "pod")
+        if self.node is not None:
+            found.named("Node", self.node, "node")
+        if self.waits_for_start:
+            found.kubelet("phase")
+
+    def placed(self) -> Iterable[tuple[str, int]]:
+        """The pod, if it must be on a node."""
+        if self.scheduled or self.node or self.phase in ("Running", "Succeeded"):
+            yield self.pod, 1
+
+
+def _scheduled_condition(pod: Obj) -> dict[str, Any]:
+    for condition in pod.get("status", {}).get("conditions", ()):
+        if condition["type"] == "PodScheduled":
+            return dict(condition)
+    return {}
+
+
+def _reason(condition: dict[str, Any]) -> str:
+    if not condition:
+        return "not reported yet"
+    return f"{condition.get('status')}, {condition.get('reason')}: {condition.get('message', '')}"
+
+
+def _waiting(pod: Obj) -> str:
+    """Why containers wait or failed, so that the message says more than a phase."""
+    reasons = []
+    for status in pod.get("status", {}).get("containerStatuses", ()):
+        state = status.get("state", {})
+        for kind in ("waiting", "terminated"):
+            if kind in state and state[kind].get("reason") != "Completed":
+                detail = state[kind].get("message") or state[kind].get("reason", "")
+                reasons.append(f"{status['name']} {kind}: {detail}")
+    if not reasons and not pod["spec"].get("nodeName"):
+        reasons.append(_reason(_scheduled_condition(pod)))
+    return f" ({'; '.join(reasons)})" if reasons else ""

@@ -1,0 +1,114 @@
+"""``rejected``: the API server refuses to create an object, and says why."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from conformance.scenario.base import Strict
+from conformance.scenario.expectations.base import Cluster, Expectation, References, Refusal, Seen
+
+# metav1.StatusReason (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go).
+StatusReason = Literal[
+    "AlreadyExists",
+    "BadRequest",
+    "Conflict",
+    "Expired",
+    "Forbidden",
+    "Gone",
+    "InternalError",
+    "Invalid",
+    "MethodNotAllowed",
+    "NotAcceptable",
+    "NotFound",
+    "RequestEntityTooLarge",
+    "ServerTimeout",
+    "ServiceUnavailable",
+    "Timeout",
+    "TooManyRequests",
+    "Unauthorized",
+    "UnsupportedMediaType",
+]
+NOT_FOUND, BAD_REQUEST = 404, 400
+
+
+class Rejected(Strict):
+    """An object that must be refused, and what the refusal says."""
+
+    object: dict[str, Any] = Field(description="a Kubernetes object, as one would apply it")
+    code: int | None = Field(default=None, description="HTTP status, for example 422")
+    reason: StatusReason | None = Field(default=None, description="reason of the Status")
+    field: str | None = Field(
+        default=None, description="path of a field in the Status's details.causes"
+    )
+    message: str | None = Field(
+        default=None, description="a part of the Status's message, or of that of a cause"
+    )
+
+
+class RejectedExpectation(Expectation):
+    """The API server refuses to create an object, and says why."""
+
+    rejected: Rejected
+
+    def describe(self) -> str:
+        """In a line."""
+        wanted = self.rejected
+        parts = [
+            wanted.code is not None and f"with code {wanted.code}",
+            wanted.reason is not None and f"for reason {wanted.reason}",
+            wanted.field is not None and f"naming {wanted.field}",
+            wanted.message is not None and f"saying {wanted.message!r}",
+        ]
+        says = ", ".join(part for part in parts if part)
+        return f"{wanted.object.get('kind')} rejected {says}".strip()
+
+    def evaluate(self, cluster: Cluster) -> Seen:
+        """Create the object, and compare the refusal."""
+        observed = {"rejected": self.rejected.object.get("kind")}
+        refusal = cluster.refusal(self.rejected.object)
+        if refusal is None:
+            name = self.rejected.object.get("metadata", {}).get("name")
+            return Seen(False, f"it was accepted as {name}", observed)
+        wrong = self._wrong(refusal)
+        if wrong:
+            return Seen(False, f"{', '.join(wrong)}: {refusal.message}", observed)
+        return Seen(
+            True,
+            refusal.message,
+            observed
+            | {
+                "code": refusal.code,
+                "reason": refusal.reason,
+                "fields": sorted({cause.field for cause in refusal.causes}),
+            },
+        )
+
+    def _wrong(self, refusal: Refusal) -> list[str]:
+        wanted = self.rejected
+        wrong = []
+        if wanted.code is not None and refusal.code != wanted.code:
+            wrong.append(f"code {refusal.code}")
+        if wanted.reason is not None and refusal.reason != wanted.reason:
+            wrong.append(f"reason {refusal.reason}")
+        causes = [cause for cause in refusal.causes if wanted.field in {None, cause.field}]
+        if wanted.field is not None and not causes:
+            fields = ", ".join(cause.field for cause in refusal.causes) or "no field"
+            wrong.append(f"it names {fields}")
+        texts = [refusal.message, *(cause.message for cause in causes)]
+        if wanted.message is not None and not any(wanted.message in text for text in texts):
+            wrong.append("another message")
+        return wrong
+
+    def references(self, found: References) -> None:
+        """The object, which is wrong only in the way that the refusal says."""
+        wanted = self.rejected
+        found.refused(
+            wanted.object,
+            wanted.message,
+            "rejected",
+            "object",
+            unread=wanted.code == NOT_FOUND or wanted.reason == "NotFound",
+            anyhow=wanted.code in {None, BAD_REQUEST} and wanted.message is None,
+        )
