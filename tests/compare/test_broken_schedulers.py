@@ -20,8 +20,9 @@ from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
 from conformance.scenario.registry import load_registry
-from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+from conformance.targets.reference.target import ReferenceTarget
+from tests.mutants import mutant
+from tests.mutants.faults import Fault
 from tests.scenario.kill_matrix import GATES
 
 
@@ -35,7 +36,7 @@ def scenarios() -> tuple[LoadedScenario, ...]:
 
 @contextmanager
 def opened(*faults: Fault) -> Iterator[ReferenceTarget]:
-    target = ReferenceTarget(ReferenceOptions(faults=frozenset(faults), feature_gates=GATES))
+    target = mutant(*faults, feature_gates=GATES)
     try:
         yield target
     finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from conformance.targets.reference.faults import Fault
+from tests.mutants.faults import Fault
 
 EXTENDED_RESOURCE: Final = "extended/extended-resource"
 OPAQUE: Final = "extended/opaque-configuration"

@@ -17,8 +17,8 @@ from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
 from conformance.scenario.profile import load_profile
 from conformance.scenario.registry import load_registry
-from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+from tests.mutants import mutant
+from tests.mutants.faults import Fault
 from tests.scenario.kill_matrix import ABOUT, GATES, page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/kill-matrix.md"
@@ -34,7 +34,7 @@ def scenarios() -> tuple[LoadedScenario, ...]:
 def outcomes(*faults: Fault) -> dict[str, Outcome]:
     """Scenario -> what became of it on a reference with these faults."""
     profile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
-    with ReferenceTarget(ReferenceOptions(faults=frozenset(faults), feature_gates=GATES)) as target:
+    with mutant(*faults, feature_gates=GATES) as target:
         setup = Setup("kill", target, target.capabilities(), profile, "image")
         result = run_suite(scenarios(), setup, ())
     return {item.scenario.id: item.outcome for item in result.finished}

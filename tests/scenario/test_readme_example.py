@@ -15,8 +15,8 @@ from conformance.scenario.lint.files import lint_file
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.profile import load_profile
 from conformance.scenario.registry import load_registry
-from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+from tests.mutants import mutant
+from tests.mutants.faults import Fault
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 
@@ -37,7 +37,7 @@ def outcome(file: Path, *faults: Fault) -> Outcome:
     root = scenarios_dir()
     loaded = load_scenarios([file], root, load_registry(root / "features.yaml"))
     profile = load_profile("gpu.nvidia.com", root / "drivers")
-    with ReferenceTarget(ReferenceOptions(faults=frozenset(faults))) as target:
+    with mutant(*faults) as target:
         setup = Setup("readme", target, target.capabilities(), profile, "image")
         [finished] = run_suite(loaded, setup, ()).finished
     return finished.outcome

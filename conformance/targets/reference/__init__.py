@@ -5,7 +5,6 @@ devices a claim gets is decided by ``reference_allocator``, what a container get
 ``nvml_driver``. Time is virtual, so nothing waits.
 """
 
-from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 
-__all__ = ["Fault", "ReferenceOptions", "ReferenceTarget"]
+__all__ = ["ReferenceOptions", "ReferenceTarget"]

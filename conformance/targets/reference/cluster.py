@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.store import Store, name_of, namespace_of, uid_of
+from conformance.targets.reference import pods
+from conformance.targets.reference.apiserver.store import (
+    Identity,
+    Store,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from conformance.targets.reference.clock import VirtualClock
-from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.identity import Identity
 from reference_allocator.features import Features
 from reference_allocator.taintrules import apply_taint_rules
 
 _LOG_LINES: Final = 10_000
 
 
-@dataclass(slots=True)
+@dataclass
 class Cluster:
     """The state that controllers, scheduler and kubelets work on.
 
@@ -27,7 +32,6 @@ class Cluster:
         gates: feature gates of this version as they are set.
         minor: of Kubernetes, for example ``1.37``.
         log: namespace and line of what happened lately, for diagnostics.
-        faults: defects that are switched on (tests of the suite only).
     """
 
     clock: VirtualClock
@@ -36,7 +40,6 @@ class Cluster:
     features: Features
     gates: Mapping[str, bool]
     minor: str
-    faults: frozenset[Fault] = frozenset()
     log: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_LOG_LINES))
 
     def slices(self) -> list[Obj]:
@@ -50,6 +53,22 @@ class Cluster:
         if not rules or not self.gates.get("DRADeviceTaintRules"):
             return slices
         return [dict(item) for item in apply_taint_rules(slices, rules)]
+
+    def claims_of(self, pod: Mapping[str, Any]) -> Iterator[tuple[Obj, Obj | None]]:
+        """Each entry of ``spec.resourceClaims`` with its claim, None where there is none."""
+        for entry in pod["spec"].get("resourceClaims") or []:
+            name = pods.claim_name(pod, entry)
+            if name is None:
+                yield entry, None
+            else:
+                yield entry, self.store.get("ResourceClaim", namespace_of(pod), name)
+
+    def extended_claim_of(self, pod: Mapping[str, Any]) -> Obj | None:
+        """The claim that the scheduler made for a pod's extended resources, None without one."""
+        made = pod["status"].get("extendedResourceClaimStatus")
+        if made is None:
+            return None
+        return self.store.get("ResourceClaim", namespace_of(pod), made["resourceClaimName"])
 
     def note(self, namespace: str, text: str) -> None:
         """Keep a line for the diagnostics of a namespace, with the virtual time."""

@@ -19,7 +19,6 @@ from typing import Any, Final
 from conformance import __version__
 from conformance.targets.base import RUN_LABEL, Capabilities, Obj, Ref
 from conformance.targets.reference.apiserver.resources import SERVED_APIS
-from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.world import World
 from nvml_driver.features import Features
@@ -54,7 +53,6 @@ class ReferenceOptions:
         driver: the driver's name in slices and allocations.
         driver_features: what the driver publishes beyond full GPUs and static MIG devices.
         seed: uids and generated names depend on it.
-        faults: deliberate defects, for tests of the suite.
     """
 
     kubernetes_version: str = "1.37.1"
@@ -64,7 +62,6 @@ class ReferenceOptions:
     driver: str = DEFAULT_DRIVER_NAME
     driver_features: Features = field(default_factory=Features)
     seed: int = 0
-    faults: frozenset[Fault] = frozenset()
 
 
 class ReferenceTarget:
@@ -93,7 +90,6 @@ class ReferenceTarget:
                 kubernetes_version=version,
                 gates=self._gates,
                 seed=self.options.seed,
-                faults=self.options.faults,
                 nodes=self.options.nodes,
                 driver=self.options.driver,
                 driver_features=self.options.driver_features,

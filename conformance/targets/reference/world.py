@@ -12,7 +12,7 @@ from typing import Final
 
 from conformance.targets.base import Obj, TargetError
 from conformance.targets.reference.apiserver.server import ApiServer
-from conformance.targets.reference.apiserver.store import Store
+from conformance.targets.reference.apiserver.store import Identity, Store
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import Controller
@@ -23,12 +23,8 @@ from conformance.targets.reference.controllers.garbage_collection import (
     NamespaceController,
 )
 from conformance.targets.reference.controllers.jobs import JobController
-from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.identity import Identity
-from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublisher
 from conformance.targets.reference.nodes.kubelet import Kubelet
-from conformance.targets.reference.nodes.publisher import SlicePublisher
-from conformance.targets.reference.retired import LenientApiServer
 from conformance.targets.reference.scheduling.scheduler import Scheduler
 from nvml_driver.features import Features as DriverFeatures
 from nvml_driver.nvml.library import NvmlLibrary
@@ -47,7 +43,6 @@ class World:
         kubernetes_version: str,
         gates: Mapping[str, bool],
         seed: int,
-        faults: frozenset[Fault],
         nodes: Sequence[str],
         driver: str,
         driver_features: DriverFeatures,
@@ -59,16 +54,15 @@ class World:
         store = Store(self.clock, identity)
         features = Features.for_version(kubernetes_version, gates)
         minor = minor_of(kubernetes_version)
-        self.cluster = Cluster(self.clock, identity, store, features, gates, minor, faults)
-        retired = Fault.SERVES_RETIRED_VERSIONS in faults
-        self.api = LenientApiServer(self.cluster) if retired else ApiServer(self.cluster)
+        self.cluster = Cluster(self.clock, identity, store, features, gates, minor)
+        self.api = ApiServer(self.cluster)
         self.scheduler = Scheduler(self.cluster, kubernetes_version)
         self.kubelets: list[Kubelet] = []
         for name in nodes:
             store.add(_node(name, kubernetes_version))
-            node_driver = NodeDriver(driver, name, root / name, library, faults, driver_features)
+            node_driver = NodeDriver(driver, name, root / name, library, driver_features)
             self.kubelets.append(Kubelet(self.cluster, self.api, name, node_driver))
-        self._controllers: list[Controller] = [
+        self.controllers: list[Controller] = [
             ClaimController(self.cluster, self.api),
             JobController(self.cluster, self.api),
             EvictionController(self.cluster, self.api),
@@ -78,7 +72,7 @@ class World:
             GarbageCollector(self.cluster, self.api),
             NamespaceController(self.cluster, self.api),
         ]
-        self._seen: list[tuple[float, int]] = [(-1.0, -1)] * len(self._controllers)
+        self._seen: list[tuple[float, int]] = [(-1.0, -1)] * len(self.controllers)
         self.settle()
 
     def settle(self) -> None:
@@ -91,7 +85,7 @@ class World:
         for _ in range(_MAX_ROUNDS):
             before = store.revision
             worked = False
-            for index, controller in enumerate(self._controllers):
+            for index, controller in enumerate(self.controllers):
                 newest = max(map(store.changed, controller.watches))
                 if self._seen[index] == (now, newest):
                     continue
@@ -120,7 +114,7 @@ class World:
         store, now = self.cluster.store, self.clock.now
         return any(
             self._seen[index] != (now, max(map(store.changed, controller.watches)))
-            for index, controller in enumerate(self._controllers)
+            for index, controller in enumerate(self.controllers)
         )
 
 

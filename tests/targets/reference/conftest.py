@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.reference import Fault, ReferenceOptions, ReferenceTarget
+from conformance.targets.reference import ReferenceTarget
 from conformance.targets.reference.scope import ReferenceScope
+from tests.mutants import mutant
+from tests.mutants.faults import Fault
 from tests.targets.reference import kit
 
 Open = Callable[..., ReferenceTarget]
@@ -17,11 +19,11 @@ GATES = {"DRANodeAllocatableResources": True}
 
 @pytest.fixture
 def open_target() -> Iterator[Open]:
-    """Opens references with options and closes them after the test."""
+    """Opens references with faults and options, and closes them after the test."""
     opened: list[ReferenceTarget] = []
 
-    def open_(**options: Any) -> ReferenceTarget:
-        target = ReferenceTarget(ReferenceOptions(**options))
+    def open_(*faults: Fault, **options: Any) -> ReferenceTarget:
+        target = mutant(*faults, **options)
         opened.append(target)
         return target
 
@@ -62,7 +64,7 @@ def faulty(open_target: Open) -> Callable[[Fault], ReferenceScope]:
     """The same with a defect."""
 
     def make(fault: Fault) -> ReferenceScope:
-        scope = new_scope(open_target(faults=frozenset({fault}), feature_gates=GATES))
+        scope = new_scope(open_target(fault, feature_gates=GATES))
         scope.create(kit.device_class())
         return scope
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance.targets.base import ApiError, Obj, Ref
-from conformance.targets.reference import Fault
 from conformance.targets.reference.scope import ReferenceScope
+from tests.mutants.faults import Fault
 from tests.targets.reference import kit
 from tests.targets.reference.situations import run
 

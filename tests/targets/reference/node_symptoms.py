@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.targets.reference import Fault
 from conformance.targets.reference.scope import ReferenceScope
+from tests.mutants.faults import Fault
 from tests.targets.reference import kit
 from tests.targets.reference.situations import after_deletion, run
 

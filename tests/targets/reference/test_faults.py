@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from conformance.targets.base import Ref
-from conformance.targets.reference import Fault
-from conformance.targets.reference.faults import parse
 from conformance.targets.reference.scope import ReferenceScope
+from tests.mutants import MUTATIONS
+from tests.mutants.faults import Fault
 from tests.targets.reference import (
     api_symptoms,
     feature_symptoms,
@@ -26,8 +26,8 @@ SYMPTOMS = {
 }
 
 
-def test_every_fault_has_a_symptom() -> None:
-    assert set(SYMPTOMS) == set(Fault)
+def test_every_fault_has_a_mutation_and_a_symptom() -> None:
+    assert set(MUTATIONS) == set(SYMPTOMS) == set(Fault)
 
 
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.title)
@@ -57,9 +57,3 @@ def test_cleanup_works_in_spite_of_the_fault(
     namespace = Ref("v1", "Namespace", "ns")
     scope.delete(namespace)
     kit.gone(scope, namespace)
-
-
-def test_faults_are_found_by_their_titles() -> None:
-    assert parse(["double-allocation", "leak-cdi"]) == {Fault.DOUBLE_ALLOCATION, Fault.LEAK_CDI}
-    with pytest.raises(ValueError, match="unknown fault 'nope'; known are accept-invalid-pod"):
-        parse(["nope"])

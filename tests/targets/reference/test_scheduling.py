@@ -8,11 +8,11 @@ import pytest
 
 from conformance.engine.hollow import hollow_node
 from conformance.targets.base import Obj, Ref
-from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from reference_allocator.allocator import Allocator
 from reference_allocator.snapshot import Snapshot
+from tests.mutants.faults import Fault
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 

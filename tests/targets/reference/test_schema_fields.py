@@ -20,8 +20,8 @@ def test_known_fields_are_those_of_the_kubernetes_client() -> None:
     )
 
 
-def decoded(obj: Obj, *, strict: bool = True) -> Obj:
-    return decode(kind_of(obj), obj, strict=strict)
+def decoded(obj: Obj) -> Obj:
+    return decode(kind_of(obj), obj)
 
 
 def test_null_field_is_absent_and_null_element_is_empty() -> None:
@@ -42,12 +42,6 @@ def test_null_field_is_absent_and_null_element_is_empty() -> None:
             }
         },
     }
-
-
-def test_unknown_fields_are_left_out_where_they_are_not_refused() -> None:
-    claim = kit.claim("c")
-    surplus = {**claim, "spec": {**claim["spec"], "resourceClassName": "old"}}
-    assert decoded(surplus, strict=False) == claim
 
 
 def pod_with(**spec: object) -> Obj:

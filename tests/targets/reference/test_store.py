@@ -5,9 +5,8 @@ import pytest
 from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.apiserver.resources import KINDS
 from conformance.targets.reference.apiserver.server import merge
-from conformance.targets.reference.apiserver.store import Store
+from conformance.targets.reference.apiserver.store import Identity, Store
 from conformance.targets.reference.clock import VirtualClock
-from conformance.targets.reference.identity import Identity
 
 
 @pytest.fixture

@@ -21,13 +21,12 @@ _GO_TYPES = {"str": "string", "int": "int64", "datetime": "string", "quantity": 
 _TYPE = re.compile(r"(?:Core|Resource)?(V1(?:(?:alpha|beta)\d)?)(.+)")
 
 
-def decode(kind: Kind, obj: Obj, *, strict: bool = True) -> Obj:
+def decode(kind: Kind, obj: Obj) -> Obj:
     """Refuse values of a wrong type, then unknown fields, as the API server does.
 
     Args:
         kind: its kind.
         obj: as the client sends it; not changed.
-        strict: False drops unknown fields (a fault for tests).
 
     Returns:
         A copy without nulls: a field that is null is absent, an element that is null is empty.
@@ -41,7 +40,7 @@ def decode(kind: Kind, obj: Obj, *, strict: bool = True) -> Obj:
         if isinstance(mistake, WrongType):
             raise _refusal(kind, obj, _mismatch(root, mistake))
         unknown.append(mistake)
-    if unknown and strict:
+    if unknown:
         listed = ", ".join(f'unknown field "{_path(item)}"' for item in unknown)
         raise _refusal(kind, obj, f"strict decoding error: {listed}")
     decoded: Obj = _known(fields.types(), root, obj)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.targets.base import ApiError, Cause, Obj, Ref
-from conformance.targets.reference import miswriting
 from conformance.targets.reference.apiserver import (
     conversion,
     decoding,
@@ -21,7 +20,6 @@ from conformance.targets.reference.apiserver import (
 from conformance.targets.reference.apiserver.resources import Kind, kind_of, not_served, resolve
 from conformance.targets.reference.apiserver.store import clone, not_found
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.faults import Fault
 
 _SYSTEM_METADATA = (
     "uid",
@@ -56,10 +54,7 @@ class ApiServer:
         """
         kind = kind_of(obj)
         self._check_served(kind)
-        faults = self._cluster.faults
-        decoded = decoding.decode(kind, obj, strict=Fault.IGNORES_UNKNOWN_FIELDS not in faults)
-        new = conversion.to_storage(decoded)
-        miswriting.converted(faults, obj["apiVersion"], new)
+        new = conversion.to_storage(decoding.decode(kind, obj))
         meta = new["metadata"] = {
             field: value
             for field, value in (new.get("metadata") or {}).items()
@@ -78,15 +73,17 @@ class ApiServer:
         checked = new
         if not meta.get("name") and meta.get("generateName"):
             checked = {**new, "metadata": {**meta, "name": f"{meta['generateName']}00000"}}
-        rules = validation.Rules(
-            expressions=self._expressions,
-            pod_claims=Fault.ACCEPT_INVALID_POD_CLAIM not in faults,
-            admin_access=Fault.ADMIN_ACCESS_ANYWHERE not in faults,
-        )
         disabled_fields.admit(self._cluster.gates, self._store, checked)
-        validation.check_create(kind, checked, labels, rules)
-        miswriting.checked(faults, new)
-        return self._shown(self._store.add(new), obj["apiVersion"])
+        self.validate_new(kind, checked, labels)
+        return conversion.to_version(self._store.add(new), obj["apiVersion"])
+
+    def validate_new(self, kind: Kind, obj: Obj, namespace_labels: Mapping[str, str]) -> None:
+        """Check a new object in its stored version, complete with name and defaults.
+
+        Raises:
+            ApiError: 422 with a cause for each violated rule.
+        """
+        validation.check_create(kind, obj, namespace_labels, self._expressions)
 
     def get(self, ref: Ref, default_namespace: str) -> Obj | None:
         """An object in the version that the reference names, or None.
@@ -95,7 +92,7 @@ class ApiServer:
             ApiError: 404 for a kind or version that is not served.
         """
         found = self._find(ref, default_namespace)
-        return None if found is None else self._shown(found, ref.api_version)
+        return None if found is None else conversion.to_version(found, ref.api_version)
 
     def list(
         self,
@@ -114,7 +111,7 @@ class ApiServer:
         wanted = (labels or {}).items()
         matching = [obj for obj in found if wanted <= (obj["metadata"].get("labels") or {}).items()]
         matching.sort(key=lambda obj: obj["metadata"]["name"])
-        return [self._shown(obj, api_version) for obj in matching]
+        return [conversion.to_version(obj, api_version) for obj in matching]
 
     def patch(self, ref: Ref, patch: Obj, subresource: str | None, default_namespace: str) -> Obj:
         """Apply a merge patch; without subresource it does not reach the status.
@@ -149,9 +146,8 @@ class ApiServer:
                 new["status"] = clone(old["status"])
             defaulting.apply_to_change(new, old, self._cluster.clock)
             disabled_fields.admit(self._cluster.gates, self._store, new)
-        rules = validation.Rules(expressions=self._expressions)
-        validation.check_update(kind, new, old, rules, status=subresource == "status")
-        return self._shown(self._store.replace(new), ref.api_version)
+        validation.check_update(kind, new, old, self._expressions, status=subresource == "status")
+        return conversion.to_version(self._store.replace(new), ref.api_version)
 
     def delete(self, ref: Ref, grace_seconds: int | None, default_namespace: str) -> None:
         """Ask for deletion: at once, after the grace period, or when finalizers are gone.
@@ -192,9 +188,6 @@ class ApiServer:
     def _check_served(self, kind: Kind) -> None:
         if kind.gate and not self._cluster.gates.get(kind.gate):
             raise not_served()
-
-    def _shown(self, stored: Obj, api_version: str) -> Obj:
-        return miswriting.shown(self._cluster.faults, stored, api_version)
 
     def _find(self, ref: Ref, default_namespace: str) -> Obj | None:
         kind = resolve(ref.api_version, ref.kind)

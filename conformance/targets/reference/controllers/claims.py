@@ -8,16 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 from conformance.targets.base import Obj
-from conformance.targets.reference import miswriting
+from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.apiserver.store import clone, name_of, namespace_of, uid_of
+from conformance.targets.reference.apiserver.validation.dra import MAX_RESERVED
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.controllers import pods
-from conformance.targets.reference.faults import Fault
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
-MAX_RESERVED: Final = 256
 _MAX_GENERATE_NAME: Final = 57
 
 
@@ -30,7 +28,6 @@ class ClaimController:
         self._cluster = cluster
         self._store = cluster.store
         self._api = api
-        self._faults = cluster.faults
         self._complained: dict[str, str] = {}
 
     def sync(self) -> None:
@@ -45,49 +42,37 @@ class ClaimController:
         if pods.is_finished(pod):
             return
         made: dict[str, str] = {}
-        for entry, claim in pods.claims(self._cluster, pod):
+        for entry, claim in self._cluster.claims_of(pod):
             template = entry.get("resourceClaimTemplateName")
-            if template is None or (claim is not None and self._belongs(claim, pod)):
+            if template is None or (claim is not None and self.belongs(claim, pod)):
                 continue
-            found = self._find(pod, entry["name"], template)
+            found = self.find(pod, entry["name"])
             if found is None:
-                found = self._make(pod, entry["name"], template)
+                found = self.make(pod, entry["name"], template)
             if found is None:
                 return
             made[entry["name"]] = name_of(found)
         if made:
             pod = self._store.modify(pod, lambda new: _remember(new, made))
         if pod["spec"].get("nodeName"):
-            self._reserve(pod)
+            self.reserve(pod)
 
-    def _belongs(self, claim: Obj, pod: Obj) -> bool:
-        if {Fault.SHARES_TEMPLATE_CLAIM, Fault.NO_OWNER_REFERENCE} & self._cluster.faults:
-            return True
+    def belongs(self, claim: Obj, pod: Obj) -> bool:
+        """The claim was made for this pod, and not for another one of the same name."""
         return pods.is_controlled_by(claim, pod)
 
-    def _find(self, pod: Obj, pod_claim: str, template: str) -> Obj | None:
+    def find(self, pod: Obj, pod_claim: str) -> Obj | None:
         """A claim that was made for the pod before, but not noted in its status."""
         for claim in self._store.all("ResourceClaim", namespace_of(pod)):
             annotations = claim["metadata"].get("annotations") or {}
-            if annotations.get(POD_CLAIM_ANNOTATION) != pod_claim:
-                continue
-            if pods.is_controlled_by(claim, pod):
-                return claim
-            if Fault.SHARES_TEMPLATE_CLAIM in self._cluster.faults and self._is_from(
-                claim, template
-            ):
+            named = annotations.get(POD_CLAIM_ANNOTATION) == pod_claim
+            if named and pods.is_controlled_by(claim, pod):
                 return claim
         return None
 
-    def _is_from(self, claim: Obj, template: str) -> bool:
-        found = self._store.get("ResourceClaimTemplate", namespace_of(claim), template)
-        return found is not None and claim["spec"] == found["spec"].get("spec")
-
-    def _make(self, pod: Obj, pod_claim: str, template_name: str) -> Obj | None:
-        namespace = namespace_of(pod)
-        if Fault.MISSES_NEW_TEMPLATE in self._cluster.faults and uid_of(pod) in self._complained:
-            return None
-        template = self._store.get("ResourceClaimTemplate", namespace, template_name)
+    def make(self, pod: Obj, pod_claim: str, template_name: str) -> Obj | None:
+        """Create a claim from its template; None, with an event, as long as there is none."""
+        template = self._store.get("ResourceClaimTemplate", namespace_of(pod), template_name)
         if template is None:
             message = (
                 f'PodResourceClaim {pod_claim}: resource claim template "{template_name}": '
@@ -99,12 +84,15 @@ class ClaimController:
                     pod, "Warning", "FailedResourceClaimCreation", message, "resource_claim"
                 )
             return None
+        return self._store.add(self.new_claim(pod, pod_claim, template))
+
+    def new_claim(self, pod: Obj, pod_claim: str, template: Obj) -> Obj:
+        """The claim that a template makes for one entry of a pod's ``spec.resourceClaims``."""
         extra = template["spec"].get("metadata") or {}
-        annotations = {**(extra.get("annotations") or {}), POD_CLAIM_ANNOTATION: pod_claim}
         meta: Obj = {
             "generateName": _generate_name(name_of(pod), pod_claim),
-            "namespace": namespace,
-            "annotations": annotations,
+            "namespace": namespace_of(pod),
+            "annotations": {**(extra.get("annotations") or {}), POD_CLAIM_ANNOTATION: pod_claim},
             "ownerReferences": [
                 {
                     "apiVersion": "v1",
@@ -117,48 +105,42 @@ class ClaimController:
         }
         if extra.get("labels"):
             meta["labels"] = dict(extra["labels"])
-        if Fault.NO_OWNER_REFERENCE in self._cluster.faults:
-            del meta["ownerReferences"]
-        if Fault.NO_POD_CLAIM_ANNOTATION in self._cluster.faults:
-            del annotations[POD_CLAIM_ANNOTATION]
-        claim: Obj = {
+        return {
             "apiVersion": template["apiVersion"],
             "kind": "ResourceClaim",
             "metadata": meta,
             "spec": clone(template["spec"]["spec"]),
             "status": {},
         }
-        if Fault.TEMPLATE_LOSES_SELECTORS in self._cluster.faults:
-            miswriting.lose_selectors(claim)
-        return self._store.add(claim)
 
-    def _reserve(self, pod: Obj) -> None:
-        """For a pod that got its node without the scheduler."""
-        for _, claim in pods.claims(self._cluster, pod):
+    def reserve(self, pod: Obj) -> None:
+        """Reserve the allocated claims of a pod that got its node without the scheduler."""
+        for _, claim in self._cluster.claims_of(pod):
             if claim is None or "allocation" not in claim["status"]:
                 continue
             users = claim["status"].get("reservedFor") or []
             if not pods.is_reserved(claim, pod) and len(users) < MAX_RESERVED:
-                if Fault.FORGETS_RESERVATION in self._cluster.faults:
-                    continue
                 self._store.modify(claim, lambda new: _add_user(new, pods.reservation(pod)))
 
     def _sync_claim(self, claim: Obj) -> None:
         users = claim["status"].get("reservedFor") or []
-        remaining = [user for user in users if not self._is_stale(user, namespace_of(claim))]
-        if Fault.RELEASES_TOO_EARLY in self._cluster.faults and len(remaining) < len(users):
-            remaining = []
+        remaining = self.remaining_users(claim)
         protected = FINALIZER in (claim["metadata"].get("finalizers") or [])
-        keep = Fault.NEVER_RELEASE in self._cluster.faults and not pods.is_deleted(claim)
         if len(remaining) < len(users):
-            release = not remaining and protected and not keep
-            claim = self._store.modify(
-                claim, lambda new: _set_users(new, remaining, release, self._faults)
-            )
+            claim = self.set_users(claim, remaining, release=not remaining and protected)
         elif protected and pods.is_deleted(claim) and not remaining:
-            claim = self._store.modify(claim, lambda new: _set_users(new, [], True, self._faults))
+            claim = self.set_users(claim, [], release=True)
         if not remaining:
             self._delete_unneeded(claim)
+
+    def remaining_users(self, claim: Obj) -> list[Obj]:
+        """The entries of ``status.reservedFor`` whose pods still need the claim."""
+        users = claim["status"].get("reservedFor") or []
+        return [user for user in users if not self._is_stale(user, namespace_of(claim))]
+
+    def set_users(self, claim: Obj, users: list[Obj], *, release: bool) -> Obj:
+        """Write ``status.reservedFor``, and take the allocation back if it is to be released."""
+        return self._store.modify(claim, lambda new: _set_users(new, users, release))
 
     def _is_stale(self, user: Obj, namespace: str) -> bool:
         if user.get("apiGroup") or user["resource"] != "pods":
@@ -202,7 +184,7 @@ def _add_user(claim: Obj, entry: Obj) -> None:
     claim["status"].setdefault("reservedFor", []).append(entry)
 
 
-def _set_users(claim: Obj, users: list[Obj], release: bool, faults: frozenset[Fault]) -> None:
+def _set_users(claim: Obj, users: list[Obj], release: bool) -> None:
     status = claim["status"]
     if users:
         status["reservedFor"] = users
@@ -211,8 +193,7 @@ def _set_users(claim: Obj, users: list[Obj], release: bool, faults: frozenset[Fa
     if release:
         status.pop("allocation", None)
         # What is said of devices that are no longer allocated is dropped by the API server.
-        if Fault.KEEPS_DEVICE_STATUS not in faults:
-            status.pop("devices", None)
+        status.pop("devices", None)
         finalizers = claim["metadata"].get("finalizers") or []
         claim["metadata"]["finalizers"] = [name for name in finalizers if name != FINALIZER]
         if not claim["metadata"]["finalizers"]:

@@ -16,7 +16,6 @@ from conformance.targets.reference.apiserver.store import uid_of
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.controllers.evictor import Eviction, Evictor
 from conformance.targets.reference.controllers.rule_status import RuleReporter
-from conformance.targets.reference.faults import Fault
 
 _CONDITION: Final = {
     "type": "DisruptionTarget",
@@ -37,24 +36,27 @@ class EvictionController:
         self._api = api
         self._evicted: Counter[str] = Counter()
         """Rule uid -> pods that had to go because of it."""
-        self._reporter = RuleReporter(cluster, self._evicted)
+        self.reporter = RuleReporter(cluster, self._evicted)
 
     def sync(self) -> None:
         """One round over all rules, then over all pods that have a node."""
         if not self._cluster.gates.get("DRADeviceTaints"):
             return
-        self._reporter.report()
+        self.reporter.report()
         evictor = Evictor.of(self._cluster)
-        off = Fault.NO_EVICTION in self._cluster.faults
-        if off or not (evictor.published or evictor.rules):
+        if not (evictor.published or evictor.rules):
             return
         for pod in self._store.all("Pod"):
-            evictions = list(evictor.evictions(pod))
+            evictions = self.evictions(evictor, pod)
             due = min((eviction.when for eviction in evictions), default=None)
             if due is not None and due <= self._cluster.clock.now:
                 self._evict(pod, evictions)
             elif due is not None:
                 self._cluster.clock.wake_in(due - self._cluster.clock.now)
+
+    def evictions(self, evictor: Evictor, pod: Obj) -> list[Eviction]:
+        """Why and when a pod has to leave its devices."""
+        return list(evictor.evictions(pod))
 
     def _evict(self, pod: Obj, evictions: list[Eviction]) -> None:
         who = "device-taint-eviction"

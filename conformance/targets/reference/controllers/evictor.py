@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.targets.base import Obj
+from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.controllers import pods
-from conformance.targets.reference.faults import Fault
 from reference_allocator.api import DeviceId, Taint, Toleration
 from reference_allocator.rules.taints import tolerates
 
@@ -56,7 +55,7 @@ class Evictor:
         """One for each device of the pod and taint on it that its claims do not tolerate."""
         if not pod["spec"].get("nodeName") or pods.is_deleted(pod):
             return
-        for _, claim in pods.claims(self.cluster, pod):
+        for _, claim in self.cluster.claims_of(pod):
             if claim is not None and pods.is_reserved(claim, pod):
                 for result in results(claim):
                     yield from self._of_device(result)
@@ -68,8 +67,6 @@ class Evictor:
         taints += [(rule["spec"]["taint"], rule) for rule in self.rules if selects(rule, device)]
         for taint, rule in taints:
             patience = _patience(taint, result.get("tolerations") or [])
-            if patience is not None and Fault.EVICTS_AT_ONCE in self.cluster.faults:
-                patience = 0.0
             if patience is not None:
                 added = self.cluster.clock.seconds_of(taint["timeAdded"])
                 yield Eviction(added + patience, rule)

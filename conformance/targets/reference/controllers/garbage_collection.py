@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from conformance.targets.base import Obj
+from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.resources import KINDS
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.apiserver.store import name_of
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.controllers import pods
-from conformance.targets.reference.faults import Fault
 
 _ORPHAN_SECONDS: Final = 60
 """How long a pod outlives its node: 40 s of quarantine, looked at every 20 s (podgc)."""
@@ -29,14 +28,15 @@ class GarbageCollector:
 
     def sync(self) -> None:
         """One round."""
-        faults = self._cluster.faults
         for obj in self._store.everything():
-            if Fault.CLAIMS_OUTLIVE_PODS in faults and obj["kind"] == "ResourceClaim":
-                continue
-            owners = obj["metadata"].get("ownerReferences")
-            if owners and not pods.is_deleted(obj) and not any(map(self._exists, owners)):
+            if not pods.is_deleted(obj) and self.is_ownerless(obj):
                 self._api.delete_stored(obj)
         self._collect_orphaned_pods()
+
+    def is_ownerless(self, obj: Obj) -> bool:
+        """An object that has owners, all of which are gone."""
+        owners = obj["metadata"].get("ownerReferences")
+        return bool(owners) and not any(map(self._exists, owners))
 
     def _exists(self, owner: Obj) -> bool:
         found = self._store.by_uid(owner["uid"])

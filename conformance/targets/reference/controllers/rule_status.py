@@ -18,7 +18,6 @@ from conformance.targets.reference.controllers.evictor import (
     results,
     selects,
 )
-from conformance.targets.reference.faults import Fault
 from reference_allocator.api import DeviceId
 
 _PERIOD: Final = 10.0
@@ -53,7 +52,7 @@ class RuleReporter:
             is_new = generation != rule["metadata"]["generation"]
             if not is_new and rule["spec"]["taint"]["effect"] != "NoExecute":
                 continue
-            changed = self._with(rule, self._condition(rule))
+            changed = self._with(rule, self.condition(rule))
             if not is_new and changed == rule:
                 continue
             if not is_new and now < since + _PERIOD:
@@ -68,7 +67,8 @@ class RuleReporter:
         set_condition(new["status"], condition, self._cluster.clock.timestamp())
         return new
 
-    def _condition(self, rule: Obj) -> Obj:
+    def condition(self, rule: Obj) -> Obj:
+        """What the condition says of a rule now, type and times aside."""
         effect = rule["spec"]["taint"]["effect"]
         evicted = self._evicted.get(uid_of(rule), 0)
         status, reason, message = "False", "OtherEffect", ""
@@ -79,7 +79,7 @@ class RuleReporter:
                 status, reason = "True", "PodsPendingEviction"
                 verb = "needs" if pods == 1 else "need"
                 message = f"{_count(pods, 'pod')} {verb} to be evicted in {_places(namespaces)}."
-        elif effect == "None" and Fault.NO_DRY_RUN not in self._cluster.faults:
+        elif effect == "None":
             pods, namespaces = self._concerned(rule)
             published, allocated = self._devices(rule)
             reason = "NoEffect"

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from conformance.targets.base import Obj
+from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.controllers import pods
-from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.nodes.driver import NodeDriver
 from nvml_driver.cdi.specs import ContainerEdits
 from nvml_driver.errors import DriverError
@@ -25,18 +24,24 @@ class NotPreparedError(Exception):
 
 
 @dataclass(slots=True)
-class _Prepared:
+class Prepared:
+    """The devices of a prepared claim, and the uids of the node's pods that use it."""
+
     devices: list[PreparedDevice]
     pods: set[str] = field(default_factory=set)
 
 
-class ClaimManager:
-    """The prepared claims of one node."""
+class DRAManager:
+    """The prepared claims of one node.
+
+    Attributes:
+        prepared: by the uid of the claim.
+    """
 
     def __init__(self, cluster: Cluster, driver: NodeDriver | None) -> None:
         self._cluster = cluster
         self._driver = driver
-        self._claims: dict[str, _Prepared] = {}
+        self.prepared: dict[str, Prepared] = {}
 
     def prepare(self, pod: Obj) -> None:
         """Prepare all claims of a pod, whether its containers use them or not.
@@ -44,10 +49,10 @@ class ClaimManager:
         Raises:
             NotPreparedError: not now; what was prepared stays, and the next attempt goes on.
         """
-        for _, claim in self._claims_of(pod):
+        for _, claim in self.claims_of(pod):
             if claim is None:
                 raise NotPreparedError("ResourceClaim not created yet")
-            if not pods.is_reserved(claim, pod) and not self._lenient():
+            if not pods.is_reserved(claim, pod):
                 raise NotPreparedError(
                     f"ResourceClaim {name_of(claim)}: pod {name_of(pod)} ({uid_of(pod)}) is not "
                     f"allowed to use ResourceClaim {name_of(claim)} ({uid_of(claim)})"
@@ -55,9 +60,9 @@ class ClaimManager:
             allocation = claim["status"].get("allocation")
             if allocation is None:
                 raise NotPreparedError(f"ResourceClaim {name_of(claim)}: not allocated")
-            if uid_of(claim) not in self._claims:
-                self._claims[uid_of(claim)] = _Prepared(self._prepare(claim, allocation))
-            self._claims[uid_of(claim)].pods.add(uid_of(pod))
+            if uid_of(claim) not in self.prepared:
+                self.prepared[uid_of(claim)] = Prepared(self._prepare(claim, allocation))
+            self.prepared[uid_of(claim)].pods.add(uid_of(pod))
 
     def unprepare(self, pod_uid: str) -> None:
         """Let go of a pod's claims.
@@ -65,7 +70,7 @@ class ClaimManager:
         Raises:
             NotPreparedError: a claim could not be unprepared; call again.
         """
-        for claim_uid, prepared in list(self._claims.items()):
+        for claim_uid, prepared in list(self.prepared.items()):
             if pod_uid not in prepared.pods:
                 continue
             if prepared.pods == {pod_uid}:
@@ -74,7 +79,7 @@ class ClaimManager:
                         self._driver.unprepare(claim_uid)
                 except DriverError as error:
                     raise NotPreparedError(f"NodeUnprepareResources: {error}") from None
-                del self._claims[claim_uid]
+                del self.prepared[claim_uid]
             prepared.pods.discard(pod_uid)
 
     def edits(self, pod: Obj, container: Obj) -> ContainerEdits:
@@ -83,16 +88,13 @@ class ClaimManager:
         Raises:
             NotPreparedError: a CDI device cannot be resolved.
         """
-        ids = list(dict.fromkeys(self._cdi_ids(pod, container)))
+        ids = list(dict.fromkeys(self.cdi_device_ids(pod, container)))
         if not ids or self._driver is None:
             return ContainerEdits({}, ())
         try:
             return self._driver.edits(ids)
         except DriverError as error:
             raise NotPreparedError(f"CDI device injection failed: {error}") from None
-
-    def _lenient(self) -> bool:
-        return bool({Fault.FORGETS_RESERVATION, Fault.OTHER_NAMESPACE} & self._cluster.faults)
 
     def _prepare(self, claim: Obj, allocation: Obj) -> list[PreparedDevice]:
         results = (allocation.get("devices") or {}).get("results") or []
@@ -108,9 +110,9 @@ class ClaimManager:
                 f"NodePrepareResources failed for ResourceClaim {name_of(claim)}: {error}"
             ) from None
 
-    def _claims_of(self, pod: Obj) -> Iterator[tuple[str, Obj | None]]:
+    def claims_of(self, pod: Obj) -> Iterator[tuple[str, Obj | None]]:
         """Pod claim name -> claim; the special claim for extended resources has no name."""
-        for entry, claim in pods.claims(self._cluster, pod):
+        for entry, claim in self._cluster.claims_of(pod):
             yield entry["name"], claim
         special = self._special_of(pod)
         if special:
@@ -121,15 +123,8 @@ class ClaimManager:
         found: Obj = pod["status"].get("extendedResourceClaimStatus") or {}
         return found
 
-    def _cdi_ids(self, pod: Obj, container: Obj) -> Iterator[str]:
-        faults = self._cluster.faults
-        if Fault.LEAKS_TO_OTHER_PODS in faults and not pod["spec"].get("resourceClaims"):
-            for prepared in self._claims.values():
-                for device in prepared.devices:
-                    yield from device.cdi_device_ids
-            return
-        if Fault.FIRST_CONTAINER_ONLY in faults and container != pod["spec"]["containers"][0]:
-            return
+    def cdi_device_ids(self, pod: Obj, container: Obj) -> Iterator[str]:
+        """The CDI devices of the claims and requests that a container names."""
         wanted = [
             (entry["name"], entry.get("request") or "")
             for entry in (container.get("resources") or {}).get("claims") or []
@@ -139,14 +134,14 @@ class ClaimManager:
             for mapping in self._special_of(pod).get("requestMappings", [])
             if mapping["containerName"] == container["name"]
         ]
-        claims = {name: claim for name, claim in self._claims_of(pod) if claim is not None}
-        if Fault.SEES_ALL_CLAIMS in faults:
-            wanted = [(name, "") for name in claims]
+        claims = {name: claim for name, claim in self.claims_of(pod) if claim is not None}
         for name, request in wanted:
-            if name not in claims:
-                continue
-            for device in self._claims[uid_of(claims[name])].devices:
-                names = device.request_names
-                every = not request or not names or Fault.REQUEST_FILTER_IGNORED in faults
-                if every or request in names:
-                    yield from device.cdi_device_ids
+            if name in claims:
+                yield from self.devices_of(uid_of(claims[name]), request)
+
+    def devices_of(self, claim_uid: str, request: str = "") -> Iterator[str]:
+        """The CDI devices of a prepared claim, or of one of its requests."""
+        for device in self.prepared[claim_uid].devices:
+            names = device.request_names
+            if not request or not names or request in names:
+                yield from device.cdi_device_ids

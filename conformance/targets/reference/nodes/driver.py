@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.store import clone
-from conformance.targets.reference.faults import Fault
+from conformance.targets.reference.apiserver.store import name_of, uid_of
+from conformance.targets.reference.cluster import Cluster
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.core import DriverCore
 from nvml_driver.features import Features
@@ -33,11 +33,9 @@ class NodeDriver:
         node: str,
         root: Path,
         library: NvmlLibrary,
-        faults: frozenset[Fault],
         features: Features,
     ) -> None:
         self.name = name
-        self._faults = faults
         self._core = DriverCore(
             DriverOptions(
                 node_name=node,
@@ -64,8 +62,6 @@ class NodeDriver:
         Raises:
             DriverError: it could not be prepared.
         """
-        if Fault.WRONG_DEVICE_IN_CONTAINER in self._faults:
-            claim = self._with_other_devices(claim)
         return self._core.prepare(claim)
 
     def unprepare(self, uid: str) -> None:
@@ -74,8 +70,7 @@ class NodeDriver:
         Raises:
             DriverError: it could not be unprepared.
         """
-        if Fault.LEAK_CDI not in self._faults:
-            self._core.unprepare(uid)
+        self._core.unprepare(uid)
 
     def edits(self, cdi_device_ids: Iterable[str]) -> cdi.ContainerEdits:
         """What a container with these CDI devices gets.
@@ -94,10 +89,41 @@ class NodeDriver:
                 found.setdefault(uid, []).append(path.name)
         return found
 
-    def _with_other_devices(self, claim: Obj) -> Obj:
-        changed, names = clone(claim), self.devices
-        for result in changed["status"]["allocation"]["devices"]["results"]:
-            if result["device"] in names:
-                index = names.index(result["device"])
-                result["device"] = names[(index + 1) % len(names)]
-        return changed
+
+class SlicePublisher:
+    """Keeps the drivers' ResourceSlices published: made again when deleted, restored when edited.
+
+    A driver built on upstream's library does the same (k8s.io/dynamic-resource-allocation/
+    resourceslice); so a scenario that interferes finds what it would find in a cluster.
+    """
+
+    watches = frozenset({"Node", "ResourceSlice"})
+
+    def __init__(self, cluster: Cluster, drivers: Mapping[str, NodeDriver | None]) -> None:
+        self._store = cluster.store
+        self._drivers = {node: driver for node, driver in drivers.items() if driver is not None}
+
+    def sync(self) -> None:
+        """One round over all nodes that are there."""
+        for node_name, driver in self._drivers.items():
+            node = self._store.get("Node", "", node_name)
+            if node is None:
+                continue
+            for wanted in driver.slices:
+                present = self._store.get("ResourceSlice", "", name_of(wanted))
+                if present is None:
+                    self._store.add(_owned(wanted, node))
+                elif present["spec"] != wanted["spec"]:
+                    self._store.replace({**present, "spec": wanted["spec"]})
+
+
+def _owned(published: Obj, node: Obj) -> Obj:
+    reference = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "name": name_of(node),
+        "uid": uid_of(node),
+        "controller": True,
+    }
+    meta = {**published["metadata"], "ownerReferences": [reference]}
+    return {**published, "metadata": meta}

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from conformance.targets.base import ContainerView, Obj
+from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.apiserver.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.controllers import pods
 from conformance.targets.reference.nodes import containers, podstatus
 from conformance.targets.reference.nodes.containers import Command, Run
-from conformance.targets.reference.nodes.dra_manager import ClaimManager, NotPreparedError
+from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
 from conformance.targets.reference.nodes.driver import NodeDriver
 
 _RETRY_SECONDS: Final = 2.0
@@ -65,7 +65,7 @@ class Kubelet:
         self._cluster = cluster
         self._store = cluster.store
         self._api = api
-        self._claims = ClaimManager(cluster, driver)
+        self.dra_manager = DRAManager(cluster, driver)
         self._pods: dict[str, PodRun] = {}
         self._views: dict[tuple[str, str, str], tuple[str, ContainerView]] = {}
 
@@ -110,7 +110,7 @@ class Kubelet:
 
     def _prepare(self, run: PodRun) -> None:
         try:
-            self._claims.prepare(run.pod)
+            self.dra_manager.prepare(run.pod)
             run.prepared, run.problem = True, ""
         except NotPreparedError as error:
             self._complain(
@@ -159,7 +159,7 @@ class Kubelet:
             return
         now = self._cluster.clock.now
         try:
-            seen = containers.view(run.pod, container, self._claims.edits(run.pod, container))
+            seen = containers.view(run.pod, container, self.dra_manager.edits(run.pod, container))
         except NotPreparedError as error:
             if run.retry_at <= now:
                 self._complain(run, "Failed", f"Error: {error}")
@@ -196,7 +196,7 @@ class Kubelet:
         if run.released:
             return True
         try:
-            self._claims.unprepare(uid_of(run.pod))
+            self.dra_manager.unprepare(uid_of(run.pod))
         except NotPreparedError as error:
             run.problem = f"unprepare dynamic resources: {error}"
             run.retry_at = self._cluster.clock.wake_in(_RETRY_SECONDS)

@@ -6,18 +6,41 @@ dynamicresources/dynamicresources.go).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final
 
 from conformance.targets.base import Obj
+from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.store import clone, name_of, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster, set_condition
-from conformance.targets.reference.controllers import pods
 from conformance.targets.reference.controllers.claims import FINALIZER
-from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.scheduling import distortion
-from conformance.targets.reference.scheduling.plan import Plan
 
 SCHEDULER: Final = "default-scheduler"
+
+
+@dataclass(slots=True)
+class Plan:
+    """A pod's claims, and what was found for them.
+
+    Attributes:
+        claims: the claims that the pod names, in its order.
+        node: the node that was chosen, None if there is none.
+        to_allocate: claims that get an allocation now; the special one is the last.
+        allocations: their allocations, in the same order.
+        special: the claim for extended resources, not stored yet.
+        mappings: which container gets the devices of which of the special claim's requests.
+        shares: what the devices take of the node's own resources, for the pod's status.
+        unavailable: claims whose devices cannot be used on a node that was looked at.
+    """
+
+    claims: list[Obj]
+    node: Obj | None = None
+    to_allocate: list[Obj] = field(default_factory=list)
+    allocations: tuple[Obj, ...] = ()
+    special: Obj | None = None
+    mappings: list[Obj] = field(default_factory=list)
+    shares: list[Obj] = field(default_factory=list)
+    unavailable: list[Obj] = field(default_factory=list)
 
 
 class Binder:
@@ -39,12 +62,12 @@ class Binder:
         }
         written: dict[str, Obj] = {}
         for claim in plan.claims:
-            written[uid_of(claim)] = self._reserve(pod, claim, found.get(uid_of(claim)))
+            written[uid_of(claim)] = self.reserve_claim(pod, claim, found.get(uid_of(claim)))
         status: Obj = {}
         if plan.special is not None:
             stored = self._store.add(_unnamed(plan.special))
             special_uid = uid_of(plan.special)
-            written[special_uid] = self._reserve(pod, stored, found[special_uid])
+            written[special_uid] = self.reserve_claim(pod, stored, found[special_uid])
             status["extendedResourceClaimStatus"] = {
                 "resourceClaimName": name_of(stored),
                 "requestMappings": plan.mappings,
@@ -74,10 +97,10 @@ class Binder:
 
     def unreserve(self, pod: Obj) -> None:
         """Take back the reservations of a pod that could not be bound, and what was made for it."""
-        for _, claim in pods.claims(self._cluster, pod):
+        for _, claim in self._cluster.claims_of(pod):
             if claim is not None and pods.is_reserved(claim, pod):
                 self._store.modify(claim, lambda new: _without(new, uid_of(pod)))
-        special = pods.special_claim(self._cluster, pod)
+        special = self._cluster.extended_claim_of(pod)
         if special is not None:
             self._store.remove(special)
         self._store.modify(pod, _forget_devices)
@@ -95,8 +118,6 @@ class Binder:
 
     def fail(self, pod: Obj, reason: str, message: str) -> None:
         """Say on the pod and in an event why it was not scheduled."""
-        if Fault.SAYS_NO_REASON in self._cluster.faults:
-            return
 
         def failed(new: Obj) -> None:
             condition = {
@@ -112,20 +133,23 @@ class Binder:
         pod = self._store.modify(pod, failed)
         self._cluster.event(pod, "Warning", "FailedScheduling", message, SCHEDULER)
 
-    def _reserve(self, pod: Obj, claim: Obj, allocation: Obj | None) -> Obj:
-        """Returns the claim as it is stored now."""
-        faults = self._cluster.faults
+    def reserve_claim(self, pod: Obj, claim: Obj, allocation: Obj | None) -> Obj:
+        """Reserve one claim for a pod, with its allocation if it has none yet.
+
+        Returns:
+            The claim as it is stored now.
+        """
 
         def reserve(new: Obj) -> None:
             if allocation is not None:
                 finalizers = new["metadata"].setdefault("finalizers", [])
-                if FINALIZER not in finalizers and Fault.NO_FINALIZER not in faults:
+                if FINALIZER not in finalizers:
                     finalizers.append(FINALIZER)
-                new["status"]["allocation"] = distortion.allocation(faults, allocation)
+                new["status"]["allocation"] = clone(allocation)
                 if self._cluster.features.device_binding_and_status:
                     now = self._cluster.clock.timestamp()
                     new["status"]["allocation"]["allocationTimestamp"] = now
-            if not pods.is_reserved(new, pod) and Fault.FORGETS_RESERVATION not in faults:
+            if not pods.is_reserved(new, pod):
                 new["status"].setdefault("reservedFor", []).append(pods.reservation(pod))
 
         return self._store.modify(claim, reserve)
@@ -146,10 +170,10 @@ def _without(claim: Obj, uid: str) -> None:
 
 
 def _forget_devices(pod: Obj) -> None:
-    for field in ("extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses"):
-        pod["status"].pop(field, None)
+    for name in ("extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses"):
+        pod["status"].pop(name, None)
 
 
 def _deallocate(claim: Obj) -> None:
-    for field in ("allocation", "reservedFor", "devices"):
-        claim["status"].pop(field, None)
+    for name in ("allocation", "reservedFor", "devices"):
+        claim["status"].pop(name, None)

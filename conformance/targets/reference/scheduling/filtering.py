@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from conformance.targets.base import Obj
+from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.store import name_of, uid_of
+from conformance.targets.reference.apiserver.validation.dra import MAX_RESERVED
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.controllers import pods
-from conformance.targets.reference.controllers.claims import MAX_RESERVED
-from conformance.targets.reference.faults import Fault
-from conformance.targets.reference.scheduling import bindingconditions, distortion
+from conformance.targets.reference.scheduling.binding import Plan
+from conformance.targets.reference.scheduling.bindingconditions import BindingConditions
 from conformance.targets.reference.scheduling.nodefit import Misfit, matches, misfits
-from conformance.targets.reference.scheduling.plan import Plan
 from conformance.targets.reference.scheduling.shares import Shares
 from reference_allocator.allocatable import AllocatableError, PodClaim
 from reference_allocator.allocator import Allocator
@@ -33,15 +32,37 @@ class SchedulingError(Exception):
     """Scheduling this pod failed, as opposed to finding no place for it."""
 
 
+class Listers:
+    """What allocations depend on, kind by kind (``SharedDRAManager`` of the real scheduler)."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def resource_slices(self) -> list[Obj]:
+        """All ResourceSlices, with the taints of DeviceTaintRules."""
+        return self._cluster.slices()
+
+    def device_classes(self) -> list[Obj]:
+        """All DeviceClasses."""
+        return self._cluster.store.all("DeviceClass")
+
+    def claims(self) -> list[Obj]:
+        """All ResourceClaims; those that are allocated say which devices are in use."""
+        return self._cluster.store.all("ResourceClaim")
+
+
 class Filter:
     """Finds nodes in one cluster.
 
     Attributes:
         assumed: pod uid -> node that it was given, and to which it is not bound yet.
+        listers: what it knows of the cluster's devices, classes and claims.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, conditions: BindingConditions) -> None:
         self.assumed: dict[str, str] = {}
+        self.listers = Listers(cluster)
+        self._conditions = conditions
         self._cluster = cluster
         self._store = cluster.store
 
@@ -50,8 +71,7 @@ class Filter:
         for claim in claims:
             if "allocation" in claim["status"]:
                 users = claim["status"].get("reservedFor") or []
-                most = 1 if Fault.NO_SHARING in self._cluster.faults else MAX_RESERVED
-                if len(users) >= most and not pods.is_reserved(claim, pod):
+                if len(users) >= MAX_RESERVED and not pods.is_reserved(claim, pod):
                     return "resourceclaim in use"
                 continue
             for request in (claim["spec"].get("devices") or {}).get("requests") or []:
@@ -72,14 +92,11 @@ class Filter:
             AllocationError: a node selector does not parse.
             InputError: an object in the store has not the form that the allocator expects.
         """
-        resources: Mapping[str, str] = {}
-        ignored = Fault.IGNORES_EXTENDED_RESOURCES in self._cluster.faults
-        if self._cluster.gates.get("DRAExtendedResource") and not ignored:
-            resources = classes_by_resource(self._store.all("DeviceClass"))
+        resources = self.extended_resources()
         backed = frozenset(resources)
         everyone = [pod for pod in self._store.all("Pod") if not pods.is_finished(pod)]
         allocator: Allocator | None = None
-        shares = self._shares()
+        shares = self.shares()
         unfit: dict[str, Sequence[Misfit]] = {}
         for node in nodes:
             others = [
@@ -92,14 +109,14 @@ class Filter:
                 found = self._unavailable(pod, plan, node, shares)
             if not found:
                 to_allocate = [c for c in plan.claims if "allocation" not in c["status"]]
-                special, mappings = _special(pod, self._seen(node), resources)
+                special, mappings = self.extended_claim(pod, node, resources)
                 if special is not None:
                     to_allocate.append(special)
                 if to_allocate and allocator is None:
                     allocator = self._allocator()
                 allocations: tuple[Obj, ...] = ()
                 if to_allocate and allocator is not None:
-                    allocations, found = self._allocate(allocator, node, to_allocate)
+                    allocations, found = self.allocate(allocator, node, to_allocate)
                 statuses: list[Obj] = []
                 if not found and shares is not None:
                     entries = self._pod_claims(pod, to_allocate, allocations)
@@ -115,10 +132,29 @@ class Filter:
             unfit[name_of(node)] = found
         return unfit
 
-    def _shares(self) -> Shares | None:
+    def extended_resources(self) -> Mapping[str, str]:
+        """Extended resource -> the DeviceClass behind it."""
+        if not self._cluster.gates.get("DRAExtendedResource"):
+            return {}
+        return classes_by_resource(self.listers.device_classes())
+
+    def extended_claim(
+        self, pod: Obj, node: Obj, resources: Mapping[str, str]
+    ) -> tuple[Obj | None, list[Obj]]:
+        """The claim for a pod's extended resources on a node, and whose request it meets.
+
+        It has a name of its own until it is stored.
+        """
+        found = extended_claim(pod, node, resources)
+        if found is None:
+            return None, []
+        claim: Obj = {**found.claim, "status": {}}
+        claim["metadata"] |= {"name": _SPECIAL_NAME, "uid": f"{uid_of(pod)}-extended"}
+        return claim, [dict(mapping) for mapping in found.mappings]
+
+    def shares(self) -> Shares | None:
         """None where devices have nothing to do with what a node has."""
-        ignored = Fault.IGNORES_NODE_RESOURCES in self._cluster.faults
-        if not self._cluster.gates.get("DRANodeAllocatableResources") or ignored:
+        if not self._cluster.gates.get("DRANodeAllocatableResources"):
             return None
         return Shares([ResourceSlice.from_dict(item) for item in self._cluster.slices()])
 
@@ -128,42 +164,34 @@ class Filter:
         """All claims of a pod with the allocations that they have or would get."""
         new = {uid_of(c): item for c, item in zip(to_allocate, allocations, strict=True)}
         found = []
-        for entry, claim in pods.claims(self._cluster, pod):
+        for entry, claim in self._cluster.claims_of(pod):
             if claim is not None:
                 allocation = new.pop(uid_of(claim), None) or claim["status"].get("allocation")
                 found.append(PodClaim(entry["name"], name_of(claim), allocation or {}))
         found += [PodClaim("", _SPECIAL_NAME, allocation) for allocation in new.values()]
         return found
 
-    def _seen(self, node: Obj) -> Obj:
-        """The node, of which a fault hides what device plugins have given it."""
-        hidden = Fault.IGNORES_DEVICE_PLUGINS in self._cluster.faults
-        return {**node, "status": {}} if hidden else node
-
-    def _slices(self) -> list[Obj]:
-        if Fault.IGNORES_TAINT_RULES in self._cluster.faults:
-            return self._store.all("ResourceSlice")
-        return self._cluster.slices()
-
     def _allocator(self) -> Allocator:
-        faults = self._cluster.faults
         return Allocator(
             self._cluster.features,
-            distortion.slices(faults, self._slices()),
-            distortion.classes(faults, self._store.all("DeviceClass")),
-            distortion.allocated(faults, self._store.all("ResourceClaim")),
+            self.listers.resource_slices(),
+            self.listers.device_classes(),
+            self.listers.claims(),
             kubernetes=self._cluster.minor,
         )
 
-    def _allocate(
+    def allocate(
         self, allocator: Allocator, node: Obj, claims: Sequence[Obj]
     ) -> tuple[tuple[Obj, ...], Sequence[Misfit]]:
-        faults = self._cluster.faults
-        asked = [default_claim(c) for c in distortion.claims(faults, claims)]
-        outcome = allocator.allocate(node, asked)
-        less = distortion.without_all(faults, asked)
-        if outcome.kind != "allocated" and less is not None:
-            outcome = allocator.allocate(node, less)
+        """Allocate claims together on a node.
+
+        Returns:
+            ``status.allocation`` of each claim, or why there is none.
+
+        Raises:
+            SchedulingError: the claims cannot be evaluated.
+        """
+        outcome = allocator.allocate(node, [default_claim(claim) for claim in claims])
         if outcome.kind in {"error", "timeout"}:
             raise SchedulingError(outcome.error)
         if outcome.kind != "allocated":
@@ -182,28 +210,17 @@ class Filter:
                 continue
             selector = allocation.get("nodeSelector")
             elsewhere = selector is not None and not matches(selector, node)
-            if elsewhere or bindingconditions.is_hopeless(self._cluster, claim):
+            if elsewhere or self._conditions.is_hopeless(claim):
                 given_up = True
                 if claim not in plan.unavailable:
                     plan.unavailable.append(claim)
             else:
                 users = claim["status"].get("reservedFor") or []
                 usable.append((claim, bool(users) and not pods.is_reserved(claim, pod)))
-        shared = Fault.SHARES_NODE_RESOURCES in self._cluster.faults
-        exclusive = [] if shares is None or shared else shares.shared(usable, node)
+        exclusive = [] if shares is None else shares.shared(usable, node)
         if exclusive:
             return exclusive
         return [Misfit("resourceclaim not available on the node")] if given_up else []
-
-
-def _special(pod: Obj, node: Obj, resources: Mapping[str, str]) -> tuple[Obj | None, list[Obj]]:
-    """The claim for extended resources, with the name that it has until it is stored."""
-    found = extended_claim(pod, node, resources)
-    if found is None:
-        return None, []
-    claim: Obj = {**found.claim, "status": {}}
-    claim["metadata"] |= {"name": _SPECIAL_NAME, "uid": f"{uid_of(pod)}-extended"}
-    return claim, [dict(mapping) for mapping in found.mappings]
 
 
 def _alternatives(request: Obj) -> list[tuple[str, Obj]]:

@@ -6,32 +6,26 @@ cluster, where PreEnqueue keeps it out of the queue.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from conformance.targets.base import Decision, Obj
+from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.controllers import pods
-from conformance.targets.reference.faults import Fault
 from conformance.targets.reference.scheduling import messages
-from conformance.targets.reference.scheduling.binding import SCHEDULER, Binder
+from conformance.targets.reference.scheduling.binding import SCHEDULER, Binder, Plan
+from conformance.targets.reference.scheduling.bindingconditions import (
+    BindingConditions,
+    WaitingPods,
+)
 from conformance.targets.reference.scheduling.filtering import Filter, SchedulingError
-from conformance.targets.reference.scheduling.plan import Plan
-from conformance.targets.reference.scheduling.waiting import WaitingPods
 from reference_allocator.api.reading import InputError
 from reference_allocator.errors import AllocationError
 from reference_allocator.snapshot import Snapshot
 
-_EVENTS: Final = {
-    Fault.MISSES_RELEASE: "ResourceClaim",
-    Fault.MISSES_NEW_SLICE: "ResourceSlice",
-    Fault.MISSES_NEW_CLASS: "DeviceClass",
-    Fault.MISSES_LIFTED_TAINT: "DeviceTaintRule",
-}
-"""Kinds whose changes make another attempt worthwhile, by the fault that overlooks them."""
-
-_LENIENT: Final = frozenset({Fault.SHARES_TEMPLATE_CLAIM, Fault.NO_OWNER_REFERENCE})
+_EVENTS: Final = ("DeviceClass", "DeviceTaintRule", "Node", "ResourceClaim", "ResourceSlice")
+"""Kinds whose changes make another attempt worthwhile."""
 
 
 class Scheduler:
@@ -39,34 +33,34 @@ class Scheduler:
 
     Attributes:
         decisions: the allocations that it decided on, oldest first.
+        filter, binder: find a node, and write what was found.
+        conditions: what devices say before a pod may be bound.
     """
 
-    watches = frozenset({"Pod", "Node", *_EVENTS.values()})
+    watches = frozenset({"Pod", *_EVENTS})
 
     def __init__(self, cluster: Cluster, kubernetes_version: str) -> None:
         self.decisions: list[Decision] = []
         self._cluster = cluster
         self._store = cluster.store
         self._version = kubernetes_version
-        self._filter = Filter(cluster)
-        self._binder = Binder(cluster)
-        self._tried: dict[str, tuple[Any, ...]] = {}
-        self._forgotten: set[str] = set()
-        self._waiting = WaitingPods(cluster, self._binder, self._filter.assumed)
+        self.conditions = BindingConditions(cluster)
+        self.filter = Filter(cluster, self.conditions)
+        self.binder = Binder(cluster)
+        self._tried: dict[str, Mapping[str, Any]] = {}
+        self._waiting = WaitingPods(cluster, self.binder, self.conditions, self.filter.assumed)
 
     def sync(self) -> None:
         """Try every pending pod for which something changed since it was tried."""
         self._waiting.sync()
-        tried: dict[str, tuple[Any, ...]] = {}
+        tried: dict[str, Mapping[str, Any]] = {}
         for pod in self._store.all("Pod"):
             if not _is_pending(pod) or pod in self._waiting:
                 continue
-            claims = self._ready_claims(pod)
-            if claims is None or uid_of(pod) in self._forgotten:
-                if Fault.MISSES_NEW_CLAIM in self._cluster.faults:
-                    self._forgotten.add(uid_of(pod))
+            claims = self.ready_claims(pod)
+            if claims is None:
                 continue
-            state = self._state()
+            state = self.state()
             if self._tried.get(uid_of(pod)) != state:
                 self._schedule(pod, claims)
             tried[uid_of(pod)] = state
@@ -92,27 +86,23 @@ class Scheduler:
     def _nodes(self) -> list[Obj]:
         return sorted(self._store.all("Node"), key=name_of)
 
-    def _state(self) -> tuple[Any, ...]:
-        """Changes when another attempt could end differently."""
-        faults = self._cluster.faults
-        seen = [kind for fault, kind in _EVENTS.items() if fault not in faults]
+    def state(self) -> Mapping[str, Any]:
+        """Differs from an earlier one when another attempt could end differently."""
         bound = [
-            uid_of(pod)
+            pod
             for pod in self._store.all("Pod")
             if pod["spec"].get("nodeName") and not pods.is_finished(pod)
         ]
-        room = 0 if Fault.MISSES_RELEASE in faults else len(bound)
-        return (*(self._store.changed(kind) for kind in ("Node", *seen)), room)
+        return {"bound pods": len(bound), **{kind: self._store.changed(kind) for kind in _EVENTS}}
 
-    def _ready_claims(self, pod: Obj) -> list[Obj] | None:
+    def ready_claims(self, pod: Obj) -> list[Obj] | None:
         """The pod's claims, None as long as one is missing, going, or another pod's."""
         found = []
-        lenient = bool(_LENIENT & self._cluster.faults)
-        for entry, claim in pods.claims(self._cluster, pod):
+        for entry, claim in self._cluster.claims_of(pod):
             if claim is None or pods.is_deleted(claim):
                 return None
             generated = "resourceClaimTemplateName" in entry
-            if generated and not lenient and not pods.is_controlled_by(claim, pod):
+            if generated and not pods.is_controlled_by(claim, pod):
                 return None
             found.append(claim)
         return found
@@ -120,25 +110,25 @@ class Scheduler:
     def _schedule(self, pod: Obj, claims: list[Obj]) -> None:
         nodes = self._nodes()
         if not nodes:
-            self._binder.fail(pod, "Unschedulable", messages.NO_NODES)
+            self.binder.fail(pod, "Unschedulable", messages.NO_NODES)
             return
-        reason = self._filter.prefilter(pod, claims)
+        reason = self.filter.prefilter(pod, claims)
         if reason is not None:
-            self._binder.fail(pod, "Unschedulable", messages.prefilter(len(nodes), reason))
+            self.binder.fail(pod, "Unschedulable", messages.prefilter(len(nodes), reason))
             return
         plan = Plan(claims)
         try:
-            unfit = self._filter.filter(pod, plan, nodes)
+            unfit = self.filter.filter(pod, plan, nodes)
         except (SchedulingError, AllocationError, InputError) as error:
             message = f'running "DynamicResources" filter plugin: {error}'
-            self._binder.fail(pod, "SchedulerError", message)
+            self.binder.fail(pod, "SchedulerError", message)
             return
         if plan.node is None:
-            self._binder.give_up(pod, plan)
-            self._binder.fail(pod, "Unschedulable", messages.unfit(unfit))
+            self.binder.give_up(pod, plan)
+            self.binder.fail(pod, "Unschedulable", messages.unfit(unfit))
             return
         snapshot = self.snapshot(plan.to_allocate) if plan.to_allocate else None
-        written = self._binder.reserve(pod, plan)
+        written = self.binder.reserve(pod, plan)
         self._waiting.bind(pod, name_of(plan.node))
         if snapshot is not None:
             # What is in the claims counts, as on a real cluster, not what was meant to be there.

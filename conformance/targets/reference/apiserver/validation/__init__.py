@@ -12,36 +12,38 @@ from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.resources import Kind
 from conformance.targets.reference.apiserver.validation import (
     dra,
-    job,
     metadata,
     pod,
     resource_slice,
 )
-from conformance.targets.reference.apiserver.validation.dra import Rules
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
 from conformance.targets.reference.apiserver.validation.expressions import Expressions
 
-__all__ = ["Expressions", "Rules", "check_create", "check_update"]
+__all__ = ["Expressions", "check_create", "check_update"]
 
 
-def check_create(kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], rules: Rules) -> None:
+def check_create(
+    kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], expressions: Expressions
+) -> None:
     """Check a new object in its stored version, complete with name and defaults.
 
     Args:
         kind: its kind.
         obj: the object.
         namespace_labels: labels of its namespace (admin access depends on one).
-        rules: what holds on this API server.
+        expressions: what new CEL expressions may use.
 
     Raises:
         ApiError: 422 Invalid with a cause for each violated rule.
     """
-    errors = [*metadata.check(kind, obj), *_spec(kind, obj, namespace_labels, rules)]
+    errors = [*metadata.check(kind, obj), *_spec(kind, obj, namespace_labels, expressions)]
     if errors:
         raise invalid_status(kind, obj["metadata"].get("name") or "", errors)
 
 
-def check_update(kind: Kind, new: Obj, old: Obj, rules: Rules, *, status: bool = False) -> None:
+def check_update(
+    kind: Kind, new: Obj, old: Obj, expressions: Expressions, *, status: bool = False
+) -> None:
     """Check a change of an object (or of its status), both in their stored version.
 
     Raises:
@@ -50,39 +52,39 @@ def check_update(kind: Kind, new: Obj, old: Obj, rules: Rules, *, status: bool =
     if status:
         errors = list(dra.check_status(new, old)) if kind.name == "ResourceClaim" else []
     else:
-        errors = [*metadata.check(kind, new), *_change(kind, new, old, rules)]
+        errors = [*metadata.check(kind, new), *_change(kind, new, old, expressions)]
     if errors:
         raise invalid_status(kind, new["metadata"]["name"], errors)
 
 
 def _spec(
-    kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], rules: Rules
+    kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], expressions: Expressions
 ) -> Iterator[FieldError]:
     match kind.name:
         case "Pod":
-            yield from pod.check_spec(obj["spec"], "spec", claims=rules.pod_claims)
+            yield from pod.check_spec(obj["spec"], "spec")
         case "Job":
-            yield from job.check(obj)
+            yield from pod.check_job(obj)
         case "ResourceClaim":
-            yield from dra.check_claim(obj, namespace_labels, rules)
+            yield from dra.check_claim(obj, namespace_labels, expressions)
         case "ResourceClaimTemplate":
-            yield from dra.check_template(obj, namespace_labels, rules)
+            yield from dra.check_template(obj, namespace_labels, expressions)
         case "DeviceClass":
-            yield from dra.check_class(obj, None, rules)
+            yield from dra.check_class(obj, None, expressions)
         case "ResourceSlice":
             yield from resource_slice.check_slice(obj)
         case "DeviceTaintRule":
             yield from resource_slice.check_taint_rule(obj)
 
 
-def _change(kind: Kind, new: Obj, old: Obj, rules: Rules) -> Iterator[FieldError]:
+def _change(kind: Kind, new: Obj, old: Obj, expressions: Expressions) -> Iterator[FieldError]:
     match kind.name:
         case "Pod":
             yield from pod.check_update(new["spec"], old["spec"])
         case "ResourceClaim" | "ResourceClaimTemplate":
             yield from dra.check_immutable_spec(new, old)
         case "DeviceClass":
-            yield from dra.check_class(new, old, rules)
+            yield from dra.check_class(new, old, expressions)
         case "ResourceSlice":
             yield from resource_slice.check_slice_update(new, old)
         case "DeviceTaintRule":

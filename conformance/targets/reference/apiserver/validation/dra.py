@@ -6,7 +6,7 @@ Source: pkg/apis/resource/validation/validation.go and pkg/registry/resource (ad
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import Final
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import device_requests, metadata, names
@@ -18,45 +18,34 @@ from conformance.targets.reference.apiserver.validation.errors import (
 )
 from conformance.targets.reference.apiserver.validation.expressions import Expressions
 
-_MAX_RESERVED = 256
-_ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+MAX_RESERVED: Final = 256
+"""Entries of ``status.reservedFor`` (``ResourceClaimReservedForMaxSize``)."""
+
+_ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
 
 
 Labels = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Whose rules a check follows, and which of them it leaves out.
-
-    Attributes:
-        expressions: what new CEL expressions may use.
-        pod_claims: False skips ``pod.spec.resourceClaims`` (a fault for tests).
-        admin_access: False allows it in every namespace (a fault for tests).
-    """
-
-    expressions: Expressions
-    pod_claims: bool = True
-    admin_access: bool = True
-
-
-def check_claim(claim: Obj, namespace_labels: Labels, rules: Rules) -> Iterator[FieldError]:
+def check_claim(
+    claim: Obj, namespace_labels: Labels, expressions: Expressions
+) -> Iterator[FieldError]:
     """A new ResourceClaim, in a namespace with these labels."""
     spec = claim.get("spec") or {}
-    yield from device_requests.check_claim_spec(spec, "spec", rules.expressions)
-    if rules.admin_access:
-        yield from _admin_access(spec, namespace_labels)
+    yield from device_requests.check_claim_spec(spec, "spec", expressions)
+    yield from _admin_access(spec, namespace_labels)
 
 
-def check_template(template: Obj, namespace_labels: Labels, rules: Rules) -> Iterator[FieldError]:
+def check_template(
+    template: Obj, namespace_labels: Labels, expressions: Expressions
+) -> Iterator[FieldError]:
     """A new ResourceClaimTemplate."""
     spec = template.get("spec") or {}
     meta = spec.get("metadata") or {}
     yield from metadata.labels(meta.get("labels") or {}, "spec.metadata.labels")
     inner = spec.get("spec") or {}
-    yield from device_requests.check_claim_spec(inner, "spec.spec", rules.expressions)
-    if rules.admin_access:
-        yield from _admin_access(inner, namespace_labels)
+    yield from device_requests.check_claim_spec(inner, "spec.spec", expressions)
+    yield from _admin_access(inner, namespace_labels)
 
 
 def check_immutable_spec(new: Obj, old: Obj) -> Iterator[FieldError]:
@@ -71,7 +60,7 @@ def check_status(new: Obj, old: Obj) -> Iterator[FieldError]:
     users = status.get("reservedFor") or []
     yield from device_requests.unique(
         users,
-        _MAX_RESERVED,
+        MAX_RESERVED,
         _user,
         lambda user: str(user.get("uid")),
         "status.reservedFor",
@@ -98,13 +87,15 @@ def _user(user: Obj, path: str) -> Iterator[FieldError]:
             yield required(f"{path}.{field}")
 
 
-def check_class(device_class: Obj, old: Obj | None, rules: Rules) -> Iterator[FieldError]:
+def check_class(
+    device_class: Obj, old: Obj | None, expressions: Expressions
+) -> Iterator[FieldError]:
     """A new DeviceClass, or one that was changed; selectors that stayed are not looked into."""
     spec = device_class.get("spec") or {}
     found = spec.get("selectors") or []
     stored = old is not None and found == ((old.get("spec") or {}).get("selectors") or [])
-    expressions = None if stored else rules.expressions
-    yield from device_requests.selectors(found, "spec.selectors", expressions)
+    checked = None if stored else expressions
+    yield from device_requests.selectors(found, "spec.selectors", checked)
     yield from device_requests.each(
         spec.get("config") or [],
         device_requests.MAX_CONFIGS,

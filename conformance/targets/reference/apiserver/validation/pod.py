@@ -1,7 +1,7 @@
-"""Checks of a pod's spec, above all of its resource claims.
+"""Checks of pods and of the pod templates of Jobs, above all of their resource claims.
 
-Source: pkg/apis/core/validation/validation.go, validatePodResourceClaims and
-validateResourceClaimNames.
+Sources: pkg/apis/core/validation/validation.go, validatePodResourceClaims and
+validateResourceClaimNames; pkg/apis/batch/validation/validation.go, as far as scenarios reach.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.validation import names
+from conformance.targets.reference.apiserver.validation import metadata, names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     duplicate,
@@ -22,27 +22,21 @@ from conformance.targets.reference.apiserver.validation.errors import (
 )
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_JOB_RESTART_POLICIES = ("OnFailure", "Never")
 
 
-def check_spec(spec: Obj, path: str, *, claims: bool = True) -> Iterator[FieldError]:
-    """A pod's or pod template's spec, defaults applied.
-
-    Args:
-        spec: the spec.
-        path: its field path, for example ``spec.template.spec``.
-        claims: False leaves out the checks of ``resourceClaims`` (a fault for tests).
-    """
+def check_spec(spec: Obj, path: str) -> Iterator[FieldError]:
+    """A pod's or pod template's spec, defaults applied; ``path`` is its field path."""
     pod_claims = spec.get("resourceClaims") or []
     claim_names = {claim["name"] for claim in pod_claims if claim.get("name")}
-    if claims:
-        yield from _pod_claims(pod_claims, f"{path}.resourceClaims")
+    yield from _pod_claims(pod_claims, f"{path}.resourceClaims")
     if not spec.get("containers"):
         yield required(f"{path}.containers")
     seen: set[str] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or []):
             inner = f"{path}.{field}[{index}]"
-            yield from _container(container, claim_names, inner, claims=claims)
+            yield from _container(container, claim_names, inner)
             name = container.get("name") or ""
             if name and name in seen:
                 yield duplicate(f"{inner}.name", name)
@@ -53,6 +47,39 @@ def check_spec(spec: Obj, path: str, *, claims: bool = True) -> Iterator[FieldEr
         )
     if spec.get("nodeName"):
         yield from names.subdomain(spec["nodeName"], f"{path}.nodeName")
+
+
+def check_update(new: Obj, old: Obj) -> Iterator[FieldError]:
+    """A pod's spec is immutable but for the node it is bound to and a few others."""
+    allowed = {"nodeName", "activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}
+    fields = (set(new) | set(old)) - allowed
+    without_images = [_without_images(spec) for spec in (new, old)]
+    if any(without_images[0].get(field) != without_images[1].get(field) for field in fields):
+        yield forbidden(
+            "spec",
+            "pod updates may not change fields other than `spec.containers[*].image`,"
+            "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` "
+            "(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
+            "(allow it to be set to 1 if it was previously negative)",
+        )
+
+
+def check_job(job: Obj) -> Iterator[FieldError]:
+    """A new Job, defaults applied."""
+    spec = job["spec"]
+    for field in ("parallelism", "completions", "backoffLimit"):
+        if spec.get(field) is not None and spec[field] < 0:
+            yield invalid(f"spec.{field}", spec[field], "must be greater than or equal to 0")
+    template = spec["template"]
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    yield from metadata.labels(labels, "spec.template.metadata.labels")
+    yield from check_spec(template["spec"], "spec.template.spec")
+    policy = template["spec"].get("restartPolicy") or ""
+    path = "spec.template.spec.restartPolicy"
+    if policy in {"", "Always"}:
+        yield required(path, 'valid values: "OnFailure", "Never"')
+    elif policy not in _JOB_RESTART_POLICIES:
+        yield not_supported(path, policy, _JOB_RESTART_POLICIES)
 
 
 def _pod_claims(claims: Sequence[Obj], path: str) -> Iterator[FieldError]:
@@ -93,9 +120,7 @@ def _pod_claims(claims: Sequence[Obj], path: str) -> Iterator[FieldError]:
             yield from names.subdomain(template, f"{inner}.resourceClaimTemplateName")
 
 
-def _container(
-    container: Obj, claim_names: set[str], path: str, *, claims: bool
-) -> Iterator[FieldError]:
+def _container(container: Obj, claim_names: set[str], path: str) -> Iterator[FieldError]:
     name = container.get("name") or ""
     if not name:
         yield required(f"{path}.name")
@@ -105,9 +130,8 @@ def _container(
         yield required(f"{path}.image")
     resources = container.get("resources") or {}
     yield from _extended_resources(resources, f"{path}.resources")
-    if claims:
-        inner = f"{path}.resources.claims"
-        yield from _container_claims(resources.get("claims") or [], claim_names, inner)
+    inner = f"{path}.resources.claims"
+    yield from _container_claims(resources.get("claims") or [], claim_names, inner)
 
 
 def _extended_resources(resources: Obj, path: str) -> Iterator[FieldError]:
@@ -158,21 +182,6 @@ def _container_claims(
             where = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
             detail = f"must be one of the names in pod.spec.resourceClaims{where}"
             yield not_found(inner, name, detail)
-
-
-def check_update(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """A pod's spec is immutable but for the node it is bound to and a few others."""
-    allowed = {"nodeName", "activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}
-    fields = (set(new) | set(old)) - allowed
-    without_images = [_without_images(spec) for spec in (new, old)]
-    if any(without_images[0].get(field) != without_images[1].get(field) for field in fields):
-        yield forbidden(
-            "spec",
-            "pod updates may not change fields other than `spec.containers[*].image`,"
-            "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` "
-            "(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
-            "(allow it to be set to 1 if it was previously negative)",
-        )
 
 
 def _without_images(spec: Obj) -> Obj:

@@ -1,14 +1,12 @@
-"""Questions about pods that several controllers ask."""
+"""Questions about pods that the controllers, the scheduler and the kubelet ask."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.store import name_of, namespace_of, uid_of
-from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.faults import Fault
+from conformance.targets.reference.apiserver.store import uid_of
 
 
 def is_finished(pod: Mapping[str, Any]) -> bool:
@@ -36,28 +34,6 @@ def claim_name(pod: Mapping[str, Any], pod_claim: Mapping[str, Any]) -> str | No
             name: str | None = status.get("resourceClaimName")
             return name
     return None
-
-
-def claims(cluster: Cluster, pod: Mapping[str, Any]) -> Iterator[tuple[Obj, Obj | None]]:
-    """Each entry of ``spec.resourceClaims`` with its claim, None where there is none."""
-    for entry in pod["spec"].get("resourceClaims") or []:
-        name = claim_name(pod, entry)
-        if name is None:
-            yield entry, None
-            continue
-        found = cluster.store.get("ResourceClaim", namespace_of(pod), name)
-        if found is None and Fault.OTHER_NAMESPACE in cluster.faults:
-            everywhere = cluster.store.all("ResourceClaim")
-            found = next((claim for claim in everywhere if name_of(claim) == name), None)
-        yield entry, found
-
-
-def special_claim(cluster: Cluster, pod: Mapping[str, Any]) -> Obj | None:
-    """The claim that the scheduler made for a pod's extended resources, None without one."""
-    made = pod["status"].get("extendedResourceClaimStatus")
-    if made is None:
-        return None
-    return cluster.store.get("ResourceClaim", namespace_of(pod), made["resourceClaimName"])
 
 
 def is_reserved(claim: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:

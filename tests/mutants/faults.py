@@ -1,13 +1,11 @@
 """Deliberate defects of the reference, so that the suite itself can be tested.
 
 A conformance suite that passes everything is worthless. Each fault breaks one rule at one place;
-a scenario that is about this rule must fail on a reference that has the fault. Nothing but tests
-of the suite switches one on.
+a scenario that is about this rule must fail on a reference that has the fault.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import Enum
 
 
@@ -82,20 +80,5 @@ class Fault(Enum):
 
     @property
     def title(self) -> str:
-        """The name used on command lines and in reports, for example ``double-allocation``."""
+        """The name in the kill matrix and of tests, for example ``double-allocation``."""
         return self.name.lower().replace("_", "-")
-
-
-def parse(names: Iterable[str]) -> frozenset[Fault]:
-    """Faults by title.
-
-    Raises:
-        ValueError: a title that no fault has; the message lists those that exist.
-    """
-    by_title = {fault.title: fault for fault in Fault}
-    found = set()
-    for name in names:
-        if name not in by_title:
-            raise ValueError(f"unknown fault {name!r}; known are {', '.join(sorted(by_title))}")
-        found.add(by_title[name])
-    return frozenset(found)

@@ -1,0 +1,30 @@
+"""Mutants: references with a deliberate defect, for tests of the suite.
+
+The reference knows nothing of them. A mutation replaces methods of the parts of one reference that
+is running, so that its neighbours in the same process stay sound.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.targets.reference import ReferenceOptions, ReferenceTarget
+from tests.mutants import allocation, api, controllers, nodes, scheduler
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation
+
+MUTATIONS: dict[Fault, Mutation] = {
+    **api.MUTATIONS,
+    **controllers.MUTATIONS,
+    **scheduler.MUTATIONS,
+    **allocation.MUTATIONS,
+    **nodes.MUTATIONS,
+}
+
+
+def mutant(*faults: Fault, **options: Any) -> ReferenceTarget:
+    """A reference that has these faults; ``options`` are those of `ReferenceOptions`."""
+    target = ReferenceTarget(ReferenceOptions(**options))
+    for fault in faults:
+        MUTATIONS[fault](target.world)
+    return target

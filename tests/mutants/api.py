@@ -1,0 +1,164 @@
+"""Defects of the API server: what it takes, stores and shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace as changed
+from typing import Any
+
+from conformance import fields
+from conformance.fields import UnknownField
+from conformance.targets.base import ApiError, Obj, Ref
+from conformance.targets.reference.apiserver import conversion
+from conformance.targets.reference.apiserver.resources import DRA_GROUP, KINDS
+from conformance.targets.reference.apiserver.store import clone
+from conformance.targets.reference.world import World
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+RETIRED = f"{DRA_GROUP}/v1alpha2"
+SERVED = f"{DRA_GROUP}/v1"
+SUCCESSORS = {"ResourceClass": "DeviceClass"}
+
+Create = Callable[[Obj, str], Obj]
+
+
+def alternatives(claim: Obj) -> list[Any]:
+    """What the requests of a claim or template ask for; v1beta1 has no ``exactly``."""
+    return [
+        wanted
+        for request in conversion.device_requests(claim)
+        for wanted in (request, request.get("exactly"), *(request.get("firstAvailable") or []))
+        if wanted
+    ]
+
+
+def lose_selectors(claim: Obj) -> None:
+    for wanted in alternatives(claim):
+        wanted.pop("selectors", None)
+
+
+def accept_in_spite_of(field: str) -> Mutation:
+    """What is wrong with a field is not looked at."""
+
+    def mutate(world: World) -> None:
+        def validate_new(original: Callable[..., None], *args: Any) -> None:
+            try:
+                original(*args)
+            except ApiError as error:
+                if not all(field in cause.field for cause in error.causes):
+                    raise
+
+        replace(world.api, "validate_new", validate_new)
+
+    return mutate
+
+
+def ignores_unknown_fields(world: World) -> None:
+    def create(original: Create, obj: Obj, namespace: str) -> Obj:
+        known = clone(obj)
+        root = fields.root_of(obj["kind"], obj["apiVersion"])
+        for mistake in fields.mistakes(root, obj) if root else ():
+            if isinstance(mistake, UnknownField):
+                holder: Any = known
+                for step in mistake.path[:-1]:
+                    holder = holder[step]
+                del holder[mistake.path[-1]]
+        return original(known, namespace)
+
+    replace(world.api, "create", create)
+
+
+def loses(version: str, lose: Callable[[Obj], None]) -> Mutation:
+    """Objects that are written in a version lose something."""
+
+    def mutate(world: World) -> None:
+        def create(original: Create, obj: Obj, namespace: str) -> Obj:
+            new = clone(obj)
+            if str(new.get("apiVersion")).endswith(f"/{version}"):
+                lose(new)
+            return original(new, namespace)
+
+        replace(world.api, "create", create)
+
+    return mutate
+
+
+def lose_capacity(resource_slice: Obj) -> None:
+    for device in conversion.devices(resource_slice):
+        device.pop("capacity", None)
+
+
+def no_request_defaults(world: World) -> None:
+    def create(original: Create, obj: Obj, namespace: str) -> Obj:
+        created = original(obj, namespace)
+        stored = world.cluster.store.by_uid(created["metadata"]["uid"])
+        assert stored is not None
+        new = world.cluster.store.modify(stored, lose_defaults)
+        return conversion.to_version(new, obj["apiVersion"])
+
+    replace(world.api, "create", create)
+
+
+def lose_defaults(claim: Obj) -> None:
+    for wanted in alternatives(claim):
+        for field, default in (("allocationMode", "ExactCount"), ("count", 1)):
+            if wanted.get(field) == default:
+                del wanted[field]
+
+
+def returns_stored_form(world: World) -> None:
+    def get(original: Callable[..., Obj | None], ref: Ref, namespace: str) -> Obj | None:
+        kind = KINDS[ref.kind]
+        if ref.api_version not in kind.api_versions:
+            return original(ref, namespace)
+        found = original(changed(ref, api_version=kind.api_version), namespace)
+        return found and {**found, "apiVersion": ref.api_version}
+
+    replace(world.api, "get", get)
+
+
+def serves_retired_versions(world: World) -> None:
+    """It takes objects of v1alpha2 and keeps them as what replaced them, without parameters."""
+
+    def create(original: Create, obj: Obj, namespace: str) -> Obj:
+        if obj.get("apiVersion") != RETIRED:
+            return original(obj, namespace)
+        kind = SUCCESSORS.get(obj["kind"], obj["kind"])
+        new = {**obj, "apiVersion": SERVED, "kind": kind, "spec": spec_today(obj)}
+        new.pop("driverName", None)
+        return {**original(new, namespace), "apiVersion": RETIRED, "kind": obj["kind"]}
+
+    def by_ref(original: Callable[..., Any], ref: Ref, *args: Any) -> Any:
+        if ref.api_version == RETIRED:
+            ref = changed(ref, api_version=SERVED, kind=SUCCESSORS.get(ref.kind, ref.kind))
+        return original(ref, *args)
+
+    replace(world.api, "create", create)
+    replace(world.api, "get", by_ref)
+    replace(world.api, "delete", by_ref)
+
+
+def spec_today(obj: Obj) -> Obj:
+    """The spec of the successor; a class keeps nothing."""
+    spec = obj.get("spec") or {}
+    if obj["kind"] == "ResourceClaimTemplate":
+        return {"spec": claim_spec_today(spec.get("spec") or {})}
+    return claim_spec_today(spec) if obj["kind"] == "ResourceClaim" else {}
+
+
+def claim_spec_today(spec: Obj) -> Obj:
+    exactly = {"deviceClassName": spec.get("resourceClassName")}
+    return {"devices": {"requests": [{"name": "request", "exactly": exactly}]}}
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.ACCEPT_INVALID_POD_CLAIM: accept_in_spite_of("spec.resourceClaims"),
+    Fault.ADMIN_ACCESS_ANYWHERE: accept_in_spite_of("adminAccess"),
+    Fault.IGNORES_UNKNOWN_FIELDS: ignores_unknown_fields,
+    Fault.LOSES_CAPACITY: loses("v1beta2", lose_capacity),
+    Fault.NO_REQUEST_DEFAULTS: no_request_defaults,
+    Fault.RETURNS_STORED_FORM: returns_stored_form,
+    Fault.SERVES_RETIRED_VERSIONS: serves_retired_versions,
+    Fault.WRONG_VERSION_CONVERSION: loses("v1beta1", lose_selectors),
+}

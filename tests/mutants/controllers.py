@@ -1,0 +1,180 @@
+"""Defects of the controllers: claims, garbage collection, evictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace as changed
+from typing import Any
+
+from conformance.targets.base import Obj
+from conformance.targets.reference import pods
+from conformance.targets.reference.apiserver.store import name_of, namespace_of, uid_of
+from conformance.targets.reference.controllers.claims import (
+    POD_CLAIM_ANNOTATION,
+    ClaimController,
+)
+from conformance.targets.reference.controllers.eviction import EvictionController
+from conformance.targets.reference.controllers.evictor import Eviction, Evictor
+from conformance.targets.reference.controllers.garbage_collection import GarbageCollector
+from conformance.targets.reference.world import World
+from tests.mutants.api import lose_selectors
+from tests.mutants.faults import Fault
+from tests.mutants.nodes import take_any_reservation
+from tests.mutants.replacing import Mutation, part, replace
+from tests.mutants.scheduler import reserve_without_pod, take_any_claim
+
+
+def in_new_claims(change: Callable[[Obj], None]) -> Mutation:
+    """Something is wrong in every claim that is made from a template."""
+
+    def mutate(world: World) -> None:
+        def new_claim(original: Callable[..., Obj], *args: Any) -> Obj:
+            claim = original(*args)
+            change(claim)
+            return claim
+
+        replace(part(world, ClaimController), "new_claim", new_claim)
+
+    return mutate
+
+
+def lose_annotation(claim: Obj) -> None:
+    del claim["metadata"]["annotations"][POD_CLAIM_ANNOTATION]
+
+
+def lose_owner(claim: Obj) -> None:
+    del claim["metadata"]["ownerReferences"]
+
+
+def no_owner_reference(world: World) -> None:
+    in_new_claims(lose_owner)(world)
+    take_any_claim(world)
+    replace(part(world, ClaimController), "belongs", lambda *_: True)
+
+
+def shares_template_claim(world: World) -> None:
+    store = world.cluster.store
+
+    def find(original: Callable[..., Obj | None], pod: Obj, pod_claim: str) -> Obj | None:
+        found = original(pod, pod_claim)
+        entry = next(item for item in pod["spec"]["resourceClaims"] if item["name"] == pod_claim)
+        name = entry["resourceClaimTemplateName"]
+        template = store.get("ResourceClaimTemplate", namespace_of(pod), name)
+        for claim in store.all("ResourceClaim", namespace_of(pod)):
+            annotations = claim["metadata"].get("annotations") or {}
+            same = template is not None and claim["spec"] == template["spec"].get("spec")
+            if found is None and same and annotations.get(POD_CLAIM_ANNOTATION) == pod_claim:
+                return claim
+        return found
+
+    take_any_claim(world)
+    replace(part(world, ClaimController), "belongs", lambda *_: True)
+    replace(part(world, ClaimController), "find", find)
+
+
+def misses_new_template(world: World) -> None:
+    missed = set()
+
+    def make(original: Callable[..., Obj | None], pod: Obj, *args: str) -> Obj | None:
+        if uid_of(pod) in missed:
+            return None
+        made = original(pod, *args)
+        if made is None:
+            missed.add(uid_of(pod))
+        return made
+
+    replace(part(world, ClaimController), "make", make)
+
+
+def forgets_reservation(world: World) -> None:
+    reserve_without_pod(world)
+    take_any_reservation(world)
+    replace(part(world, ClaimController), "reserve", lambda *_: None)
+
+
+def releases_too_early(world: World) -> None:
+    def remaining_users(original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
+        remaining = original(claim)
+        users = claim["status"].get("reservedFor") or []
+        return remaining if len(remaining) == len(users) else []
+
+    replace(part(world, ClaimController), "remaining_users", remaining_users)
+
+
+def never_release(world: World) -> None:
+    def set_users(original: Callable[..., Obj], claim: Obj, users: Obj, *, release: bool) -> Obj:
+        return original(claim, users, release=release and pods.is_deleted(claim))
+
+    replace(part(world, ClaimController), "set_users", set_users)
+
+
+def keeps_device_status(world: World) -> None:
+    def set_users(original: Callable[..., Obj], claim: Obj, *args: Any, **kwargs: Any) -> Obj:
+        released = original(claim, *args, **kwargs)
+        reported = claim["status"].get("devices")
+        if reported is None or world.cluster.store.by_uid(uid_of(claim)) is None:
+            return released
+        return world.cluster.store.modify(claim, lambda new: new["status"].update(devices=reported))
+
+    replace(part(world, ClaimController), "set_users", set_users)
+
+
+def claims_outlive_pods(world: World) -> None:
+    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
+        return obj["kind"] != "ResourceClaim" and original(obj)
+
+    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
+
+
+def evicts_at_once(world: World) -> None:
+    def evictions(
+        original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
+    ) -> list[Eviction]:
+        return [changed(eviction, when=0.0) for eviction in original(evictor, pod)]
+
+    replace(part(world, EvictionController), "evictions", evictions)
+
+
+def no_eviction(world: World) -> None:
+    replace(part(world, EvictionController), "evictions", lambda *_: [])
+
+
+def no_dry_run(world: World) -> None:
+    def condition(original: Callable[[Obj], Obj], rule: Obj) -> Obj:
+        if rule["spec"]["taint"]["effect"] != "None":
+            return original(rule)
+        message = "Eviction only happens for the NoExecute effect."
+        return {"status": "False", "reason": "OtherEffect", "message": message}
+
+    replace(part(world, EvictionController).reporter, "condition", condition)
+
+
+def other_namespace(world: World) -> None:
+    take_any_reservation(world)
+
+    def claims_of(original: Callable[..., Any], pod: Obj) -> Any:
+        for entry, claim in original(pod):
+            name = pods.claim_name(pod, entry)
+            everywhere = world.cluster.store.all("ResourceClaim")
+            elsewhere = (item for item in everywhere if name_of(item) == name)
+            yield entry, claim or next(elsewhere, None)
+
+    replace(world.cluster, "claims_of", claims_of)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.CLAIMS_OUTLIVE_PODS: claims_outlive_pods,
+    Fault.EVICTS_AT_ONCE: evicts_at_once,
+    Fault.FORGETS_RESERVATION: forgets_reservation,
+    Fault.KEEPS_DEVICE_STATUS: keeps_device_status,
+    Fault.MISSES_NEW_TEMPLATE: misses_new_template,
+    Fault.NEVER_RELEASE: never_release,
+    Fault.NO_DRY_RUN: no_dry_run,
+    Fault.NO_EVICTION: no_eviction,
+    Fault.NO_OWNER_REFERENCE: no_owner_reference,
+    Fault.NO_POD_CLAIM_ANNOTATION: in_new_claims(lose_annotation),
+    Fault.OTHER_NAMESPACE: other_namespace,
+    Fault.RELEASES_TOO_EARLY: releases_too_early,
+    Fault.SHARES_TEMPLATE_CLAIM: shares_template_claim,
+    Fault.TEMPLATE_LOSES_SELECTORS: in_new_claims(lose_selectors),
+}

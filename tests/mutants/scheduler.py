@@ -1,0 +1,162 @@
+"""Defects of the scheduler: which pods it looks at, and what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from conformance.targets.base import Obj
+from conformance.targets.reference import pods
+from conformance.targets.reference.apiserver.store import uid_of
+from conformance.targets.reference.controllers.claims import FINALIZER
+from conformance.targets.reference.scheduling.bindingconditions import Readiness
+from conformance.targets.reference.scheduling.nodefit import Misfit
+from conformance.targets.reference.scheduling.shares import Shares
+from conformance.targets.reference.world import World
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+Ready = Callable[[Obj], list[Obj] | None]
+
+
+def take_any_claim(world: World) -> None:
+    """The scheduler does not care whether a generated claim is the pod's own."""
+
+    def ready_claims(_original: Ready, pod: Obj) -> list[Obj] | None:
+        found = [claim for _, claim in world.cluster.claims_of(pod)]
+        ready = [claim for claim in found if claim is not None and not pods.is_deleted(claim)]
+        return ready if len(ready) == len(found) else None
+
+    replace(world.scheduler, "ready_claims", ready_claims)
+
+
+def reserve_without_pod(world: World) -> None:
+    def reserve_claim(original: Callable[..., Obj], pod: Obj, claim: Obj, *args: Any) -> Obj:
+        reserved = original(pod, claim, *args)
+        if pods.is_reserved(claim, pod):
+            return reserved
+        return world.cluster.store.modify(reserved, lambda new: lose_user(new, uid_of(pod)))
+
+    replace(world.scheduler.binder, "reserve_claim", reserve_claim)
+
+
+def lose_user(claim: Obj, uid: str) -> None:
+    users = [user for user in claim["status"]["reservedFor"] if user["uid"] != uid]
+    claim["status"]["reservedFor"] = users
+    if not users:
+        del claim["status"]["reservedFor"]
+
+
+def no_finalizer(world: World) -> None:
+    def reserve_claim(original: Callable[..., Obj], *args: Any) -> Obj:
+        return world.cluster.store.modify(original(*args), lose_finalizer)
+
+    replace(world.scheduler.binder, "reserve_claim", reserve_claim)
+
+
+def lose_finalizer(claim: Obj) -> None:
+    meta = claim["metadata"]
+    meta["finalizers"] = [name for name in meta.get("finalizers") or [] if name != FINALIZER]
+    if not meta["finalizers"]:
+        del meta["finalizers"]
+
+
+def says_no_reason(world: World) -> None:
+    replace(world.scheduler.binder, "fail", lambda *_: None)
+
+
+def misses_new_claim(world: World) -> None:
+    missed = set()
+
+    def ready_claims(original: Ready, pod: Obj) -> list[Obj] | None:
+        claims = original(pod)
+        if claims is None:
+            missed.add(uid_of(pod))
+        return None if uid_of(pod) in missed else claims
+
+    replace(world.scheduler, "ready_claims", ready_claims)
+
+
+def misses(*events: str) -> Mutation:
+    """These events do not make the scheduler try again."""
+
+    def mutate(world: World) -> None:
+        def state(original: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+            return {event: seen for event, seen in original().items() if event not in events}
+
+        assert set(events) <= set(world.scheduler.state())
+        replace(world.scheduler, "state", state)
+
+    return mutate
+
+
+def no_sharing(world: World) -> None:
+    def prefilter(
+        original: Callable[..., str | None], pod: Obj, claims: Sequence[Obj]
+    ) -> str | None:
+        for claim in claims:
+            if claim["status"].get("reservedFor") and not pods.is_reserved(claim, pod):
+                return "resourceclaim in use"
+        return original(pod, claims)
+
+    replace(world.scheduler.filter, "prefilter", prefilter)
+
+
+def ignores_extended_resources(world: World) -> None:
+    replace(world.scheduler.filter, "extended_resources", lambda _: {})
+
+
+def ignores_device_plugins(world: World) -> None:
+    def extended_claim(original: Callable[..., Any], pod: Obj, node: Obj, *args: Any) -> Any:
+        return original(pod, {**node, "status": {}}, *args)
+
+    replace(world.scheduler.filter, "extended_claim", extended_claim)
+
+
+def ignores_node_resources(world: World) -> None:
+    replace(world.scheduler.filter, "shares", lambda _: None)
+
+
+class SharedShares(Shares):
+    """Every claim may be used by several pods."""
+
+    def shared(self, _claims: Iterable[tuple[Obj, bool]], _node: Obj) -> list[Misfit]:
+        return []
+
+
+def shares_node_resources(world: World) -> None:
+    def shares(original: Callable[[], Shares | None]) -> Shares | None:
+        found = original()
+        return found and SharedShares(found.slices)
+
+    replace(world.scheduler.filter, "shares", shares)
+
+
+def binds_at_once(world: World) -> None:
+    replace(world.scheduler.conditions, "applies", lambda *_: False)
+
+
+def ignores_binding_failure(world: World) -> None:
+    def readiness(original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
+        found = original(claim)
+        return Readiness.WAITING if found is Readiness.FAILED else found
+
+    replace(world.scheduler.conditions, "readiness", readiness)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.BINDS_AT_ONCE: binds_at_once,
+    Fault.IGNORES_BINDING_FAILURE: ignores_binding_failure,
+    Fault.IGNORES_DEVICE_PLUGINS: ignores_device_plugins,
+    Fault.IGNORES_EXTENDED_RESOURCES: ignores_extended_resources,
+    Fault.IGNORES_NODE_RESOURCES: ignores_node_resources,
+    Fault.MISSES_LIFTED_TAINT: misses("DeviceTaintRule"),
+    Fault.MISSES_NEW_CLAIM: misses_new_claim,
+    Fault.MISSES_NEW_CLASS: misses("DeviceClass"),
+    Fault.MISSES_NEW_SLICE: misses("ResourceSlice"),
+    Fault.MISSES_RELEASE: misses("ResourceClaim", "bound pods"),
+    Fault.NO_FINALIZER: no_finalizer,
+    Fault.NO_SHARING: no_sharing,
+    Fault.SAYS_NO_REASON: says_no_reason,
+    Fault.SHARES_NODE_RESOURCES: shares_node_resources,
+}
