@@ -15,6 +15,9 @@ from typing import Any, Protocol
 
 from conformance.errors import InfrastructureError, UsageError
 
+RUN_LABEL = "dra-conformance.dev/run"
+"""On everything that a run creates; nothing without it is ever touched."""
+
 Progress = Callable[[str], None]
 """Called with one line (no newline at its end) as each phase of a start or stop begins."""
 

@@ -15,8 +15,8 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from conformance import data
 from conformance.clusters.base import (
@@ -26,7 +26,10 @@ from conformance.clusters.base import (
     Progress,
     silent,
 )
-from conformance.clusters.kubeconfig import DEFAULT_IMAGE, KubeconfigCluster, api_client, reason_of
+from conformance.clusters.kubeconfig import DEFAULT_IMAGE, KubeconfigCluster, is_ready
+from conformance.errors import TargetError
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.errors import ApiError
 
 PREFIX = "dra-conformance-"
 MODULE = "sigs.k8s.io/kind"
@@ -172,34 +175,24 @@ class KindCluster:
 
     def _await_nodes(self, names: Sequence[str]) -> None:
         """Return when all nodes are ready: ``--wait`` looks at the control plane only."""
-        client = api_client(self.kubeconfig, self.context)
+        connection = Connection.open(self.kubeconfig, self.context)
         missing = set(names)
         deadline = time.monotonic() + _READY_SECONDS
+        query = {"watch": "true", "timeoutSeconds": str(_READY_SECONDS)}
         try:
             while missing and time.monotonic() < deadline:
-                path = f"/api/v1/nodes?watch=true&timeoutSeconds={_READY_SECONDS}"
-                headers = {"Accept": "application/json"}
-                client.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
-                response = client.call_api(
-                    "GET",
-                    client.configuration.host + path,
-                    header_params=headers,
-                    _request_timeout=(5.0, deadline - time.monotonic()),
-                ).response
-                try:
-                    for line in response:
-                        _note(json.loads(line)["object"], missing)
+                with closing(iter(connection.stream("/api/v1/nodes", query))) as events:
+                    for event in events:
+                        if is_ready(event["object"]):
+                            missing.discard(event["object"]["metadata"]["name"])
                         if not missing:
                             return
-                finally:
-                    response.close()
-        except Exception as error:  # noqa: BLE001 - urllib3's, ssl's and json's alike
+        except (ApiError, TargetError, KeyError, TypeError, AttributeError) as error:
             raise ClusterError(
-                f"kind cluster {self.name} came up, but its API server cannot be followed: "
-                f"{reason_of(error)}"
+                f"kind cluster {self.name} came up, but its nodes cannot be watched: {error}"
             ) from None
         finally:
-            client.close()
+            connection.close()
         if missing:
             raise ClusterError(
                 f"kind cluster {self.name}: not ready after {_READY_SECONDS} s: "
@@ -271,12 +264,6 @@ def kind_command(progress: Progress = silent) -> tuple[str, ...]:
 def _home(variable: str, default: str) -> Path:
     base = os.environ.get(variable)
     return (Path(base) if base else Path.home() / default) / "dra-conformance"
-
-
-def _note(node: dict[str, Any], missing: set[str]) -> None:
-    conditions = (node.get("status") or {}).get("conditions") or []
-    if any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions):
-        missing.discard(node["metadata"]["name"])
 
 
 def _said(text: str) -> str:

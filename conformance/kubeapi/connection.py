@@ -1,9 +1,8 @@
 """Requests to one API server: plain JSON in and out, repeated only where that is safe.
 
-The official client provides authentication, TLS and a pool of connections; its thousands of typed
-models would only stand between the scenarios and the wire, so requests are made on its
-``ApiClient`` directly. A request that got no answer is repeated for a while with growing pauses (an
-API server that restarts is away for some seconds) unless it may have been carried out.
+The typed models of a client library would only stand between the scenarios and the wire. A request
+that got no answer is repeated for a while with growing pauses (an API server that restarts is away
+for some seconds) unless it may have been carried out.
 """
 
 from __future__ import annotations
@@ -17,18 +16,23 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+
 from conformance import __version__
 from conformance.errors import TargetError
-from conformance.kubeapi.apiclient import api_client
-from conformance.kubeapi.errors import BUSY, PASSING, KubeconfigError, UnsureError, api_error
-from conformance.kubeapi.exchange import (
-    MAX_BYTES,
-    Answer,
-    Limits,
-    exchange,
-    open_stream,
+from conformance.kubeapi.credentials import Credentials
+from conformance.kubeapi.errors import (
+    BUSY,
+    PASSING,
+    ApiError,
+    KubeconfigError,
+    UnsureError,
+    api_error,
     reason_of,
 )
+from conformance.kubeapi.kubeconfig import ClientConfig, load_config
+from conformance.kubeapi.tls import remedy
+from conformance.kubeapi.transport import MAX_BYTES, Answer, Limits, Transport
 from conformance.redaction import redact_log
 from conformance.text import one_line
 
@@ -36,25 +40,44 @@ PATIENCE = 30.0
 """Seconds for which an unanswered request is repeated before it is an error."""
 
 MERGE_PATCH = "application/merge-patch+json"
-LIMITS = Limits(connect=5.0, quiet=30.0, whole=60.0)
-_WATCH = Limits(connect=5.0, quiet=100.0, whole=100.0)  # a bookmark comes about once a minute
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
+LIMITS = Limits()
 
 _REFUSAL = 1 << 20  # bytes of a refusal of a watch that are looked at
 
 
 class Connection:
-    """One API server, reached through one context of a kubeconfig file. Safe for threads.
+    """One API server, as one user. Safe for threads.
+
+    Args:
+        config: a context of a kubeconfig file, or what stands for one.
+        patience: seconds for which a request is repeated, unless it says otherwise.
 
     Raises:
-        KubeconfigError: the file or the context is wrong (on construction).
+        KubeconfigError: the kubeconfig's credentials or certificates cannot be used.
+        TargetError: the user's credential plugin failed.
     """
 
-    def __init__(self, kubeconfig: Path, context: str) -> None:
-        self._api = api_client(kubeconfig, context)
-        self.server: str = self._api.configuration.host
-        self.where = f"{self.server} (context {context!r} of {kubeconfig})"
+    def __init__(self, config: ClientConfig, patience: float | None = None) -> None:
+        self._credentials = Credentials(config)
+        self._transport = Transport(config, self._credentials.certificate(), LIMITS)
+        self._patience = PATIENCE if patience is None else patience
         self._closing = threading.Event()
+        self._answered = False
+        self._abandoned: TargetError | None = None
+        self.server: str = config.cluster["server"]
+        self.where = f"{self.server} ({config})" if config.context else self.server
+
+    @classmethod
+    def open(cls, kubeconfig: Path, context: str) -> Connection:
+        """The server of a kubeconfig file's context.
+
+        Raises:
+            KubeconfigError: the file or the context is wrong.
+            TargetError: the user's credential plugin failed.
+        """
+        return cls(load_config(kubeconfig, context))
 
     def request(
         self,
@@ -66,7 +89,7 @@ class Connection:
         content_type: str = "application/json",
         accept: str = "application/json",
         agent: str = "",
-        patience: float = PATIENCE,
+        patience: float | None = None,
     ) -> Any:
         """Make a request; the answer's JSON.
 
@@ -91,7 +114,7 @@ class Connection:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise self.strange(method, path, "something that is not JSON, or no object")
+            raise self.unexpected(method, path, "with something that is not a JSON object")
         return found
 
     def text(
@@ -104,38 +127,38 @@ class Connection:
         content_type: str = "application/json",
         accept: str = "application/json",
         agent: str = "",
-        patience: float = PATIENCE,
+        patience: float | None = None,
     ) -> bytes:
         """As `request`, for answers that are not JSON (logs, metrics)."""
+        patience = self._patience if patience is None else patience
         repeatable = method != "POST"
         deadline = time.monotonic() + patience
         pause = 0.05
         while True:
+            self._check_open(method, path)
             try:
                 answer = self._call(method, path, query, body, content_type, accept, agent)
             except TargetError:
                 raise  # credentials were not renewed
-            except Exception as error:  # noqa: BLE001 - see failures: wrapped here, once
-                if time.monotonic() + pause > deadline or not (repeatable or _unsent(error)):
-                    raise self._no_answer(method, path, error, sent=not _unsent(error)) from None
+            except Exception as error:  # noqa: BLE001 - urllib3's, ssl's and http.client's alike
+                self._check_open(method, path)
+                unsent = _unsent(error)
+                # A server that never answered is a wrong address, and not one that restarts.
+                hopeless = not self._answered or remedy(error) is not None
+                if hopeless or not (repeatable or unsent) or time.monotonic() + pause > deadline:
+                    raise self._no_answer(method, path, error, sent=not unsent) from None
             else:
+                self._answered = True
                 if 200 <= answer.status < 300:
                     return answer.data
                 failure = api_error(answer.status, answer.data, answer.reason)
-                retry = answer.status in (PASSING if repeatable else BUSY)
-                if not retry:
+                if answer.status not in (PASSING if repeatable else BUSY):
                     raise failure
                 if time.monotonic() + pause > deadline:
-                    if answer.status == 500:
-                        raise failure
-                    raise TargetError(
-                        f"{self.where} answered {method} {path} with {failure.code} for "
-                        f"{patience:g} s: {failure}; see the API server's log"
-                    )
+                    raise self._unavailable(method, path, failure, patience)
                 left = deadline - time.monotonic()
                 pause = max(pause, min(answer.retry_after(), left))
-            if self._closing.wait(pause):
-                raise TargetError(f"{self.where}: the target was closed during {method} {path}")
+            self._closing.wait(pause)
             pause = min(pause * 2, 1.0)
 
     def stream(self, path: str, query: Mapping[str, str], agent: str = "") -> Stream:
@@ -145,31 +168,52 @@ class Connection:
             ApiError: the server refused.
             TargetError: no answer.
         """
+        self._check_open("watch", path)
         headers = self._headers("application/json", agent)
         try:
-            self._authenticate(headers, "GET", path)
-            response = open_stream(self._api, self._url(path, query), headers, limits=_WATCH)
+            response = self._transport.open(self._url(path, query), headers)
             if response.status == 200:
                 return Stream(response)
             data = response.read(_REFUSAL, decode_content=False)
             response.close()
-        except TargetError:
-            raise
-        except Exception as error:  # noqa: BLE001 - see failures: wrapped here, once
+        except Exception as error:  # noqa: BLE001 - urllib3's, ssl's and http.client's alike
+            self._check_open("watch", path)
             raise self._no_answer("watch", path, error) from None
         raise api_error(response.status, data, response.reason or "")
 
-    def strange(self, method: str, path: str, what: str) -> TargetError:
+    def answers(self) -> bool:
+        """Whether the server says anything now that is not that it is unavailable.
+
+        Asked once, without repetition, of a path that everybody may read.
+        """
+        try:
+            answer = self._call("GET", "/version", None, None, "", "application/json", "health")
+        except Exception:  # noqa: BLE001 - whatever it is, there was no answer
+            return False
+        return answer.status < 500
+
+    def unexpected(self, method: str, path: str, what: str) -> TargetError:
         """The error for an answer that no API server gives."""
         return TargetError(
-            f"{self.where} answered {method} {path} with {what}; is this the address of an API "
-            "server?"
+            f"{self.where} answered {method} {path} {what}; is this the address of an API server?"
         )
+
+    def abandon(self, error: TargetError) -> None:
+        """Have every request, under way or to come, end with this error."""
+        self._abandoned = error
+        self._closing.set()
+        self._transport.abandon()
 
     def close(self) -> None:
         """Release the connections; whatever waits for a repetition ends with `TargetError`."""
         self._closing.set()
-        self._api.close()
+        self._transport.close()
+
+    def _check_open(self, method: str, path: str) -> None:
+        if self._abandoned is not None:
+            raise self._abandoned
+        if self._closing.is_set():
+            raise TargetError(f"{self.where}: the connection was closed during {method} {path}")
 
     def _call(
         self,
@@ -182,34 +226,46 @@ class Connection:
         agent: str,
     ) -> Answer:
         headers = self._headers(accept, agent)
+        data = None
         if body is not None:
             headers["Content-Type"] = content_type
-        self._authenticate(headers, method, path)
-        url = self._url(path, query)
-        return exchange(self._api, method, url, headers, body, limits=LIMITS)
+            data = json.dumps(body).encode()
+        return self._transport.exchange(method, self._url(path, query), headers, data)
 
     def _headers(self, accept: str, agent: str) -> dict[str, str]:
         made_by = f"dra-conformance/{__version__}" + (f" ({agent})" if agent else "")
-        return {"Accept": accept, "User-Agent": made_by}
-
-    def _authenticate(self, headers: dict[str, str], method: str, path: str) -> None:
+        headers = {"Accept": accept, "User-Agent": made_by}
         try:
-            self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, None)
+            authorization = self._credentials.authorization()
         except KubeconfigError as error:
             raise TargetError(str(error)) from None
+        if authorization:
+            headers["Authorization"] = authorization
+        return headers
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> str:
         return self.server + path + ("?" + urlencode(query) if query else "")
+
+    def _unavailable(
+        self, method: str, path: str, failure: ApiError, patience: float
+    ) -> ApiError | TargetError:
+        if failure.code == 500:
+            return failure
+        return TargetError(
+            f"{self.where} is overloaded or not available: it answered {method} {path} with "
+            f"{failure.code} for {patience:g} s: {one_line(redact_log(str(failure)))}; see the API "
+            "server's log"
+        )
 
     def _no_answer(
         self, method: str, path: str, error: Exception, *, sent: bool = False
     ) -> TargetError:
         unsure = sent and method == "POST"
         aside = " (it may have been carried out)" if unsure else ""
+        advice = remedy(error) or "check that it runs and can be reached from this machine"
         return (UnsureError if unsure else TargetError)(
             f"no answer from the API server {self.where} to {method} {path}{aside}: "
-            f"{one_line(redact_log(reason_of(error)))}; check that it runs and can be reached from "
-            "this machine"
+            f"{one_line(redact_log(reason_of(error)))}; {advice}"
         )
 
 
@@ -248,6 +304,4 @@ class Stream:
 
 def _unsent(error: Exception) -> bool:
     """Whether no byte of the request can have reached the server."""
-    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
-
     return isinstance(error, ConnectTimeoutError | NewConnectionError)

@@ -95,7 +95,9 @@ class Discovery:
                 for version in group["versions"]
             }
         except (KeyError, TypeError):
-            raise self._connection.strange("GET", "/apis", "no list of API groups") from None
+            raise self._connection.unexpected(
+                "GET", "/apis", "without a list of API groups"
+            ) from None
 
     def dra_version(self) -> str:
         """The best served version of ``resource.k8s.io``.
@@ -128,7 +130,7 @@ class Discovery:
                     )
         except (KeyError, TypeError):
             path = base_path(api_version)
-            raise self._connection.strange("GET", path, "no list of resources") from None
+            raise self._connection.unexpected("GET", path, "without a list of resources") from None
 
 
 def list_objects(
@@ -156,7 +158,7 @@ def request_list(connection: Connection, path: str, agent: str = "", accept: str
         or not isinstance(found.get("metadata"), dict)
         or not all(isinstance(one, dict) and isinstance(one.get("metadata"), dict) for one in items)
     ):
-        raise connection.strange("GET", path, "no list of objects")
+        raise connection.unexpected("GET", path, "without a list of objects")
     return found
 
 

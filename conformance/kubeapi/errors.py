@@ -8,6 +8,7 @@ there are only `ApiError` (the server refused: a result that a scenario may expe
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ BUSY = frozenset({429, 503})
 
 PASSING = frozenset({429, 500, 502, 503, 504})
 """Says nothing about the object that was asked for; likely to go away by itself."""
+
+_PREFIX = re.compile(r"^(?:<[^>]*>|HTTPS?Connection(?:Pool)?\([^)]*\)): ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +95,10 @@ def of_status(status: dict[str, Any], code: int = 0) -> ApiError:
 def not_served(api_version: str, kind: str) -> ApiError:
     """The refusal of a kind that no served group and version has."""
     return ApiError(404, "NotFound", f'no matches for kind "{kind}" in version "{api_version}"')
+
+
+def reason_of(error: BaseException) -> str:
+    """One line that says what went wrong, without the objects that libraries put around it."""
+    text = str(getattr(error, "reason", None) or error)
+    text = _PREFIX.sub("", " ".join(text.split()))
+    return text or type(error).__name__

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from conformance.errors import TargetError
-from conformance.kubeapi.kubeconfig import Chosen
+from conformance.kubeapi.kubeconfig import ClientConfig
 from conformance.redaction import redact_log
 from conformance.text import one_line
 
@@ -32,26 +32,26 @@ _EXTENSION = "client.authentication.k8s.io/exec"
 _Json = dict[str, Any]
 
 
-def run_plugin(chosen: Chosen, environment: Mapping[str, str]) -> _Json:
+def run_plugin(config: ClientConfig, environment: Mapping[str, str]) -> _Json:
     """The ``status`` of the ExecCredential that the plugin of a user prints.
 
     Args:
-        chosen: its user has ``exec``.
+        config: its user has ``exec``.
         environment: of this program; the plugin's own variables are added.
 
     Raises:
         KubeconfigError: the kubeconfig does not say properly what to run.
         TargetError: the plugin failed, took too long or printed something else.
     """
-    plugin = chosen.user["exec"]
-    command, variables, version = _checked(chosen, plugin)
+    plugin = config.user["exec"]
+    command, variables, version = _checked(config, plugin)
     info = {
         "apiVersion": version,
         "kind": "ExecCredential",
-        "spec": {"interactive": False, **_cluster_info(chosen, plugin)},
+        "spec": {"interactive": False, **_cluster_info(config, plugin)},
     }
     variables = {**environment, **variables, "KUBERNETES_EXEC_INFO": json.dumps(info)}
-    name = f"{chosen.where}: user {chosen.user_name!r}: the credential plugin {command[0]!r}"
+    name = f"{config.where}: user {config.user_name!r}: the credential plugin {command[0]!r}"
     try:
         process = subprocess.Popen(
             command,
@@ -64,15 +64,15 @@ def run_plugin(chosen: Chosen, environment: Mapping[str, str]) -> _Json:
     except (OSError, ValueError) as error:
         hint = one_line(plugin.get("installHint") or "install it, or correct exec.command")
         said = error.strerror if isinstance(error, OSError) else error
-        raise chosen.wrong(
-            f"user {chosen.user_name!r}: the credential plugin {command[0]!r} cannot be started: "
+        raise config.wrong(
+            f"user {config.user_name!r}: the credential plugin {command[0]!r} cannot be started: "
             f"{said}; {hint}"
         ) from None
     output, errors = _finish(process, name)
     if process.returncode != 0:
         raise TargetError(
             f"{name} ended with status {process.returncode}: {_said(errors)}; try "
-            f"`kubectl --context {chosen.context} get nodes`"
+            f"`kubectl --context {config.context} get nodes`"
         )
     return _status(output, version, name)
 
@@ -87,43 +87,43 @@ def expiry_of(status: Mapping[str, Any]) -> float | None:
     if said is None:
         return None
     if not isinstance(said, str):
-        raise ValueError("expirationTimestamp is no text")
+        raise ValueError("expirationTimestamp is not a string")
     return datetime.fromisoformat(said).timestamp()
 
 
-def _checked(chosen: Chosen, plugin: Any) -> tuple[list[str], dict[str, str], str]:
+def _checked(config: ClientConfig, plugin: Any) -> tuple[list[str], dict[str, str], str]:
     """Command, environment variables and version of the protocol."""
-    user = f"user {chosen.user_name!r}: exec"
+    user = f"user {config.user_name!r}: exec"
     if not isinstance(plugin, dict):
-        raise chosen.wrong(f"{user} must be a mapping with apiVersion and command")
+        raise config.wrong(f"{user} must be a mapping with apiVersion and command")
     command, version = plugin.get("command"), plugin.get("apiVersion")
     if not isinstance(command, str) or not command:
-        raise chosen.wrong(f"{user} has no command")
+        raise config.wrong(f"{user} has no command")
     if not isinstance(version, str) or not version.startswith(_GROUP):
-        raise chosen.wrong(f"{user}.apiVersion must be {_GROUP}v1 or {_GROUP}v1beta1")
+        raise config.wrong(f"{user}.apiVersion must be {_GROUP}v1 or {_GROUP}v1beta1")
     arguments, variables = plugin.get("args") or [], plugin.get("env") or []
     if not isinstance(arguments, list) or not all(isinstance(one, str) for one in arguments):
-        raise chosen.wrong(f"{user}.args must be a list of texts; write numbers in quotes")
+        raise config.wrong(f"{user}.args must be a list of strings; put numbers in quotes")
     if not isinstance(variables, list) or not all(
         isinstance(one, dict)
         and isinstance(one.get("name"), str)
         and isinstance(one.get("value"), str)
         for one in variables
     ):
-        raise chosen.wrong(f"{user}.env must be a list of name and value, both texts")
+        raise config.wrong(f"{user}.env must be a list of name and value, both strings")
     if plugin.get("interactiveMode") == "Always":
-        raise chosen.wrong(
+        raise config.wrong(
             f"{user}.interactiveMode is Always, but nobody is asked anything during a run; use a "
             "user whose credentials need no questions"
         )
     return [command, *arguments], {one["name"]: one["value"] for one in variables}, version
 
 
-def _cluster_info(chosen: Chosen, plugin: Mapping[str, Any]) -> _Json:
+def _cluster_info(config: ClientConfig, plugin: Mapping[str, Any]) -> _Json:
     if not plugin.get("provideClusterInfo"):
         return {}
-    extensions = chosen.cluster.get("extensions")
-    kept = {name: value for name, value in chosen.cluster.items() if name != "extensions"}
+    extensions = config.cluster.get("extensions")
+    kept = {name: value for name, value in config.cluster.items() if name != "extensions"}
     for extension in extensions if isinstance(extensions, list) else ():
         if isinstance(extension, dict) and extension.get("name") == _EXTENSION:
             kept["config"] = extension.get("extension")

@@ -146,7 +146,7 @@ class Informer:
                     try:
                         self._take(event["type"], event["object"])
                     except (KeyError, TypeError, AttributeError):
-                        raise TargetError("the watch brought what is no change") from None
+                        raise TargetError("unexpected watch event") from None
                     brought = True
         except TargetError:
             if not brought and not self._stopping.is_set():

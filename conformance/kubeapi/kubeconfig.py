@@ -15,8 +15,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import yaml
 
-from conformance.kubeapi.errors import KubeconfigError
-from conformance.kubeapi.exchange import reason_of
+from conformance.kubeapi.errors import KubeconfigError, reason_of
 from conformance.text import one_line
 
 MAX_BYTES = 16 << 20
@@ -42,7 +41,7 @@ _IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ClientConfig:
     """One context. Paths in it are absolute.
 
     Attributes:
@@ -59,6 +58,9 @@ class Chosen:
     user: Mapping[str, Any] = field(repr=False)
     login: tuple[str, str] | tuple[()] = field(default=(), repr=False)
 
+    def __str__(self) -> str:
+        return f"context {self.context!r} of {self.where}"
+
     def wrong(self, what: str) -> KubeconfigError:
         """An error of the file's."""
         return KubeconfigError(f"{self.where}: {what}")
@@ -70,7 +72,7 @@ def default_kubeconfig(environment: Mapping[str, str]) -> Path:
     return Path(named) if named.strip(os.pathsep) else Path.home() / ".kube" / "config"
 
 
-def choose(kubeconfig: Path, context: str) -> Chosen:
+def load_config(kubeconfig: Path, context: str) -> ClientConfig:
     """What the file says about a context.
 
     Args:
@@ -114,7 +116,7 @@ def choose(kubeconfig: Path, context: str) -> Chosen:
                 f"{where}: user {user_name!r} acts as somebody else (`as`), which is not "
                 "supported; use a user that has the rights itself"
             )
-    return Chosen(where, context, {**cluster, "server": server}, user_name, user, login)
+    return ClientConfig(where, context, {**cluster, "server": server}, user_name, user, login)
 
 
 def read_kubeconfig(path: Path) -> _Json:
@@ -217,7 +219,7 @@ def _part(where: str, entry: _Json, part: str, name: str) -> _Json:
 def _check_texts(where: str, name: str, part: Mapping[str, Any], texts: tuple[str, ...]) -> None:
     for key in texts:
         if part.get(key) is not None and not isinstance(part[key], str):
-            raise KubeconfigError(f"{where}: {name}: {key} must be text; write it in quotes")
+            raise KubeconfigError(f"{where}: {name}: {key} must be a string; put it in quotes")
 
 
 def _server(
@@ -234,7 +236,7 @@ def _server(
         good = False
     if not good or one_line(server, len(server)) != server:
         raise KubeconfigError(
-            f"{where}: cluster {name!r}: server is no address; write it as https://HOST:PORT"
+            f"{where}: cluster {name!r}: server must be an https:// URL (https://HOST:PORT)"
         )
     login, _, address = parts.netloc.rpartition("@")
     user, _, password = login.partition(":")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
+from conformance.clusters.base import RUN_LABEL
 from conformance.errors import TargetError
 from conformance.kubeapi.errors import ApiError, Cause, Obj
 
@@ -38,9 +39,6 @@ __all__ = [
 Objs = list[Obj]
 
 T = TypeVar("T")
-
-RUN_LABEL = "dra-conformance.dev/run"
-"""On everything that a run creates; nothing without it is ever touched."""
 
 WORKER_LABEL = "dra-conformance.dev/worker"
 """The pytest-xdist worker that made an object, beside the run's label."""

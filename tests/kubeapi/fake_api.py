@@ -78,6 +78,7 @@ class FakeApi:
         self.logs: dict[str, str] = {}
         self.finalized: set[str] = set()  # plurals whose objects stay when deleted
         self.mute = False  # watches deliver nothing
+        self.answers: dict[str, tuple[int, str]] = {}  # path -> status and body, whatever is asked
         self.metrics = ""
         self.stopped = False
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -216,6 +217,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         url = urlsplit(self.path)
         query = dict(parse_qsl(url.query))
+        if url.path in self.api.answers:
+            self._send(*self.api.answers[url.path])
+            return
         fixed = self._fixed(url.path)
         if fixed is not None:
             self._send(200, fixed)

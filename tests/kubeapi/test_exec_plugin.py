@@ -14,9 +14,9 @@ import yaml
 from conformance.clusters.kubeconfig import KubeconfigCluster
 from conformance.errors import InfrastructureError, UsageError
 from conformance.kubeapi import execplugin
-from conformance.kubeapi.apiclient import api_client
+from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.credentials import Credentials
-from conformance.kubeapi.kubeconfig import choose
+from conformance.kubeapi.kubeconfig import load_config
 from tests.kubeapi.fake_api import TOKEN, FakeApi
 
 VERSION = "client.authentication.k8s.io/v1"
@@ -60,7 +60,7 @@ def test_the_token_that_a_plugin_prints_is_used(api: FakeApi, tmp_path: Path) ->
 
 def test_the_certificate_that_a_plugin_prints_is_used(api: FakeApi, tmp_path: Path) -> None:
     script = credential(clientCertificateData="CERTIFICATE", clientKeyData="KEY")
-    credentials = Credentials(choose(with_plugin(api, tmp_path / "config", script), "fake"))
+    credentials = Credentials(load_config(with_plugin(api, tmp_path / "config", script), "fake"))
     assert credentials.authorization() == ""
     found = {name: b64decode(text) for name, text in credentials.certificate().items()}
     assert found == {"client-certificate-data": b"CERTIFICATE", "client-key-data": b"KEY"}
@@ -70,7 +70,7 @@ def test_a_plugin_is_told_the_version_and_the_cluster(api: FakeApi, tmp_path: Pa
     told = tmp_path / "told"
     script = f'printf %s "$KUBERNETES_EXEC_INFO" > {told}; ' + credential(token=TOKEN)
     path = with_plugin(api, tmp_path / "config", script, provideClusterInfo=True)
-    api_client(path, "fake").close()
+    Connection.open(path, "fake").close()
     info = json.loads(told.read_text())
     assert (info["kind"], info["apiVersion"]) == ("ExecCredential", VERSION)
     assert info["spec"] == {"interactive": False, "cluster": {"server": api.url}}
@@ -119,8 +119,10 @@ def test_a_plugin_that_fails_is_said_with_its_own_reason_and_without_secrets(
         pytest.param("echo 5", "did not print an ExecCredential", id="no object"),
         pytest.param(credential().replace("/v1", "/v1beta1"), "printed apiVersion", id="version"),
         pytest.param(credential(), "neither a token nor a certificate", id="nothing"),
-        pytest.param(credential(token=5), "that is no text", id="number"),
-        pytest.param(credential(token="x", expirationTimestamp="soon"), "no time", id="time"),
+        pytest.param(credential(token=5), "that is not a string", id="number"),
+        pytest.param(
+            credential(token="x", expirationTimestamp="soon"), "not an RFC 3339", id="time"
+        ),
         pytest.param(credential(clientCertificateData="x"), "neither a token", id="no key"),
     ],
 )
@@ -138,7 +140,7 @@ def test_what_is_no_credential_is_said(
         ({"command": "no-such-plugin", "installHint": "get it"}, "No such file or directory; get"),
         ({"command": None}, "exec has no command"),
         ({"apiVersion": "v1"}, r"exec\.apiVersion must be"),
-        ({"args": [1]}, r"exec\.args must be a list of texts"),
+        ({"args": [1]}, r"exec\.args must be a list of strings"),
         ({"env": [{"name": "A"}]}, r"exec\.env must be"),
         ({"interactiveMode": "Always"}, "nobody is asked anything"),
     ],
@@ -158,16 +160,15 @@ def test_a_credential_that_runs_out_is_made_anew_and_not_before(
     script = f"echo x >> {runs}; " + credential(
         token=TOKEN, expirationTimestamp="2100-01-01T00:00:00Z"
     )
-    client = api_client(with_plugin(api, tmp_path / "config", script), "fake")
+    connection = Connection.open(with_plugin(api, tmp_path / "config", script), "fake")
 
     def header() -> str:
-        headers: dict[str, str] = {}
-        client.update_params_for_auth(headers, [], ["BearerToken"], "/", "GET", None)
-        return headers["authorization"]
+        connection.request("GET", "/version")
+        return api.requests[-1][2]["Authorization"]
 
     assert header() == f"Bearer {TOKEN}"
     assert runs.read_text().count("x") == 1
     monkeypatch.setattr("conformance.kubeapi.credentials.time.time", lambda: 4102444799.0)
     assert header() == f"Bearer {TOKEN}"
     assert runs.read_text().count("x") == 2
-    client.close()
+    connection.close()

@@ -12,8 +12,9 @@ import yaml
 from conformance.clusters.kubeconfig import KubeconfigCluster
 from conformance.errors import UsageError
 from conformance.kubeapi import kubeconfig as kubeconfigfile
-from conformance.kubeapi.apiclient import api_client
-from conformance.kubeapi.kubeconfig import choose, default_kubeconfig
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.credentials import Credentials
+from conformance.kubeapi.kubeconfig import default_kubeconfig, load_config
 from tests.kubeapi.fake_api import TOKEN, FakeApi
 from tests.kubeapi.rude_server import write_kubeconfig
 
@@ -29,18 +30,14 @@ def api() -> Iterator[FakeApi]:
 
 def refusal(path: Path) -> str:
     with pytest.raises(UsageError) as caught:
-        api_client(path, "rude")
+        Connection.open(path, "rude")
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def authorization(path: Path, context: str = "rude") -> str | None:
-    client = api_client(path, context)
-    headers: dict[str, str] = {}
-    client.update_params_for_auth(headers, [], ["BearerToken"], "/", "GET", None)
-    client.close()
-    return headers.get("authorization")
+    return Credentials(load_config(path, context)).authorization() or None
 
 
 def id_token(**claims: Any) -> str:
@@ -72,17 +69,17 @@ def test_a_server_that_is_no_address_is_refused(tmp_path: Path, server: object) 
     ("user", "said"),
     [
         pytest.param(5, "user must be a mapping", id="number"),
-        pytest.param({"token": 5}, "token must be text", id="number as token"),
+        pytest.param({"token": 5}, "token must be a string", id="number as token"),
         pytest.param({"token": "se cret\n\n x"}, "characters that no token has", id="token"),
         pytest.param({"tokenFile": "gone"}, "gone cannot be read", id="token file"),
         pytest.param({"exec": 5}, "exec must be a mapping", id="exec"),
         pytest.param({"auth-provider": {"name": "gcp"}}, "'gcp' is not supported", id="gcp"),
         pytest.param({"auth-provider": 5}, "is not supported", id="number as provider"),
         pytest.param(oidc(None), "no id-token", id="oidc without token"),
-        pytest.param(oidc("a.b"), "no JSON web token", id="oidc with nonsense"),
+        pytest.param(oidc("a.b"), "is not a JWT", id="oidc with nonsense"),
         pytest.param(oidc(id_token(exp=1)), "has expired", id="oidc too late"),
         pytest.param({"token": "t", "as": "admin"}, "acts as somebody else", id="impersonation"),
-        pytest.param({"client-certificate-data": "AAAAA"}, "cannot be used", id="certificate"),
+        pytest.param({"client-certificate-data": "AAAAA"}, "not a PEM text", id="certificate"),
     ],
 )
 def test_a_user_that_cannot_be_used_is_refused_without_its_secret(
@@ -134,7 +131,7 @@ def test_a_huge_file_is_not_read_to_its_end(
 
 def test_a_password_in_the_servers_address_is_used_and_never_shown(tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path / "config", "https://me:PASS%40WORD@127.0.0.1:1/", {})
-    chosen = choose(path, "rude")
+    chosen = load_config(path, "rude")
     assert chosen.cluster["server"] == "https://127.0.0.1:1"
     assert "WORD" not in repr(chosen)
     assert authorization(path) == "Basic " + base64.b64encode(b"me:PASS@WORD").decode()

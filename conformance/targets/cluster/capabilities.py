@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from conformance.clusters.kubeconfig import is_ready
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.discovery import Discovery, list_objects
 from conformance.targets.base import ApiError, Capabilities, Obj, TargetError, Tier
@@ -134,14 +135,6 @@ def free_devices(
             if result.get("driver") == driver and not result.get("adminAccess"):
                 free.discard((result["pool"], result["device"]))
     return len(free)
-
-
-def is_ready(node: Obj) -> bool:
-    """Whether a node says so itself."""
-    return any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in (node.get("status") or {}).get("conditions") or []
-    )
 
 
 def _tainted(device: Obj) -> bool:

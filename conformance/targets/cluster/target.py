@@ -57,7 +57,7 @@ class ClusterTarget:
         self.name = name
         self.access = access
         self.driver = driver
-        self.connection = Connection(access.kubeconfig, access.context)
+        self.connection = Connection.open(access.kubeconfig, access.context)
         self.discovery = Discovery(self.connection)
         self.shared = Following(self.connection)
         self.hollow = HollowNodes(self.connection)

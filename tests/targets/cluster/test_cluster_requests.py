@@ -17,7 +17,7 @@ CLASS = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": 
 
 @pytest.fixture
 def connection(api: FakeApi, tmp_path: Path) -> Connection:
-    return Connection(api.kubeconfig(tmp_path / "config"), "fake")
+    return Connection.open(api.kubeconfig(tmp_path / "config"), "fake")
 
 
 def test_a_namespaced_object_goes_into_the_scopes_namespace(
@@ -203,7 +203,7 @@ def test_a_server_that_is_not_there_is_named_with_what_to_do(
 
 def test_what_is_no_api_server_is_said(api: FakeApi, connection: Connection) -> None:
     api.metrics = "<html>"
-    with pytest.raises(TargetError, match="not JSON"):
+    with pytest.raises(TargetError, match="not a JSON object"):
         connection.request("GET", "/metrics")
     connection.close()
 

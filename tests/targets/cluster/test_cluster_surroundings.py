@@ -175,7 +175,7 @@ def test_what_may_not_be_listed_is_no_empty_list(api: FakeApi, make_target: Make
 def test_a_hollow_nodes_status_is_written_and_its_conditions_renewed(
     api: FakeApi, tmp_path: Path
 ) -> None:
-    connection = Connection(api.kubeconfig(tmp_path / "config"), "fake")
+    connection = Connection.open(api.kubeconfig(tmp_path / "config"), "fake")
     hollow = HollowNodes(connection, renewal=0.05)
     node = api.put("nodes", {"metadata": {"name": "n"}})
     written = hollow.adopt(node, {"conditions": READY, "allocatable": {"cpu": "4"}})

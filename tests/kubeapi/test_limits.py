@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance.clusters import kubeconfig
 from conformance.clusters.kubeconfig import KubeconfigCluster
 from conformance.errors import InfrastructureError
 from conformance.kubeapi import connection as connection_module
-from conformance.kubeapi import exchange
+from conformance.kubeapi import transport
 from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.exchange import Limits
+from conformance.kubeapi.transport import Limits
 from conformance.targets.base import TargetError
 from tests.kubeapi.rude_server import Behaviour, flood, rude_server, trickle, write_kubeconfig
 
@@ -36,9 +35,9 @@ RUDE = [
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kubeconfig, "LIMITS", LIMITS)
     monkeypatch.setattr(connection_module, "LIMITS", LIMITS)
-    monkeypatch.setattr(exchange, "MAX_BYTES", 2 << 20)
+    monkeypatch.setattr(connection_module, "PATIENCE", 0.1)
+    monkeypatch.setattr(transport, "MAX_BYTES", 2 << 20)
 
 
 @pytest.mark.parametrize(("behave", "said"), RUDE)
@@ -60,7 +59,7 @@ def test_a_targets_requests_are_bounded_in_time_and_size(
     tmp_path: Path, behave: Behaviour, said: str
 ) -> None:
     with rude_server(behave) as url:
-        connection = Connection(write_kubeconfig(tmp_path / "config", url), "rude")
+        connection = Connection.open(write_kubeconfig(tmp_path / "config", url), "rude")
         start = time.monotonic()
         with pytest.raises(TargetError, match=said):
             connection.request("GET", "/api/v1/pods", patience=0.1)
@@ -71,6 +70,6 @@ def test_a_targets_requests_are_bounded_in_time_and_size(
 def test_an_answer_that_is_only_slow_is_read_to_its_end(tmp_path: Path) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"
     with rude_server(trickle(head + b"}")) as url:
-        connection = Connection(write_kubeconfig(tmp_path / "config", url), "rude")
+        connection = Connection.open(write_kubeconfig(tmp_path / "config", url), "rude")
         assert connection.request("GET", "/version") == {}
         connection.close()
