@@ -23,10 +23,12 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from benchmarks.timing import TimedTarget
 from conformance import __version__
 from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome
@@ -34,6 +36,7 @@ from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import RunResult, run_suite
 from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
 from conformance.scenario.registry import load_registry
+from conformance.targets.base import Target
 from conformance.targets.opening import Opened, open_target
 from conformance.targets.options import TargetOptions
 
@@ -91,11 +94,15 @@ def on_cluster(scenarios: Sequence[LoadedScenario], opened: Opened, rounds: int)
         shares, processor, walls = [], [], []
         for number in range(max(1, rounds // 2)):
             start, used = time.perf_counter(), time.process_time()
-            result = run(scenarios, opened, f"bench-w{workers}-{number}", workers)
+            target = TimedTarget(opened.target)
+            run_id = f"bench-w{workers}-{number}"
+            timed_target = replace(opened, target=cast("Target", target))
+            result = run(scenarios, timed_target, run_id, workers)
             walls.append(time.perf_counter() - start)
             used = time.process_time() - used
             total = sum(item.seconds for item in result.finished)
-            waited = sum(item.waited for item in result.finished)
+            target.waited.pop(f"dra-{run_id}", None)  # the run's own scope, for its classes
+            waited = sum(target.waited.values())
             shares.append((total - waited) / total)
             processor.append(used / total)
             if not shortest:

@@ -63,7 +63,7 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
         last = expectation.evaluate(context)
         return last if last.holds else None
 
-    seen = context.scope.wait(check, timeout)
+    seen = context.wait(check, timeout)
     if seen is None:
         if isinstance(expectation, PodExpectation):
             _note_undecided(expectation.pod, context)
@@ -79,7 +79,7 @@ def _hold(expectation: Timed, duration: float, context: Context) -> dict[str, An
         last = expectation.evaluate(context)
         return None if last.holds else last
 
-    if context.scope.wait(violation, duration) is not None:
+    if context.wait(violation, duration) is not None:
         raise Divergence(f"{expectation.describe()}, for {duration:g} s", last.found)
     return dict(last.observed)
 

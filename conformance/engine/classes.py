@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.engine.kinds import RESOURCE_V1
-from conformance.engine.ledger import Ledger
+from conformance.engine.ledger import RESOURCE_V1, Ledger
 from conformance.errors import InfrastructureError
 from conformance.scenario.profile import DriverProfile
 from conformance.targets.base import RUN_LABEL, ApiError, Obj, Ref, Scope, TargetError

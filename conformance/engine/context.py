@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.engine.kinds import CLUSTER_SCOPED, default_version
-from conformance.engine.ledger import Ledger
-from conformance.engine.timing import TimedScope
+from conformance.engine.ledger import CLUSTER_SCOPED, Ledger, default_version
 from conformance.scenario.base import ObjectSelector, PodSelector
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile, Probe
 from conformance.scenario.variables import Variables
-from conformance.targets.base import ApiError, ContainerView, Obj, Objs, Ref
+from conformance.targets.base import ApiError, ContainerView, Obj, Objs, Ref, Scope, T
+
+
+class Interrupted(Exception):  # noqa: N818 -- what the user wants, not an error
+    """The run was asked to stop; the scenario is cleaned up and counts as lost."""
 
 
 @dataclass(slots=True)
@@ -23,16 +26,32 @@ class Context:
     Attributes:
         undecided: snapshots of pods that were seen to be pending for want of devices.
         record: whether decisions and snapshots are wanted (for comparison).
+        stop: set when the user wants the run to end.
     """
 
     scenario: Scenario
-    scope: TimedScope
+    scope: Scope
     ledger: Ledger
     variables: Variables
     profile: DriverProfile | None
     record: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
     undecided: list[dict[str, Any]] = field(default_factory=list)
     _claim_uids: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
+        """``Scope.wait``, until the user wants the run to end.
+
+        Raises:
+            Interrupted: that is so.
+        """
+
+        def stoppable() -> T | None:
+            if self.stop.is_set():
+                raise Interrupted
+            return check()
+
+        return self.scope.wait(stoppable, timeout)
 
     def get(self, kind: str, name: str, api_version: str | None = None) -> Obj | None:
         """An object of the scenario's namespace, or a cluster-scoped one."""

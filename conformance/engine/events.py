@@ -91,7 +91,6 @@ class StepFinished:
     Attributes:
         observed: what was seen, in a form that can be compared between targets: no uids, no
             times, no generated names.
-        waited: seconds of wall time in which the suite did nothing but wait for the target.
     """
 
     scenario: str
@@ -100,7 +99,6 @@ class StepFinished:
     outcome: Outcome
     message: str
     seconds: float
-    waited: float
     observed: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -124,7 +122,7 @@ class ScenarioFinished:
         left: what the cleanup could not remove.
         decisions: allocations that were made meanwhile (``targets.base.Decision`` as JSON).
         undecided: snapshots taken when a pod was confirmed to be pending for want of devices.
-        seconds: wall time; ``waited``: how much of it went into waiting for the target.
+        seconds: wall time.
     """
 
     scenario: PlannedScenario
@@ -134,7 +132,6 @@ class ScenarioFinished:
     cleanup: Outcome
     left: tuple[str, ...]
     seconds: float
-    waited: float
     steps: tuple[StepFinished, ...]
     decisions: tuple[Mapping[str, Any], ...] = ()
     undecided: tuple[Mapping[str, Any], ...] = ()

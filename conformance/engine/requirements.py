@@ -1,10 +1,13 @@
-"""Whether a target has what a scenario needs; if not, the reason for skipping it."""
+"""Whether a target has what a scenario needs, and what may run beside it."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
 from conformance.scenario.profile import DriverProfile
 from conformance.targets.base import Capabilities
@@ -40,6 +43,28 @@ def reason_to_skip(
         if needs.nodes > len(capabilities.nodes):
             return f"needs {needs.nodes} nodes with a kubelet, {len(capabilities.nodes)} are there"
     return None
+
+
+def fits_beside(loaded: LoadedScenario, running: Sequence[LoadedScenario], devices: int) -> bool:
+    """Whether a scenario may run beside others, given how many devices there are in all.
+
+    A scenario that disturbs components runs alone.
+    """
+    if not running:
+        return True
+    if any(_disturbs(item) for item in [loaded, *running]):
+        return False
+    sharing = [item.scenario.spec for item in running if item.scenario.spec.tier != "allocation"]
+    spec = loaded.scenario.spec
+    if spec.tier == "allocation" or not sharing:
+        return True
+    if spec.requires.exclusive or any(other.requires.exclusive for other in sharing):
+        return False
+    return spec.requires.devices + sum(other.requires.devices for other in sharing) <= devices
+
+
+def _disturbs(loaded: LoadedScenario) -> bool:
+    return any(step.fault is not None for step in loaded.scenario.spec.steps)
 
 
 def _release(text: str) -> Version | None:

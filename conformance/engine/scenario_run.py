@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 
 from conformance.engine.awaiting import Divergence
-from conformance.engine.context import Context
-from conformance.engine.diagnosing import diagnose
+from conformance.engine.context import Context, Interrupted
 from conformance.engine.events import (
     Diagnostics,
     Event,
@@ -21,12 +21,9 @@ from conformance.engine.events import (
     StepFinished,
     StepStarted,
 )
-from conformance.engine.failures import Interrupted
-from conformance.engine.hollow import hollow_node
 from conformance.engine.ledger import Ledger
 from conformance.engine.requirements import reason_to_skip
-from conformance.engine.steps import perform, title
-from conformance.engine.timing import TimedScope
+from conformance.engine.steps import hollow_node, perform, title
 from conformance.errors import ConformanceError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Step
@@ -38,11 +35,17 @@ from conformance.targets.base import (
     WORKER_LABEL,
     ApiError,
     Capabilities,
+    Scope,
     Target,
     TargetError,
 )
+from reference_allocator.explain import explain
+from reference_allocator.snapshot import Snapshot
 
 Emit = Callable[[Event], None]
+
+EXPLAIN_SECONDS = 5.0
+"""The longest that the explanation may search for a smallest set of claims in conflict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +131,7 @@ class _Run:
         if reason is not None:
             return self._result(Outcome.SKIPPED, reason)
         start = time.perf_counter()
-        scope = TimedScope(
-            self.setup.target.scope(self.setup.namespace(self.loaded)), self.setup.stop
-        )
+        scope = self.setup.target.scope(self.setup.namespace(self.loaded))
         context = Context(
             scenario=self.loaded.scenario,
             scope=scope,
@@ -138,6 +139,7 @@ class _Run:
             variables=self.setup.variables(self.loaded),
             profile=self.setup.profile,
             record=self.setup.record,
+            stop=self.setup.stop,
         )
         try:
             return self._run(context, start)
@@ -154,8 +156,7 @@ class _Run:
         if context.record and self.outcome in {Outcome.PASSED, Outcome.FAILED}:
             self._guarded(lambda: decisions.extend(map(asdict, scope.decisions())), self.where)
         if self.outcome in {Outcome.FAILED, Outcome.ERROR}:
-            self._diagnose(context)
-        scope.stoppable = False  # what was made is removed, also when the user is in a hurry
+            self.emit(Diagnostics(self.loaded.id, diagnose(scope)))
         made = bool(context.ledger.made)
         left = context.ledger.cleanup(context.scenario.spec.timeouts.cleanup) if made else ()
         cleanup = Outcome.FAILED if left else Outcome.PASSED if made else Outcome.SKIPPED
@@ -170,7 +171,6 @@ class _Run:
             cleanup=cleanup,
             left=left,
             seconds=time.perf_counter() - start,
-            waited=scope.waited,
             steps=tuple(self.steps),
             decisions=tuple(decisions),
             undecided=tuple(context.undecided),
@@ -187,7 +187,7 @@ class _Run:
     def _step(self, index: int, step: Step, context: Context) -> bool:
         name = title(step)
         self.emit(StepStarted(self.loaded.id, index, name))
-        start, before = time.perf_counter(), context.scope.waited
+        start = time.perf_counter()
         observed: list[dict[str, object]] = []
         where = self.loaded.where(("spec", "steps", index))
         ok = self._guarded(lambda: observed.extend(perform(step, context)), where)
@@ -198,7 +198,6 @@ class _Run:
             outcome=Outcome.PASSED if ok else self.outcome,
             message="" if ok else self.message,
             seconds=time.perf_counter() - start,
-            waited=context.scope.waited - before,
             observed=tuple(observed),
         )
         self.steps.append(finished)
@@ -230,9 +229,6 @@ class _Run:
         if self.outcome is Outcome.PASSED:
             self.outcome, self.message, self.where = outcome, message, where
 
-    def _diagnose(self, context: Context) -> None:
-        self.emit(Diagnostics(self.loaded.id, diagnose(context.scope)))
-
     def _result(self, outcome: Outcome, message: str) -> ScenarioFinished:
         return ScenarioFinished(
             scenario=planned(self.loaded),
@@ -242,7 +238,6 @@ class _Run:
             cleanup=Outcome.SKIPPED,
             left=(),
             seconds=0.0,
-            waited=0.0,
             steps=(),
         )
 
@@ -252,3 +247,26 @@ def check_bindings(scenarios: list[LoadedScenario], setup: Setup) -> None:
     for loaded in scenarios:
         if reason_to_skip(loaded.scenario.spec, setup.capabilities, setup.profile) is None:
             loaded.bind(setup.variables(loaded))
+
+
+def diagnose(scope: Scope) -> Mapping[str, str]:
+    """What is kept of a failed scenario: name -> text; the reason for what cannot be had.
+
+    Beside what the target tells: ``snapshot.json``, from which the allocation can be judged again
+    (``dra-conformance replay``), and ``explanation.txt``, the reference allocator's answer for the
+    claims of the scenario that have no allocation.
+    """
+    items: dict[str, str] = {}
+    try:
+        items.update(scope.diagnostics())
+    except Exception as error:  # noqa: BLE001 -- the finding matters more than its context
+        items["diagnostics-error.txt"] = f"{type(error).__name__}: {error}"
+    try:
+        snapshot = scope.snapshot()
+        items["snapshot.json"] = json.dumps(snapshot, indent=1, sort_keys=True)
+        if snapshot.get("claims"):
+            parsed = Snapshot.from_dict(snapshot)
+            items["explanation.txt"] = explain(parsed, seconds=EXPLAIN_SECONDS).text + "\n"
+    except Exception as error:  # noqa: BLE001 -- as above
+        items["snapshot-error.txt"] = f"{type(error).__name__}: {error}"
+    return items

@@ -7,7 +7,40 @@ from typing import Any
 from conformance.engine.awaiting import Divergence, await_expectation
 from conformance.engine.context import Context
 from conformance.scenario.model import Step
-from conformance.targets.base import ApiError, Ref
+from conformance.targets.base import ApiError, Obj, Ref
+
+NODE_LABEL = "dra-conformance.dev/node"
+TAINT = "dra-conformance.dev/hollow"
+
+
+def hollow_node(name: str, short: str) -> Obj:
+    """A node without a kubelet, with status, for the scenario's node ``short``.
+
+    To the scheduler it is like any other: Ready, with room for pods. Nothing ever runs on it, and a
+    taint keeps away pods that do not tolerate everything.
+    """
+    room = {"cpu": "32", "memory": "64Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, NODE_LABEL: short},
+        },
+        "spec": {"taints": [{"key": TAINT, "value": "true", "effect": "NoSchedule"}]},
+        "status": {
+            "capacity": room,
+            "allocatable": room,
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True",
+                    "reason": "Hollow",
+                    "message": "brought by a dra-conformance scenario; no kubelet runs here",
+                }
+            ],
+        },
+    }
 
 
 def title(step: Step) -> str:

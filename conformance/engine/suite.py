@@ -21,8 +21,8 @@ from conformance.engine.events import (
     ScenarioFinished,
     count,
 )
-from conformance.engine.fitting import fits_beside
 from conformance.engine.ledger import Ledger
+from conformance.engine.requirements import fits_beside
 from conformance.engine.scenario_run import Setup, check_bindings, planned, run_scenario
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario, set_digest
@@ -193,7 +193,6 @@ class _Suite:
             cleanup=Outcome.SKIPPED,
             left=(),
             seconds=0.0,
-            waited=0.0,
             steps=(),
         )
         self.finished[loaded.id] = ended

@@ -101,7 +101,6 @@ class StepRecord(Record):
     outcome: Outcome
     message: str
     seconds: Seconds
-    waited: Seconds
     observed: tuple[Json, ...] = ()
 
 
@@ -116,7 +115,6 @@ class ScenarioRecord(Record):
     cleanup: Outcome
     left: tuple[str, ...] = Field(description="what the cleanup could not remove")
     seconds: Seconds
-    waited: Seconds = Field(description="of it, seconds in which the suite waited for the target")
     steps: tuple[StepRecord, ...]
     decisions: tuple[Json, ...] = Field(description="allocations, each with its snapshot")
     undecided: tuple[Json, ...] = Field(description="snapshots of pods that stayed pending")
@@ -135,7 +133,6 @@ class ScenarioRecord(Record):
             cleanup=finished.cleanup,
             left=finished.left,
             seconds=_seconds(finished.seconds),
-            waited=_seconds(finished.waited),
             steps=tuple(
                 StepRecord(
                     index=step.index,
@@ -143,7 +140,6 @@ class ScenarioRecord(Record):
                     outcome=step.outcome,
                     message=step.message,
                     seconds=_seconds(step.seconds),
-                    waited=_seconds(step.waited),
                     observed=tuple(dict(item) for item in step.observed),
                 )
                 for step in finished.steps

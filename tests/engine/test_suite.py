@@ -18,7 +18,7 @@ from conformance.engine.events import (
     RunStopping,
     ScenarioFinished,
 )
-from conformance.engine.fitting import fits_beside
+from conformance.engine.requirements import fits_beside
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import InfrastructureError, UsageError

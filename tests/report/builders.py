@@ -51,7 +51,6 @@ def step(scenario: str, index: int = 0, **changes: Any) -> StepFinished:
         "outcome": Outcome.PASSED,
         "message": "",
         "seconds": 0.25,
-        "waited": 0.2,
         "observed": (),
     }
     return StepFinished(**{**values, **changes})
@@ -74,7 +73,6 @@ def finished(
         "cleanup": Outcome.SKIPPED if outcome is Outcome.SKIPPED else Outcome.PASSED,
         "left": (),
         "seconds": 0.5,
-        "waited": 0.4,
         "steps": (step(scenario.id), step(scenario.id, 1)),
     }
     return ScenarioFinished(**{**values, **changes})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.hollow import hollow_node
+from conformance.engine.steps import hollow_node
 from conformance.targets.base import Obj, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
