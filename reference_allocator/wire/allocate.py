@@ -97,7 +97,8 @@ def _respond(question: Mapping[str, Any], timeout: float, kubernetes: str) -> Js
 
 def _objects(question: Mapping[str, Any], key: str, kind: type[_Object]) -> tuple[_Object, ...]:
     def read(value: object) -> _Object:
-        check_form(value, kind.__name__)
+        name = kind.__name__
+        check_form(value, f"core/v1.{name}" if name == "Node" else f"resource/v1.{name}")
         if kind.__name__ in KINDS:
             check_limits(kind.__name__, value)
         found = kind.from_dict(value)

@@ -40,8 +40,8 @@ from reference_allocator.wire.objects import check_form
 _FIELDS: Final = ("id", "expression", "device", "features", "env", "derived", "costLimit", "repeat")
 _DEVICE: Final = {
     "driver": "string",
-    "attributes": "{}DeviceAttribute",
-    "capacity": "{}DeviceCapacity",
+    "attributes": "map[string]resource/v1.DeviceAttribute",
+    "capacity": "map[string]resource/v1.DeviceCapacity",
     "allowMultipleAllocations": "bool",
 }
 _STORED: Final = "StoredExpressions"

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace as changed
 from typing import Any
 
-from conformance import fields
-from conformance.fields import UnknownField
 from conformance.targets.base import ApiError, Obj, Ref
 from conformance.targets.reference.apiserver import conversion
 from conformance.targets.reference.apiserver.resources import DRA_GROUP, KINDS
 from conformance.targets.reference.apiserver.store import clone
 from conformance.targets.reference.world import World
+from reference_allocator.api import schema
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace
 
@@ -57,9 +56,9 @@ def accept_in_spite_of(field: str) -> Mutation:
 def ignores_unknown_fields(world: World) -> None:
     def create(original: Create, obj: Obj, namespace: str) -> Obj:
         known = clone(obj)
-        root = fields.root_of(obj["kind"], obj["apiVersion"])
-        for mistake in fields.mistakes(root, obj) if root else ():
-            if isinstance(mistake, UnknownField):
+        root = schema.root_of(obj["kind"], obj["apiVersion"])
+        for mistake in schema.mistakes(root, obj) if root else ():
+            if isinstance(mistake, schema.UnknownField):
                 holder: Any = known
                 for step in mistake.path[:-1]:
                     holder = holder[step]

@@ -1,25 +1,51 @@
-// Command fielddump prints the fields of the Kubernetes objects that an allocation depends on, as
-// JSON: type -> field -> type.
+// Command fielddump prints the fields of the Kubernetes objects that this repository reads and
+// writes, as JSON: the kinds in each version, and type -> field -> type.
 //
-// Our reader of problems refuses fields that do not exist, as strict decoding in Go does. It works
-// from this table, so it is generated from the API types of one Kubernetes minor:
+// Fields that do not exist are refused, as strict decoding in Go does: in problems for the
+// allocator, in scenarios, and by the API server of the reference. All of them work from this table,
+// so it is generated from the API types of one Kubernetes minor:
 //
 //	go run ./fielddump > ../../reference_allocator/data/fields-1.37.json
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
-	resourceapi "k8s.io/api/resource/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
+
+// kinds has a value of every kind, by the apiVersion in which it is served.
+var kinds = map[string][]any{
+	"v1":       {corev1.Event{}, corev1.Namespace{}, corev1.Node{}, corev1.Pod{}},
+	"batch/v1": {batchv1.Job{}},
+	"resource.k8s.io/v1": {
+		resourcev1.DeviceClass{}, resourcev1.DeviceTaintRule{}, resourcev1.ResourceClaim{},
+		resourcev1.ResourceClaimTemplate{}, resourcev1.ResourceSlice{},
+	},
+	"resource.k8s.io/v1beta1": {
+		resourcev1beta1.DeviceClass{}, resourcev1beta1.ResourceClaim{},
+		resourcev1beta1.ResourceClaimTemplate{}, resourcev1beta1.ResourceSlice{},
+	},
+	"resource.k8s.io/v1beta2": {
+		resourcev1beta2.DeviceClass{}, resourcev1beta2.DeviceTaintRule{},
+		resourcev1beta2.ResourceClaim{}, resourcev1beta2.ResourceClaimTemplate{},
+		resourcev1beta2.ResourceSlice{},
+	},
+}
 
 // special types have a form in JSON that their Go type does not show.
 var special = map[reflect.Type]string{
@@ -28,13 +54,14 @@ var special = map[reflect.Type]string{
 	reflect.TypeFor[metav1.MicroTime]():     "time",
 	reflect.TypeFor[runtime.RawExtension](): "any",
 	reflect.TypeFor[metav1.FieldsV1]():      "any",
+	reflect.TypeFor[intstr.IntOrString]():   "intorstring",
 	reflect.TypeFor[[]byte]():               "string",
 }
 
 type table map[string]map[string]string
 
-// name describes a type: "string", "bool", "int32", "int64", "quantity", "time", "any", "[]" or
-// "{}" before the type of the items, or the name of a type in the table.
+// name describes a type: "string", "bool", "int32", "int64", "quantity", "time", "intorstring",
+// "any", "[]" or "map[string]" before the type of the items, or the name of a type in the table.
 func (t table) name(typ reflect.Type) (string, error) {
 	if text, ok := special[typ]; ok {
 		return text, nil
@@ -47,16 +74,19 @@ func (t table) name(typ reflect.Type) (string, error) {
 		return "[]" + text, err
 	case reflect.Map:
 		text, err := t.name(typ.Elem())
-		return "{}" + text, err
+		return "map[string]" + text, err
 	case reflect.Bool, reflect.Int32, reflect.Int64, reflect.String:
 		return typ.Kind().String(), nil
 	case reflect.Struct:
-		if _, done := t[typ.Name()]; done {
-			return typ.Name(), nil
+		// core/v1.Pod for k8s.io/api/core/v1.Pod.
+		parts := strings.Split(typ.PkgPath(), "/")
+		name := strings.Join(parts[len(parts)-2:], "/") + "." + typ.Name()
+		if _, done := t[name]; done {
+			return name, nil
 		}
 		fields := map[string]string{}
-		t[typ.Name()] = fields
-		return typ.Name(), t.fields(typ, fields)
+		t[name] = fields
+		return name, t.fields(typ, fields)
 	}
 	return "", fmt.Errorf("%s: no form in JSON is known", typ)
 }
@@ -83,21 +113,51 @@ func (t table) fields(typ reflect.Type, fields map[string]string) error {
 	return nil
 }
 
-func run() error {
-	out := table{}
-	for _, typ := range []reflect.Type{
-		reflect.TypeFor[resourceapi.ResourceSlice](),
-		reflect.TypeFor[resourceapi.DeviceClass](),
-		reflect.TypeFor[resourceapi.ResourceClaim](),
-		reflect.TypeFor[v1.Node](),
-	} {
-		if _, err := out.name(typ); err != nil {
+// write prints an object with a line for each of its keys, so that a change of the API shows.
+func write[V any](out *bytes.Buffer, object map[string]V) error {
+	var keys []string
+	for key := range object {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for i, key := range keys {
+		line, err := json.Marshal(object[key])
+		if err != nil {
 			return err
 		}
+		end := ",\n"
+		if i == len(keys)-1 {
+			end = "\n"
+		}
+		fmt.Fprintf(out, "  %q: %s%s", key, line, end)
 	}
-	encoder := json.NewEncoder(os.Stdout)
-	encoder.SetIndent("", " ")
-	return encoder.Encode(out)
+	return nil
+}
+
+func run() error {
+	types, roots := table{}, map[string]string{}
+	for apiVersion, values := range kinds {
+		for _, value := range values {
+			typ := reflect.TypeOf(value)
+			name, err := types.name(typ)
+			if err != nil {
+				return err
+			}
+			roots[apiVersion+"/"+typ.Name()] = name
+		}
+	}
+	out := &bytes.Buffer{}
+	out.WriteString("{\n \"roots\": {\n")
+	if err := write(out, roots); err != nil {
+		return err
+	}
+	out.WriteString(" },\n \"types\": {\n")
+	if err := write(out, types); err != nil {
+		return err
+	}
+	out.WriteString(" }\n}\n")
+	_, err := os.Stdout.Write(out.Bytes())
+	return err
 }
 
 func main() {

@@ -6,13 +6,12 @@ Source: staging/src/k8s.io/api, core/v1, batch/v1 and resource/v1 of Kubernetes 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from conformance import fields
 from conformance.scenario.near import nearest
 from conformance.scenario.yamlfile import PathTuple, Problem
+from reference_allocator.api import schema
 
 _RESTART: Final = ("Always", "Never", "OnFailure")
 _NODE_EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
@@ -33,7 +32,6 @@ CHOICES: Final = {
     "Toleration.operator": ("Equal", "Exists", "Gt", "Lt"),
 }
 """Type and field -> its values."""
-_VERSION: Final = re.compile(r"^(?:Core|Resource)?V1(?:(?:alpha|beta)\d)?")
 
 
 def misspelt(shape: str, value: Any, path: PathTuple) -> Iterator[Problem]:
@@ -44,18 +42,18 @@ def misspelt(shape: str, value: Any, path: PathTuple) -> Iterator[Problem]:
         value: decoded JSON.
         path: where it is in the document.
     """
-    if shape.startswith("list[") and isinstance(value, list):
+    if shape.startswith(schema.LIST) and isinstance(value, list):
         for index, item in enumerate(value):
-            yield from misspelt(shape[5:-1], item, (*path, index))
-    elif shape.startswith("map[") and isinstance(value, dict):
+            yield from misspelt(shape[len(schema.LIST) :], item, (*path, index))
+    elif shape.startswith(schema.MAP) and isinstance(value, dict):
         for key, item in value.items():
-            yield from misspelt(shape[4:-1], item, (*path, key))
-    elif shape in fields.types() and isinstance(value, dict):
+            yield from misspelt(shape[len(schema.MAP) :], item, (*path, key))
+    elif shape in schema.types() and isinstance(value, dict):
         for key, item in value.items():
-            known = CHOICES.get(f"{_VERSION.sub('', shape, count=1)}.{key}", ())
+            known = CHOICES.get(f"{shape.rpartition('.')[2]}.{key}", ())
             if isinstance(item, str) and item not in known:
                 near = nearest(item, known)
                 if near is not None:
                     text = f"{item!r} is none of {', '.join(known)}; did you mean {near}?"
                     yield Problem((*path, key), text)
-            yield from misspelt(fields.types()[shape].get(key, "object"), item, (*path, key))
+            yield from misspelt(schema.types()[shape].get(key, "any"), item, (*path, key))

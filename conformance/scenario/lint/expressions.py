@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from conformance import fields
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import VARIABLE
 from conformance.scenario.yamlfile import PathTuple, Problem
+from reference_allocator.api import schema
 
 _PLACEHOLDER = "x"
 """Is part of a string, of a key or of a name, wherever a variable may be."""
@@ -35,7 +35,7 @@ def condition_problems(
     cel: Sequence[str], variable: str, selector: ObjectSelector, path: PathTuple
 ) -> Iterator[Problem]:
     """Problems of the conditions of an expectation over what a selector finds."""
-    root = fields.root_of(selector.kind, selector.api_version) if variable == "object" else None
+    root = schema.root_of(selector.kind, selector.api_version) if variable == "object" else None
     for index, expression in enumerate(cel):
         place = (*path, index) if len(cel) > 1 else path
         complete = _complete(expression)
@@ -59,19 +59,19 @@ def _object_fields(expression: str, root: str, path: PathTuple) -> Iterator[Prob
         shape = root
         for part in _PART.finditer(chain[2]):
             field = part[1]
-            if field is None and shape.startswith("list["):
-                shape = shape[5:-1]
-            elif field is None or shape not in fields.types():
+            if field is None and shape.startswith(schema.LIST):
+                shape = shape[len(schema.LIST) :]
+            elif field is None or shape not in schema.types():
                 break  # a function, or data without known fields
-            elif field not in fields.types()[shape]:
-                known = fields.types()[shape]
+            elif field not in schema.types()[shape]:
+                known = schema.types()[shape]
                 # That a field of another version is not there can be what is asked.
                 if not chain[1] or nearest(field, known) is not None:
                     text = f"object{chain[2]}: there is no field {field!r}; {hint(field, known)}"
                     yield Problem(path, text)
                 break
             else:
-                shape = fields.types()[shape][field]
+                shape = schema.types()[shape][field]
 
 
 def selector_problems(value: Any, path: PathTuple) -> Iterator[Problem]:

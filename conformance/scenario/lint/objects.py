@@ -1,8 +1,8 @@
 """Are the manifests of a scenario such that an API server takes them as they are meant?
 
-Fields are compared with those of the Kubernetes API (`conformance.fields`), strictly, as the suite
-creates objects. What is expected to be ``rejected`` is wrong on purpose, but only in the way that
-the expectation says.
+Fields are compared with those of the Kubernetes API (`reference_allocator.api.schema`), strictly,
+as the suite creates objects. What is expected to be ``rejected`` is wrong on purpose, but only in
+the way that the expectation says.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance import fields
-from conformance.fields import UnknownField, WrongType
 from conformance.scenario.lint.choices import misspelt
 from conformance.scenario.lint.manifests import manifest_problems
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import VARIABLE
 from conformance.scenario.yamlfile import PathTuple, Problem
+from reference_allocator.api import schema
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _UNSTABLE = re.compile(r"v\d+(alpha|beta)\d+")
 _WORDS = {
     "bool": "true or false",
-    "datetime": "a time as text",
-    "int": "a whole number",
+    "int32": "a whole number",
+    "int64": "a whole number",
+    "intorstring": "a whole number or text",
     "quantity": "a quantity like 4 or 16Gi",
-    "str": "text",
+    "string": "text",
+    "time": "a time as text",
 }
 
 
@@ -109,11 +110,11 @@ def kind_problems(
     kind: str, version: str | None, apis: tuple[str, ...], path: PathTuple
 ) -> Iterator[Problem]:
     """A kind that is misspelt, or of an API version that has none such or is not always served."""
-    served = [root.rpartition("/")[0] for root in fields.roots() if _kind_of(root) == kind]
-    if not served and version in apis and not any(version in root for root in fields.roots()):
+    served = [root.rpartition("/")[0] for root in schema.roots() if _kind_of(root) == kind]
+    if not served and version in apis and not any(version in root for root in schema.roots()):
         return
     if not served:
-        known = {_kind_of(root).lower(): _kind_of(root) for root in fields.roots()}
+        known = {_kind_of(root).lower(): _kind_of(root) for root in schema.roots()}
         near = nearest(kind.lower(), known)
         if near is not None and _alike(kind.lower(), near):
             yield Problem((*path, "kind"), f"unknown kind {kind!r}; did you mean {known[near]}?")
@@ -121,7 +122,7 @@ def kind_problems(
     if version is None or version in apis:
         return
     if version not in served:
-        stable = fields.stable_version(kind)
+        stable = schema.stable_version(kind)
         yield Problem(
             (*path, "apiVersion"), f"there is no {kind} in {version!r}; write apiVersion: {stable}"
         )
@@ -143,37 +144,37 @@ def field_problems(
     kind: str, version: str | None, value: Any, path: PathTuple
 ) -> Iterator[Problem]:
     """Fields that a kind does not have, and values of the wrong type."""
-    root = fields.root_of(kind, version)
+    root = schema.root_of(kind, version)
     if root is None:
         return  # A kind that the table does not have cannot be checked.
     yield from misspelt(root, value, path)
-    for mistake in fields.mistakes(root, value):
+    for mistake in schema.mistakes(root, value):
         place = (*path, *mistake.path)
-        if isinstance(mistake, UnknownField):
+        if isinstance(mistake, schema.UnknownField):
             field = str(mistake.path[-1])
-            says = hint(field, fields.types()[mistake.owner])
+            says = hint(field, schema.types()[mistake.owner])
             yield Problem(place, f"unknown field {field!r}; {says}")
         elif not _may_fit(mistake):
             why = f": {mistake.why}" if mistake.why else ""
             yield Problem(place, f"must be {_words(mistake.shape)}, is {mistake.value!r:.60}{why}")
 
 
-def _may_fit(mistake: WrongType) -> bool:
+def _may_fit(mistake: schema.WrongType) -> bool:
     """Whether a value holds a variable whose value has the right type."""
     value = mistake.value
     if not isinstance(value, str) or not VARIABLE.search(value):
         return False
     whole = VARIABLE.fullmatch(value)
     group = whole[1].partition(".")[0] if whole else ""
-    if mistake.shape == "list[str]":
+    if mistake.shape == "[]string":
         return group == "probe"
-    if mistake.shape.startswith("map[") or mistake.shape in fields.types():
+    if mistake.shape.startswith(schema.MAP) or mistake.shape in schema.types():
         return group == "config"
     return mistake.shape == "quantity"
 
 
 def _words(shape: str) -> str:
-    if shape.startswith("list["):
+    if shape.startswith(schema.LIST):
         return "a list"
     return _WORDS.get(shape, "an object with fields")
 

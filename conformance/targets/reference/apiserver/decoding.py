@@ -7,18 +7,18 @@ list of fields, not just those that it acts upon.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from typing import Any
 
-from conformance import fields
-from conformance.fields import FieldPath, UnknownField, WrongType
 from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.apiserver.resources import Kind
 from conformance.targets.reference.apiserver.store import clone
+from reference_allocator.api import schema
+from reference_allocator.api.schema import LIST, MAP, UnknownField, WrongType
 
 _GO_KINDS = {str: "string", int: "number", float: "number", bool: "bool", list: "array"}
-_GO_TYPES = {"str": "string", "int": "int64", "datetime": "string", "quantity": "string"}
-_TYPE = re.compile(r"(?:Core|Resource)?(V1(?:(?:alpha|beta)\d)?)(.+)")
+_GO_TYPES = {"time": "string", "quantity": "string"}
+_ZEROS = {"int32": 0, "int64": 0, "bool": False, "string": ""}
 
 
 def decode(kind: Kind, obj: Obj) -> Obj:
@@ -34,16 +34,16 @@ def decode(kind: Kind, obj: Obj) -> Obj:
     Raises:
         ApiError: 400 BadRequest, with the path of every unknown field.
     """
-    root = fields.roots()[f"{obj['apiVersion']}/{kind.name}"]
-    unknown = []
-    for mistake in fields.mistakes(root, obj):
+    root = schema.roots()[f"{obj['apiVersion']}/{kind.name}"]
+    unknown: list[UnknownField] = []
+    for mistake in schema.mistakes(root, obj):
         if isinstance(mistake, WrongType):
             raise _refusal(kind, obj, _mismatch(root, mistake))
         unknown.append(mistake)
     if unknown:
         listed = ", ".join(f'unknown field "{_path(item)}"' for item in unknown)
         raise _refusal(kind, obj, f"strict decoding error: {listed}")
-    decoded: Obj = _known(fields.types(), root, obj)
+    decoded: Obj = _decoded(root, obj)
     return decoded
 
 
@@ -52,38 +52,42 @@ def _path(unknown: UnknownField) -> str:
     return "".join(parts).lstrip(".")
 
 
-def _known(types: Any, shape: str, value: Any) -> Any:
+def _decoded(shape: str, value: Any) -> Any:
     """A copy of a value of the right type, as Go's decoder leaves it."""
-    if shape == "object":
+    items: Iterable[tuple[str, str, Any]]
+    if shape == "any":
         return clone(value)
-    if shape.startswith("list["):
-        inner = shape[5:-1]
-        return [_empty(types, inner) if v is None else _known(types, inner, v) for v in value]
-    if shape.startswith("map["):
-        items = ((key, shape[4:-1], item) for key, item in value.items())
-    elif shape in types:
-        fields = types[shape]
-        items = ((key, fields[key], item) for key, item in value.items() if key in fields)
+    if shape.startswith(LIST):
+        inner = shape[len(LIST) :]
+        return [_zero(inner) if item is None else _decoded(inner, item) for item in value]
+    if shape.startswith(MAP):
+        items = ((key, shape[len(MAP) :], item) for key, item in value.items())
+    elif shape in schema.types():
+        fields = schema.types()[shape]
+        items = ((key, fields[key], item) for key, item in value.items())
     else:
         return value
-    return {key: _known(types, inner, item) for key, inner, item in items if item is not None}
+    return {key: _decoded(inner, item) for key, inner, item in items if item is not None}
 
 
-def _empty(types: Any, shape: str) -> Any:
+def _zero(shape: str) -> Any:
     """Go's zero value."""
-    if shape in types or shape.startswith("map["):
+    if shape in schema.types() or shape.startswith(MAP):
         return {}
-    if shape.startswith("list["):
-        return []
-    return {"int": 0, "bool": False, "str": ""}.get(shape)
+    return [] if shape.startswith(LIST) else _ZEROS.get(shape)
 
 
 def _mismatch(root: str, mistake: WrongType) -> str:
     """What Go's JSON decoder says of a value of a wrong type."""
-    if mistake.why:
+    is_integer = mistake.shape.startswith("int")
+    if mistake.shape == "time" and mistake.why:
+        return f'parsing time "{mistake.value}" as "2006-01-02T15:04:05Z07:00": {mistake.why}'
+    if mistake.why and not is_integer:
         return mistake.why
     value = mistake.value
     found = "bool" if isinstance(value, bool) else _GO_KINDS.get(type(value), "object")
+    if is_integer and found == "number":
+        found = f"number {value}"
     struct = _go_type(mistake.owner).rpartition(".")[2]
     return (
         f"json: cannot unmarshal {found} into Go struct field"
@@ -91,28 +95,26 @@ def _mismatch(root: str, mistake: WrongType) -> str:
     )
 
 
-def _go_path(root: str, path: FieldPath) -> str:
+def _go_path(root: str, path: schema.Path) -> str:
     """The path as Go's decoder has it: without indices, and without the keys of maps."""
     shape, names = root, []
     for part in path:
-        if shape.startswith("list["):
-            shape = shape[5:-1]
-        elif shape.startswith("map["):
-            shape = shape[4:-1]
+        if shape.startswith(LIST):
+            shape = shape[len(LIST) :]
+        elif shape.startswith(MAP):
+            shape = shape[len(MAP) :]
         else:
             names.append(str(part))
-            shape = fields.types()[shape][str(part)]
+            shape = schema.types()[shape][str(part)]
     return ".".join(names)
 
 
 def _go_type(shape: str) -> str:
-    """``[]v1.DeviceRequest`` for ``list[V1DeviceRequest]``."""
-    if shape.startswith("list["):
-        return f"[]{_go_type(shape[5:-1])}"
-    if shape.startswith("map["):
-        return f"map[string]{_go_type(shape[4:-1])}"
-    match = _TYPE.fullmatch(shape)
-    return f"{match[1].lower()}.{match[2]}" if match else _GO_TYPES.get(shape, shape)
+    """``[]v1.DeviceRequest`` for ``[]resource/v1.DeviceRequest``."""
+    for prefix in (LIST, MAP):
+        if shape.startswith(prefix):
+            return prefix + _go_type(shape[len(prefix) :])
+    return _GO_TYPES.get(shape, shape.rpartition("/")[2])
 
 
 def _refusal(kind: Kind, obj: Obj, why: str) -> ApiError:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from kubernetes.client import models
 
-from conformance.fields import (
+from reference_allocator.api.schema import (
     UnknownField,
     WrongType,
     mistakes,
@@ -24,11 +26,32 @@ def claim(request: Any) -> dict[str, Any]:
 
 
 def test_every_type_that_is_named_is_in_the_table() -> None:
-    scalars = {"str", "int", "bool", "datetime", "quantity", "object"}
+    scalars = {"string", "int32", "int64", "bool", "time", "quantity", "intorstring", "any"}
     for fields in types().values():
         for shape in fields.values():
-            assert shape.rstrip("]").split("[")[-1] in types().keys() | scalars
+            assert re.sub(r"^(\[\]|map\[string\])+", "", shape) in types().keys() | scalars
     assert set(roots().values()) <= types().keys()
+
+
+# The client's name for a type, where it is not the version and the name.
+CLIENT_NAMES = {
+    "core/v1.Event": "CoreV1Event",
+    "core/v1.EventSeries": "CoreV1EventSeries",
+    "core/v1.ResourceClaim": "CoreV1ResourceClaim",
+    "resource/v1.ResourceClaim": "ResourceV1ResourceClaim",
+}
+
+
+def test_the_fields_are_those_of_the_kubernetes_client() -> None:
+    """The client is generated from the API server's OpenAPI document: another witness."""
+    compared = 0
+    for name, fields in types().items():
+        version, _, kind = name.rpartition("/")[2].partition(".")
+        model = getattr(models, CLIENT_NAMES.get(name, f"V{version[1:]}{kind}"), None)
+        if model is not None:  # the client has none for a type that is embedded
+            assert fields.keys() == set(model.attribute_map.values()), name
+            compared += 1
+    assert compared > 0.95 * len(types())
 
 
 def test_a_right_object_has_no_mistakes() -> None:
@@ -43,21 +66,21 @@ def test_null_fits_everywhere() -> None:
 def test_an_unknown_field_is_found_with_the_type_that_lacks_it() -> None:
     [found] = mistakes(CLAIM, claim({"name": "r", "exactly": {"cuont": 1}}))
     assert found == UnknownField(
-        ("spec", "devices", "requests", 0, "exactly", "cuont"), "V1ExactDeviceRequest"
+        ("spec", "devices", "requests", 0, "exactly", "cuont"), "resource/v1.ExactDeviceRequest"
     )
 
 
 @pytest.mark.parametrize(
     ("request_", "shape"),
     [
-        ({"exactly": {"count": "1"}}, "int"),
-        ({"exactly": {"count": True}}, "int"),
+        ({"exactly": {"count": "1"}}, "int64"),
+        ({"exactly": {"count": True}}, "int64"),
         ({"exactly": {"adminAccess": 1}}, "bool"),
-        ({"name": 1}, "str"),
-        ({"exactly": {"selectors": {}}}, "list[V1DeviceSelector]"),
-        ({"exactly": {"capacity": {"requests": []}}}, "map[quantity]"),
+        ({"name": 1}, "string"),
+        ({"exactly": {"selectors": {}}}, "[]resource/v1.DeviceSelector"),
+        ({"exactly": {"capacity": {"requests": []}}}, "map[string]quantity"),
         ({"exactly": {"capacity": {"requests": {"memory": []}}}}, "quantity"),
-        ("gpu", "V1DeviceRequest"),
+        ("gpu", "resource/v1.DeviceRequest"),
     ],
 )
 def test_a_value_of_a_wrong_type_is_found(request_: Any, shape: str) -> None:
@@ -73,6 +96,21 @@ def test_a_text_that_is_no_quantity_is_told_why() -> None:
     assert found.why
 
 
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
+def test_an_integer_that_is_too_large_is_told(value: int) -> None:
+    [found] = mistakes(CLAIM, claim({"exactly": {"count": value}}))
+    assert isinstance(found, WrongType)
+    assert found.why == "does not fit into 64 bits"
+
+
+def test_a_time_is_one_as_the_api_writes_it() -> None:
+    right = {"metadata": {"creationTimestamp": "2026-01-31T12:00:00Z"}}
+    assert list(mistakes(CLAIM, right)) == []
+    [found] = mistakes(CLAIM, {"metadata": {"creationTimestamp": "yesterday"}})
+    assert isinstance(found, WrongType)
+    assert found.shape == "time"
+
+
 def test_what_a_driver_alone_understands_may_be_anything() -> None:
     config = [{"opaque": {"driver": "d", "parameters": {"any": [{"thing": 1.5}]}}}]
     assert list(mistakes(CLAIM, {"spec": {"devices": {"config": config}}})) == []
@@ -86,5 +124,5 @@ def test_every_mistake_is_found_in_the_order_of_the_object() -> None:
 def test_a_kind_without_version_is_the_stable_one() -> None:
     assert stable_version("Job") == "batch/v1"
     assert root_of("ResourceClaim") == CLAIM
-    assert root_of("ResourceClaim", "resource.k8s.io/v1beta1") == "V1beta1ResourceClaim"
+    assert root_of("ResourceClaim", "resource.k8s.io/v1beta1") == "resource/v1beta1.ResourceClaim"
     assert root_of("Deployment") is None
