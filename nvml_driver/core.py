@@ -230,7 +230,7 @@ class DriverCore:
             return list(self._preparation.make(record).devices)
 
     def unprepare(self, uid: str) -> None:
-        """Undo prepare; a claim that is not prepared is no error.
+        """Undo prepare; a claim that is not prepared is not an error.
 
         Raises:
             PrepareError: something of it could not be removed; calling again tries again.

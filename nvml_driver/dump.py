@@ -1,6 +1,6 @@
 """Records a node's GPUs as a profile for simulated NVML. Only reads.
 
-What a machine with GPUs is worth having for: numbers with a source. The record has what NVML and
+A machine with GPUs is worth this: numbers with a source. The record has what NVML and
 sysfs tell, in the profiles' own form; UUIDs are replaced unless they are asked for, because they
 name somebody's hardware.
 """

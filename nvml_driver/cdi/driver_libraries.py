@@ -1,4 +1,4 @@
-"""What of NVIDIA's driver a container needs beside device files: its libraries and tools.
+"""What a container needs of NVIDIA's driver besides device files: its libraries and tools.
 
 They have to be those of the kernel driver that runs, so they come from the node, not from the
 image. Which they are is found as NVIDIA's container toolkit does, ``pkg/nvcdi/driver-nvml.go``: all

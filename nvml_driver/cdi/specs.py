@@ -165,7 +165,7 @@ def read_spec(path: Path) -> Mapping[str, Any]:
 
     Raises:
         FileNotFoundError: it is not there.
-        CdiError: it is no valid spec.
+        CdiError: it is not a valid spec.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -186,7 +186,7 @@ def read_specs(cdi_root: Path) -> dict[str, tuple[Mapping[str, Any], Mapping[str
         CDI device id to its device and the spec around it.
 
     Raises:
-        CdiError: a file is no valid spec, or two define the same device.
+        CdiError: a file is not a valid spec, or two define the same device.
     """
     found: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
     for path in sorted(cdi_root.glob("*")) if cdi_root.is_dir() else ():
@@ -205,7 +205,7 @@ def read_specs(cdi_root: Path) -> dict[str, tuple[Mapping[str, Any], Mapping[str
 
 
 def resolve(cdi_root: Path, cdi_device_ids: Iterable[str]) -> ContainerEdits:
-    """What a container that is given these devices gets, as a container runtime applies it.
+    """What a container with these devices gets, as a container runtime applies it.
 
     The edits of a spec come once, before those of its devices in the order given; a later value
     of a variable replaces an earlier one, and so for the path of a device file.

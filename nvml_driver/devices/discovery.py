@@ -186,7 +186,7 @@ class _Discovery:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
             minor = int(nvml.nvmlDeviceGetMinorNumber(handle))
         except pynvml.NVMLError as error:
-            raise GpuUnusableError(f"NVML cannot tell its device file: {error}") from None
+            raise GpuUnusableError(f"NVML does not report its device file: {error}") from None
         name = f"gpu-{minor}"
         who = f"GPU {index} ({name})"
         mig = ask(who, "MIG mode", nvml.nvmlDeviceGetMigMode, handle, level=logging.DEBUG)

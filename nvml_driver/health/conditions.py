@@ -104,7 +104,7 @@ def apply_health(inventory: Inventory, report: HealthReport, driver_name: str) -
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A MIG device that is there no more: the claim that has it, in words, and since when."""
+    """A MIG device that is gone: the claim that has it, in words, and since when."""
 
     claim: str
     since: str
@@ -141,7 +141,7 @@ def keep_vanished(
 
     Args:
         inventory: what there is, with its health.
-        before: where the devices are that there are no more.
+        before: where the devices that are gone were.
         vanished: by name of the device.
         driver_name: the domain of the taint's key.
     """

@@ -210,7 +210,7 @@ class HealthMonitor:
             self._on_mig_change()
             return
         if event.eventType != pynvml.nvmlEventTypeXidCriticalError:
-            _LOG.info("an event of type %#x is no reason to act", event.eventType)
+            _LOG.info("an event of type %#x needs no action", event.eventType)
             return
         gpu = self._gpu_of(nvml, event.device)
         for concerned in self._gpus.values():

@@ -2,7 +2,7 @@
 
 Making takes two steps, a GPU instance and a compute instance in it. If the second fails, the first
 is undone; if the process dies in between, ``find`` shows a GPU instance whose ``ci_id`` is None.
-Destroying goes the other way round, and what is gone already is no error. Where MIG mode can be
+Destroying goes the other way round, and what is already gone is not an error. Where MIG mode can be
 switched without a reset (Hopper and later) it is switched on for the first MIG device and off after
 the last one.
 """

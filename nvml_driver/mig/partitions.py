@@ -30,26 +30,7 @@ class Partitions(Protocol):
         """Destroy it; nothing happens if it is not there. DriverError if it is in use."""
 
     def state(self) -> MigState:
-        """All there are, also those of others. DriverError if NVML cannot be asked."""
-
-
-class NoPartitions:
-    """Of a node that publishes no devices which must be made."""
-
-    def create(self, place: MigPlace) -> MigInstance:
-        """Refuse."""
-        raise PrepareError(f"this driver cannot make a MIG device {place.profile}")
-
-    def find(self, place: MigPlace) -> MigInstance | None:  # noqa: ARG002, of the protocol
-        """Nothing is there."""
-        return None
-
-    def destroy(self, instance: MigInstance) -> None:
-        """Nothing is to be destroyed."""
-
-    def state(self) -> MigState:
-        """Nothing is there."""
-        return MigState()
+        """All that exist, whoever made them. DriverError if NVML cannot be asked."""
 
 
 def missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> list[PreparedDevice]:

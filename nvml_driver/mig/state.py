@@ -61,7 +61,7 @@ def is_own(instance: MigInstance, records: Iterable[ClaimRecord]) -> bool:
 
 
 def is_there(device: PreparedDevice, instances: Iterable[MigInstance]) -> bool:
-    """Whether the MIG device of a prepared claim exists; always so for what is no MIG device."""
+    """Whether the MIG device of a prepared claim exists; always true for a full GPU."""
     if device.kind not in ("mig", "mig-partition") or device.place is None:
         return True
     uuid = device.uuid if device.made is None else device.made.uuid

@@ -190,10 +190,6 @@ class Device:
         return self.parent or self.name
 
 
-Gpu = Device
-"""The earlier name."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
     """All devices of a node.

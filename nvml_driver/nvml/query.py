@@ -1,4 +1,4 @@
-"""Asking NVML one thing: what it cannot tell is left out and logged, and a lost GPU is found.
+"""Queries to NVML: what it cannot answer is left out and logged, and a lost GPU is noticed.
 
 Old drivers miss functions, consumer cards do not support some, new cards answer with numbers that
 nobody knows yet. None of this is a reason not to publish the device.
@@ -77,7 +77,7 @@ def put(
 def version(text: str) -> str | None:
     """A semantic version of what NVML writes with leading zeros or too few parts.
 
-    ``580.95.05`` becomes ``580.95.5``, ``7.5`` becomes ``7.5.0``; None for what is no version.
+    ``580.95.05`` becomes ``580.95.5``, ``7.5`` becomes ``7.5.0``; else None.
     """
     parts = text.split(".")
     if not 1 <= len(parts) <= 3 or not all(part.isascii() and part.isdigit() for part in parts):

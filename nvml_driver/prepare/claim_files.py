@@ -1,4 +1,4 @@
-"""What of a prepared claim lies on disk for others: its CDI spec, metadata, device files.
+"""The files of a prepared claim that others read: its CDI spec, metadata, device files.
 
 Owner of these files' life: written together, removed together, and after a crash or a reboot
 brought back in line with the claims that the checkpoint knows.

@@ -14,7 +14,6 @@ from typing import Any, Protocol, TypeVar
 
 from nvml_driver.errors import DriverError, PrepareError
 
-KUBELET_SECONDS = 45.0
 BUDGET_SECONDS = 40.0
 """For a call of a kubelet that does not say how long it waits."""
 _SPARE_SECONDS = 3.0

@@ -45,7 +45,7 @@ class CommandError(DriverError):
 
 
 class NoToolError(CommandError):
-    """There is no nvidia-smi."""
+    """nvidia-smi is not installed."""
 
 
 class Tool(Protocol):

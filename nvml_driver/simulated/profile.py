@@ -228,7 +228,7 @@ def load(profile: str | Path | Profile) -> Profile:
     path = Path(profile)
     try:
         if path.exists() and not path.is_file():  # a device or a pipe might never end
-            raise OSError("it is no regular file")
+            raise OSError("it is not a regular file")
         if path.stat().st_size > _LARGEST:
             raise OSError(f"it is larger than {_LARGEST} bytes")
         text = path.read_text(encoding="utf-8")

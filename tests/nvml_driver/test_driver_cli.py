@@ -59,7 +59,7 @@ def test_slices_prints_what_the_node_would_publish() -> None:
         (["slices", "--driver-name", "A B"], 2, "'A B' is no DNS subdomain"),
         (["slices", "--driver-name", "d" * 64], 2, "at most 63 characters"),
         (["slices", "--node-name", "x/y"], 2, "'x/y' is no DNS subdomain"),
-        (["slices", "--simulate", "/dev/zero"], 2, "it is no regular file"),
+        (["slices", "--simulate", "/dev/zero"], 2, "it is not a regular file"),
         (["slices", "--simulate", "{nested}"], 2, "{nested}: not readable as JSON"),
         (["run", "--container-driver-root", "{broken}"], 1, "cannot load {broken}/usr/lib64/lib"),
     ],

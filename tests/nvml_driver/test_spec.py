@@ -9,7 +9,7 @@ import pytest
 
 from nvml_driver.cdi.claim_spec import SpecBuilder
 from nvml_driver.errors import PrepareError
-from nvml_driver.model.inventory import Gpu, Inventory
+from nvml_driver.model.inventory import Device, Inventory
 from nvml_driver.model.prepared import ClaimRecord, ClaimState, PreparedDevice
 
 RECORD = ClaimRecord(
@@ -29,7 +29,7 @@ RECORD = ClaimRecord(
 
 
 def builder(device_root: Path) -> SpecBuilder:
-    gpu = Gpu(name="gpu-1", minor=1, uuid=None, attributes={}, capacity={})
+    gpu = Device(name="gpu-1", minor=1, uuid=None, attributes={}, capacity={})
     return SpecBuilder(
         Inventory(devices=(gpu,), simulated=False),
         driver_name="d.io",
@@ -103,7 +103,7 @@ def test_a_gpu_of_vfio_pci_comes_with_the_interface_that_is_preferred_and_there(
 ) -> None:
     (tmp_path / "vfio" / "devices").mkdir(parents=True)
     make_files(tmp_path, "vfio/42", "vfio/vfio", "vfio/devices/vfio3", "iommu")
-    gpu = Gpu(
+    gpu = Device(
         kind="vfio",
         name="gpu-vfio-0",
         minor=None,
