@@ -129,12 +129,12 @@ def test_what_a_killed_instance_left_is_removed_and_nothing_else(tmp_path: Path)
     killed = instance(tmp_path, "killed")
     code = (
         "import os, signal, sys; from pathlib import Path\n"
-        "from tests.nvml_driver.test_rolling import instance\n"
+        "from tests.nvml_driver.kubelet.test_rolling import instance\n"
         "instance(Path(sys.argv[1]), 'killed').begin(); os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)],
-        cwd=Path(__file__).resolve().parents[2],
+        cwd=Path(__file__).resolve().parents[3],
         check=False,
         timeout=60,
     )

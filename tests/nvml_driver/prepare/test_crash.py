@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from nvml_driver.storage import faults
-from tests.nvml_driver import claim_invariants, crashing_driver
-from tests.nvml_driver.crashing_driver import CLAIMS, HISTORY
+from tests.nvml_driver import claim_invariants
+from tests.nvml_driver.prepare import crashing_driver
+from tests.nvml_driver.prepare.crashing_driver import CLAIMS, HISTORY
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 MEMORY = Path("/dev/shm")
@@ -34,7 +35,7 @@ def root() -> Iterator[Path]:
 def crashes(root: Path) -> dict[str, list[Path]]:
     """Fault point to the directories of the drivers that were killed there."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.nvml_driver.crashing_driver", str(root)],
+        [sys.executable, "-m", "tests.nvml_driver.prepare.crashing_driver", str(root)],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,

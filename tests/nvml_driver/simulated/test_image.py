@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -14,7 +15,7 @@ import pytest
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.simulated import build
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DEPLOY = ROOT / "ci" / "deploy"
 
 
@@ -29,7 +30,7 @@ def test_the_image_has_what_the_driver_imports_in_the_packages_own_versions() ->
     for path in (ROOT / "nvml_driver").rglob("*.py"):
         if path.name != "generate.py":  # of the gRPC stubs, by developers
             imported |= top_level_imports(path)
-    third_party = imported - sys.stdlib_module_names - {"nvml_driver"}
+    third_party = imported - sys.stdlib_module_names - {"nvml_driver", "reference_allocator"}
     assert {"grpc", "kubernetes", "pynvml", "yaml"} <= third_party
     # urllib3 comes with kubernetes, which has it in its interface.
     missing = {
@@ -38,6 +39,23 @@ def test_the_image_has_what_the_driver_imports_in_the_packages_own_versions() ->
         if not names & {one.lower().replace("_", "-") for one in providers.get(name, ())}
     }
     assert missing == set()
+
+
+def test_what_the_driver_takes_from_the_allocator_needs_nothing_that_the_image_lacks() -> None:
+    lines = (DEPLOY / "requirements.txt").read_text().splitlines()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    left_out = {re.split("[<>=]", line)[0] for line in project["dependencies"]} - {
+        re.split("[<>=]", line)[0] for line in lines
+    }
+    script = "import sys, nvml_driver.cli, nvml_driver.running; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    providers = packages_distributions()
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    found = {one.lower() for name in loaded for one in providers.get(name, ())}
+    # What others of the driver's packages bring along is theirs to install.
+    assert found & (left_out - {"rich", "urllib3"}) == set()
 
 
 def top_level_imports(path: Path) -> set[str]:

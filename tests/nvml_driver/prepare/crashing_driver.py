@@ -1,4 +1,4 @@
-"""Kills drivers: ``python -m tests.nvml_driver.crashing_driver ROOT``.
+"""Kills drivers: ``python -m tests.nvml_driver.prepare.crashing_driver ROOT``.
 
 One process forks a driver for each crash point of a fixed history, and the driver kills itself
 there with SIGKILL. Then it starts drivers in the same directory that die at the first, second, ...
