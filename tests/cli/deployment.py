@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
+import socket
+import socketserver
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 import yaml
+from pyroute2 import IPRoute
 
 from conformance.clusters.local import LocalCluster
 from conformance.clusters.local.controlplane import SERVICE_IP
+from conformance.clusters.local.network import LOOPBACK, call_in_network
 from conformance.clusters.local.processes import Processes, enter_command
 from conformance.clusters.local.state import read_state
 from nvml_driver.nvml.library import default_cache_root
@@ -43,11 +47,9 @@ def usual_node(cluster: LocalCluster) -> Iterator[None]:
     """Let node-1 be as the manifests expect a node, for as long as the context is open.
 
     A local cluster's kubelet has its directories elsewhere: they are bound to the usual places
-    in the node's mount namespace. There is no kube-proxy: socat gives the ``kubernetes`` service's
-    address in the node's network namespace to the API server.
+    in the node's mount namespace. There is no kube-proxy: a forwarder gives the ``kubernetes``
+    service's address in the node's network namespace to the API server.
     """
-    if shutil.which("socat") is None:
-        pytest.skip("socat is not installed: apt-get install socat")
     node = cluster.layout.node(1)
     init = Processes(cluster.layout).node_init(node.name)
     inside = enter_command(init, pid_namespace=False)
@@ -66,17 +68,45 @@ def usual_node(cluster: LocalCluster) -> Iterator[None]:
         if target.parent == Path("/var/lib/kubelet"):
             (private / target.name).mkdir(exist_ok=True)
         call(*inside, "mount", "--bind", str(source), str(target))
-    call(*inside, "ip", "addr", "add", f"{SERVICE_IP}/32", "dev", "lo")
-    listen = f"TCP-LISTEN:443,fork,reuseaddr,bind={SERVICE_IP}"
-    to = f"TCP:{state.network.gateway}:{state.ports.api}"
-    proxy = subprocess.Popen([*enter_command(init, pid_namespace=True), "socat", listen, to])
     try:
-        yield
+        with call_in_network(init, lambda: service(state.ports.api)) as forwarder:
+            threading.Thread(target=forwarder.serve_forever, daemon=True).start()
+            try:
+                yield
+            finally:
+                forwarder.shutdown()
     finally:
-        proxy.terminate()
-        proxy.wait()
         if made:
             cdi.rmdir()
+
+
+def service(port: int) -> socketserver.ThreadingTCPServer:
+    """The ``kubernetes`` service in this thread's network namespace: forwards to a port of ours."""
+    with IPRoute() as rtnl:
+        (loopback,) = rtnl.link_lookup(ifname="lo")
+        rtnl.addr("add", index=loopback, address=SERVICE_IP, prefixlen=32)
+
+    class Forward(socketserver.BaseRequestHandler):
+        def handle(self) -> None:  # in a thread that is in the machine's own namespace
+            with socket.create_connection((LOOPBACK, port)) as upstream:
+                back = threading.Thread(target=copy, args=(upstream, self.request))
+                back.start()
+                copy(self.request, upstream)
+                back.join()
+
+    class Forwarder(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    return Forwarder((SERVICE_IP, 443), Forward)
+
+
+def copy(source: socket.socket, sink: socket.socket) -> None:
+    """Send on what comes, and the end of it."""
+    with contextlib.suppress(OSError):
+        while data := source.recv(1 << 16):
+            sink.sendall(data)
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)
 
 
 def import_image(cluster: LocalCluster, archive: Path) -> None:

@@ -56,7 +56,7 @@ class Machine:
     mounts: tuple[str, ...]
     firewall: str
     settings: tuple[str, ...]
-    named_namespaces: str
+    named_namespaces: tuple[str, ...]
 
 
 def look_at_machine() -> Machine:
@@ -73,7 +73,7 @@ def look_at_machine() -> Machine:
         mounts=tuple(sorted(mounts)),
         firewall=output("iptables-save") if shutil.which("iptables-save") else "",
         settings=tuple((Path("/proc/sys") / name).read_text() for name in settings),
-        named_namespaces=output("ip", "netns", "list"),
+        named_namespaces=tuple(sorted(path.name for path in Path("/run/netns").glob("*"))),
     )
 
 

@@ -24,7 +24,7 @@ echo "$@" >> {calls}
 target=$4
 if [ -d "$target" ]; then
     for argument in "$@"; do
-        case $argument in */cmd/*) target_file=$target/${{argument##*/}}
+        case $argument in "$target" | -* | *" "*) ;; */*) target_file=$target/${{argument##*/}}
             : > "$target_file"; chmod +x "$target_file";; esac
     done
 else

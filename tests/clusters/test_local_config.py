@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from conformance.clusters.base import ClusterUsageError
-from conformance.clusters.local import controlplane, node, nodeconfig
+from conformance.clusters.local import controlplane, node
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.network import Network
 from conformance.clusters.local.nodeconfig import (
@@ -39,8 +39,7 @@ def make_state(nodes: int = 2, **gates: bool) -> State:
 
 @pytest.fixture(autouse=True)
 def _tools_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (node, nodeconfig):
-        monkeypatch.setattr(module, "find_tool", lambda name: f"/usr/sbin/{name}")
+    monkeypatch.setattr(node, "find_tool", lambda name: f"/usr/sbin/{name}")
 
 
 def flags(command: tuple[str, ...]) -> dict[str, str]:
@@ -132,7 +131,7 @@ def test_components_of_the_control_plane_have_ports_of_their_own() -> None:
 
 @pytest.fixture
 def containerd() -> dict[str, Any]:
-    text = containerd_config(LAYOUT.node(1), Path("/usr/lib/cni"), "overlayfs")
+    text = containerd_config(LAYOUT.node(1), BINARIES, "overlayfs")
     return tomllib.loads(text)
 
 
@@ -151,6 +150,13 @@ def test_containerd_looks_for_cdi_specs_where_the_nodes_driver_writes_them(
     assert runtime["cdi_spec_dirs"] == [str(LAYOUT.node(1).cdi)]
 
 
+def test_containerd_uses_the_clusters_own_runc_and_plugins(containerd: dict[str, Any]) -> None:
+    runtime = containerd["plugins"]["io.containerd.cri.v1.runtime"]
+    assert runtime["cni"]["bin_dirs"] == [str(BINARIES)]
+    options = runtime["containerd"]["runtimes"]["runc"]["options"]
+    assert options["BinaryName"] == "/b/runc-without-seccomp"
+
+
 def test_containerd_leaves_the_machine_alone(containerd: dict[str, Any]) -> None:
     runtime = containerd["plugins"]["io.containerd.cri.v1.runtime"]
     assert runtime["netns_mounts_under_state_dir"] is True
@@ -161,7 +167,7 @@ def test_containerd_leaves_the_machine_alone(containerd: dict[str, Any]) -> None
 
 def test_containerd_paths_with_quotes_stay_valid_toml() -> None:
     odd = Layout("a", Path('/s/"a\\'))
-    text = containerd_config(odd.node(1), Path("/usr/lib/cni"), "native")
+    text = containerd_config(odd.node(1), BINARIES, "native")
     assert tomllib.loads(text)["root"] == '/s/"a\\/n1/c/root'
 
 

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
-import sys
+import re
 import tarfile
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
+from conformance.clusters.local.binaries import modules_directory
 from conformance.clusters.local.images import (
+    COMMANDS,
     SANDBOX_IMAGE,
     SCENARIO_IMAGE,
-    is_static,
     write_archive,
 )
 
@@ -26,9 +26,8 @@ def read(archive: tarfile.TarFile, name: str) -> bytes:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    busybox = tmp_path / "busybox"
-    busybox.write_bytes(b"program")
-    write_archive(tmp_path / "images.tar", busybox, ["sh", "env"])
+    (tmp_path / "pod-shell").write_bytes(b"program")
+    write_archive(tmp_path / "images.tar", tmp_path / "pod-shell")
     return tmp_path / "images.tar"
 
 
@@ -42,56 +41,34 @@ def test_archive_has_both_images_on_one_layer_of_the_right_digest(archive: Path)
     assert [config["rootfs"]["diff_ids"] for config in configs] == [[digest], [digest]]
 
 
-def test_sandbox_sleeps_and_scenario_has_a_shell(archive: Path) -> None:
+def test_sandbox_pauses_and_scenario_has_a_shell(archive: Path) -> None:
     with tarfile.open(archive) as tar:
         scenario = json.loads(read(tar, "config-0.json"))["config"]
         sandbox = json.loads(read(tar, "config-1.json"))["config"]
     assert scenario["Cmd"] == ["/bin/sh"]
-    assert "sleep" in sandbox["Entrypoint"]
+    assert sandbox["Entrypoint"] == ["/bin/pause"]
 
 
 def test_layer_has_the_program_and_a_link_for_each_command(archive: Path) -> None:
     with tarfile.open(archive) as tar:
         (archive.parent / "layer.tar").write_bytes(read(tar, "layer.tar"))
     with tarfile.open(archive.parent / "layer.tar") as layer:
-        program = layer.getmember("bin/busybox")
+        program = layer.getmember("bin/pod-shell")
         assert program.mode == 0o755
-        assert read(layer, "bin/busybox") == b"program"
-        for command in ("sh", "env"):
+        assert read(layer, "bin/pod-shell") == b"program"
+        for command in ("sh", "env", "find", "pause"):
             link = layer.getmember(f"bin/{command}")
-            assert (link.issym(), link.linkname) == (True, "busybox")
+            assert (link.issym(), link.linkname) == (True, "pod-shell")
         assert layer.getmember("tmp").mode == 0o1777
 
 
-def test_same_busybox_gives_the_same_archive(archive: Path) -> None:
+def test_same_program_gives_the_same_archive(archive: Path) -> None:
     other = archive.parent / "again.tar"
-    write_archive(other, archive.parent / "busybox", ["env", "sh"])
+    write_archive(other, archive.parent / "pod-shell")
     assert other.read_bytes() == archive.read_bytes()
 
 
-def elf(*program_header_types: int) -> bytes:
-    header = bytearray(b"\x7fELF\x02\x01\x01" + bytes(9))
-    header += struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, 0, 64, 0, 0, 64, 56, 0, 0, 0, 0)
-    struct.pack_into("<HH", header, 54, 56, len(program_header_types))
-    return bytes(header) + b"".join(struct.pack("<I52x", kind) for kind in program_header_types)
-
-
-def test_program_without_interpreter_is_static(tmp_path: Path) -> None:
-    program = tmp_path / "program"
-    program.write_bytes(elf(1, 1))
-    assert is_static(program)
-    program.write_bytes(elf(1, 3))
-    assert not is_static(program)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="looks at an ELF program of Linux")
-def test_dynamically_linked_program_of_this_machine_is_not_static() -> None:
-    assert not is_static(Path(sys.executable).resolve())
-
-
-def test_script_is_no_static_program(tmp_path: Path) -> None:
-    script = tmp_path / "script"
-    script.write_text("#!/bin/sh\n" + "#" * 100)
-    assert not is_static(script)
-    script.write_text("")
-    assert not is_static(script)
+def test_program_knows_exactly_the_commands_that_are_linked_to_it() -> None:
+    source = (modules_directory() / "node/pod-shell/main.go").read_text()
+    table = source.partition("var commands = ")[2].partition("\n}")[0]
+    assert tuple(re.findall(r'^\t"(\w+)":', table, re.MULTILINE)) == COMMANDS

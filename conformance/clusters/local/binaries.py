@@ -125,7 +125,7 @@ def _build(
     # named by their packages.
     target = output if len(packages) > 1 else output / next(iter(build.binaries))
     command = [go, "build", "-v", "-o", str(target), *build.flags, *packages]
-    environment = dict(os.environ) | {"CGO_ENABLED": "0", "GOWORK": "off"}
+    environment = dict(os.environ) | {"CGO_ENABLED": str(int(build.cgo)), "GOWORK": "off"}
     compiled = 0
     with (
         log.open("a") as log_file,

@@ -1,8 +1,8 @@
 """The two images of a local cluster, made here: no registry is asked.
 
-One layer with a statically linked busybox and a link for each of its commands. The scenario image
-has a shell as its command; the sandbox ("pause") image sleeps. Both go into one archive in the
-format of `docker save`, which containerd imports.
+One layer with one static program (ci/local-cluster/node/pod-shell) and a link for each of its
+commands. The scenario image has a shell as its command; the sandbox image pauses. Both go into one
+archive in the format of `docker save`, which containerd imports.
 """
 
 from __future__ import annotations
@@ -11,66 +11,26 @@ import hashlib
 import io
 import json
 import platform
-import struct
-import subprocess
 import tarfile
 from pathlib import Path
 from typing import Any
 
-from conformance.clusters.base import ClusterError
-
 SCENARIO_IMAGE = "dra-conformance.local/scenario:1"
 SANDBOX_IMAGE = "dra-conformance.local/sandbox:1"
 
-_BUSYBOX_PLACES = (Path("/bin/busybox"), Path("/usr/bin/busybox"))
+COMMANDS = ("cat", "echo", "env", "find", "hostname", "ls", "pause", "sh", "sleep")
+"""What pod-shell can be called as."""
+
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-_PT_INTERP = 3
 _EPOCH = "1970-01-01T00:00:00Z"
 
 
-def find_busybox() -> Path | None:
-    """A statically linked busybox of this machine: it must run in an image that has no libc."""
-    for path in _BUSYBOX_PLACES:
-        if path.is_file() and is_static(path):
-            return path
-    return None
-
-
-def is_static(program: Path) -> bool:
-    """Whether a 64-bit ELF program asks for no interpreter (has no PT_INTERP header, elf(5))."""
-    with program.open("rb") as file:
-        header = file.read(64)
-        if len(header) < 64 or header[:5] != b"\x7fELF\x02":
-            return False
-        order = "<" if header[5] == 1 else ">"
-        (offset,) = struct.unpack_from(order + "Q", header, 32)
-        size, count = struct.unpack_from(order + "HH", header, 54)
-        file.seek(offset)
-        table = file.read(size * count)
-    kinds = (struct.unpack_from(order + "I", table, size * index)[0] for index in range(count))
-    return _PT_INTERP not in kinds
-
-
-def busybox_commands(busybox: Path) -> list[str]:
-    """Names of the commands that this busybox has.
-
-    Raises:
-        ClusterError: it does not run.
-    """
-    done = subprocess.run(
-        [str(busybox), "--list"], capture_output=True, text=True, check=False, timeout=30
-    )
-    if done.returncode != 0:
-        raise ClusterError(f"{busybox} --list failed: {done.stderr.strip()}")
-    return [name for name in done.stdout.split() if name != "busybox"]
-
-
-def write_archive(path: Path, busybox: Path, commands: list[str]) -> None:
+def write_archive(path: Path, program: Path) -> None:
     """Write both images to `path`, a tar for `ctr images import`. Same input, same bytes."""
-    layer = _layer(busybox, commands)
+    layer = _layer(program)
     images = {
         SCENARIO_IMAGE: {"Cmd": ["/bin/sh"]},
-        SANDBOX_IMAGE: {"Entrypoint": ["/bin/busybox", "sleep", "2147483647"]},
+        SANDBOX_IMAGE: {"Entrypoint": ["/bin/pause"]},
     }
     manifest = []
     with tarfile.open(path, "w") as archive:
@@ -94,19 +54,19 @@ def _config(layer: bytes, config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _layer(busybox: Path, commands: list[str]) -> bytes:
+def _layer(program: Path) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for directory, mode in (("bin", 0o755), ("etc", 0o755), ("root", 0o700), ("tmp", 0o1777)):
             entry = tarfile.TarInfo(directory)
             entry.type, entry.mode = tarfile.DIRTYPE, mode
             tar.addfile(entry)
-        _add(tar, "bin/busybox", busybox.read_bytes(), mode=0o755)
+        _add(tar, f"bin/{program.name}", program.read_bytes(), mode=0o755)
         _add(tar, "etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
         _add(tar, "etc/group", b"root:x:0:\n")
-        for command in sorted(commands):
+        for command in COMMANDS:
             entry = tarfile.TarInfo(f"bin/{command}")
-            entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, "busybox", 0o777
+            entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, program.name, 0o777
             tar.addfile(entry)
     return buffer.getvalue()
 

@@ -16,13 +16,13 @@ from conformance.clusters.local.images import SANDBOX_IMAGE
 from conformance.clusters.local.layout import Layout, NodeLayout
 from conformance.clusters.local.network import pod_subnet
 from conformance.clusters.local.state import State
-from conformance.clusters.local.tools import find_tool
+from conformance.clusters.local.versions import RUNTIME
 
 KUBELET_PORT = 10250
 """On the node's own address, so every node has the usual one."""
 
 
-def write_node_config(layout: Layout, state: State, index: int, cni_plugins: Path) -> None:
+def write_node_config(layout: Layout, state: State, index: int) -> None:
     """Write containerd's, CNI's and the kubelet's configuration of node `index` (from 1)."""
     node = layout.node(index)
     for directory in (
@@ -35,7 +35,7 @@ def write_node_config(layout: Layout, state: State, index: int, cni_plugins: Pat
     ):
         directory.mkdir(parents=True, exist_ok=True)
     snapshotter = "native" if filesystem_type(node.dir) == "overlay" else "overlayfs"
-    (node.dir / "containerd.toml").write_text(containerd_config(node, cni_plugins, snapshotter))
+    (node.dir / "containerd.toml").write_text(containerd_config(node, state.binaries, snapshotter))
     cni = node.dir / "cni"
     cni.mkdir(exist_ok=True)
     (cni / "10-bridge.conflist").write_text(json.dumps(cni_config(node, index), indent=1))
@@ -44,8 +44,11 @@ def write_node_config(layout: Layout, state: State, index: int, cni_plugins: Pat
     )
 
 
-def containerd_config(node: NodeLayout, cni_plugins: Path, snapshotter: str) -> str:
-    """Containerd's configuration, version 3 (containerd 2.x)."""
+def containerd_config(node: NodeLayout, binaries: Path, snapshotter: str) -> str:
+    """Containerd's configuration, version 3 (containerd 2.x).
+
+    `binaries` is the directory with runc and the CNI plugins.
+    """
 
     def quoted(value: object) -> str:
         return json.dumps(str(value))  # a JSON string is a TOML basic string
@@ -78,14 +81,14 @@ netns_mounts_under_state_dir = true
 cdi_spec_dirs = [{quoted(node.cdi)}]
 
 [{runtime}.cni]
-bin_dirs = [{quoted(cni_plugins)}]
+bin_dirs = [{quoted(binaries)}]
 conf_dir = {quoted(node.dir / "cni")}
 
 [{runtime}.containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 
 [{runtime}.containerd.runtimes.runc.options]
-BinaryName = {quoted(find_tool("runc"))}
+BinaryName = {quoted(binaries / RUNTIME)}
 SystemdCgroup = false
 """
 

@@ -22,7 +22,6 @@ from conformance.clusters.local import (
     network,
     node,
     nodeconfig,
-    preflight,
     procfs,
     reaper,
 )
@@ -32,6 +31,7 @@ from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.options import LocalOptions
 from conformance.clusters.local.processes import Processes
 from conformance.clusters.local.state import State, free_ports, write_state
+from conformance.clusters.local.versions import POD_SHELL
 
 
 class Start:
@@ -120,23 +120,20 @@ class Start:
         if state.network is None:
             return []
         self._progress(f"starting containerd on {state.nodes} node(s)")
-        busybox, plugins = images.find_busybox(), preflight.find_cni_plugins()
-        assert busybox is not None, "the preflight check found it"
-        assert plugins is not None, "the preflight check found them"
         archive = self._layout.dir / "images.tar"
-        images.write_archive(archive, busybox, images.busybox_commands(busybox))
+        images.write_archive(archive, self._binaries / POD_SHELL)
         network.create_bridge(self._layout, state.network)
         return [
-            pool.submit(self._start_runtime, state, components, index, plugins, archive)
+            pool.submit(self._start_runtime, state, components, index, archive)
             for index in range(1, state.nodes + 1)
         ]
 
     def _start_runtime(
-        self, state: State, components: Components, index: int, plugins: Path, archive: Path
+        self, state: State, components: Components, index: int, archive: Path
     ) -> None:
         layout, one = self._layout, self._layout.node(index)
         assert state.network is not None
-        nodeconfig.write_node_config(layout, state, index, plugins)
+        nodeconfig.write_node_config(layout, state, index)
         cgroups.create(nodeconfig.node_cgroup(layout, one))
         self._processes.start(node.holder_spec(one, layout))
         components.wait_ready(one.name)

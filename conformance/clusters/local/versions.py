@@ -15,6 +15,8 @@ from pathlib import Path
 KUBERNETES = "v1.37.1"
 ETCD = "v3.7.2"
 CONTAINERD = "v2.4.1"
+RUNC = "v1.5.2"
+CNI_PLUGINS = "v1.9.1"
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,14 @@ class Build:
         module: directory with go.mod, under the directory of Go modules.
         binaries: output file name -> Go package.
         flags: further arguments for `go build`.
+        cgo: whether it has C in it.
     """
 
     title: str
     module: str
     binaries: dict[str, str]
     flags: tuple[str, ...]
+    cgo: bool = False
 
 
 def _kubernetes_ldflags() -> str:
@@ -53,6 +57,17 @@ _KUBERNETES_COMMANDS = (
     "kubelet",
 )
 _CONTAINERD_COMMANDS = ("containerd", "containerd-shim-runc-v2", "ctr")
+_PLUGINS = {
+    "bridge": "main/bridge",
+    "host-local": "ipam/host-local",
+    "loopback": "main/loopback",
+}
+
+RUNTIME = "runc-without-seccomp"
+"""What containerd calls to run a container (see the program's own comment)."""
+
+POD_SHELL = "pod-shell"
+"""The one program of the pods' image."""
 
 BUILDS = (
     Build(
@@ -68,34 +83,57 @@ BUILDS = (
         flags=("-ldflags", _kubernetes_ldflags()),
     ),
     Build(
-        title=f"containerd {CONTAINERD}",
-        module="containerd",
+        title=f"containerd {CONTAINERD} and the CNI plugins {CNI_PLUGINS}",
+        module="node",
         binaries={
-            name: f"github.com/containerd/containerd/v2/cmd/{name}" for name in _CONTAINERD_COMMANDS
+            **{
+                name: f"github.com/containerd/containerd/v2/cmd/{name}"
+                for name in _CONTAINERD_COMMANDS
+            },
+            **{
+                name: f"github.com/containernetworking/plugins/plugins/{place}"
+                for name, place in _PLUGINS.items()
+            },
+            RUNTIME: f"./{RUNTIME}",
+            POD_SHELL: f"./{POD_SHELL}",
         },
         # These snapshotters need C libraries or devices that nobody has here.
         flags=("-tags", "no_btrfs no_zfs no_devmapper", "-ldflags", "-s -w"),
     ),
+    Build(
+        title=f"runc {RUNC}",
+        module="node",
+        binaries={"runc": "github.com/opencontainers/runc"},
+        flags=("-ldflags", "-s -w"),
+        cgo=True,
+    ),
 )
 
 CONTROL_PLANE_BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
-NODE_BINARIES = ("kubelet", *_CONTAINERD_COMMANDS)
+NODE_BINARIES = (
+    "kubelet",
+    *_CONTAINERD_COMMANDS,
+    *_PLUGINS,
+    "runc",
+    RUNTIME,
+    POD_SHELL,
+)
 
 
 def cache_key(modules: Path) -> str:
     """Name of the cache directory for binaries built from `modules` (the Go modules' directory).
 
-    It changes with every go.mod and go.sum, every build flag and the machine's architecture, so a
-    cached binary is never one of other sources.
+    It changes with every file there, every build flag and the machine's architecture, so a cached
+    binary is never one of other sources.
 
     Raises:
-        OSError: a go.mod or go.sum cannot be read.
+        OSError: a file cannot be read.
     """
     digest = hashlib.sha256()
+    for path in sorted(path for path in modules.rglob("*") if path.is_file()):
+        digest.update(path.relative_to(modules).as_posix().encode() + b"\0" + path.read_bytes())
     for build in BUILDS:
-        for name in ("go.mod", "go.sum"):
-            digest.update((modules / build.module / name).read_bytes())
-        digest.update(repr((sorted(build.binaries.items()), build.flags)).encode())
+        digest.update(repr((sorted(build.binaries.items()), build.flags, build.cgo)).encode())
     machine = platform.machine()
     digest.update(machine.encode())
     return f"kubernetes-{KUBERNETES}-{machine}-{digest.hexdigest()[:12]}"
