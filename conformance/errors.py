@@ -39,3 +39,7 @@ class InfrastructureError(ConformanceError):
 
 class TargetError(InfrastructureError):
     """What scenarios run on broke (connection lost, component dead), as opposed to refusing."""
+
+
+class TargetGoneError(TargetError):
+    """The target will not come back during this run, so the run ends here."""

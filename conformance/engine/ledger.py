@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 
+from conformance.errors import TargetGoneError
 from conformance.targets.base import ApiError, Obj, Ref, Scope, TargetError
 
 RESOURCE_V1 = "resource.k8s.io/v1"
@@ -41,12 +42,17 @@ class Ledger:
     Args:
         scope: where they are made.
         labels: put on each of them; the run's label is among them.
+
+    Attributes:
+        unanswered: the first failure of a cleanup that was no refusal: it says nothing about
+            whether the target removes what it is asked to.
     """
 
     def __init__(self, scope: Scope, labels: Mapping[str, str]) -> None:
         self._scope = scope
         self.labels = dict(labels)
         self._made: list[Ref] = []
+        self.unanswered: TargetError | None = None
         self._at_cleanup: list[Callable[[float], Sequence[str]]] = []
 
     @property
@@ -99,6 +105,15 @@ class Ledger:
             What was still there after ``timeout`` seconds, in words.
         """
         left: list[str] = []
+        try:
+            self._clean_up(timeout, left)
+        except TargetGoneError as error:
+            self.unanswered = error
+            left.append(f"perhaps {', '.join(map(str, self._made))}: {error}")
+        self._made.clear()
+        return tuple(left)
+
+    def _clean_up(self, timeout: float, left: list[str]) -> None:
         namespaced = [ref for ref in self._made if ref.namespace is not None]
         cluster = [ref for ref in self._made if ref.namespace is None and ref.kind != "Namespace"]
         left += self._remove(namespaced, timeout, self._in_namespace)
@@ -108,10 +123,8 @@ class Ledger:
             left += self._delete(ref)
         if namespaces and not left:
             left += self._gone(self._in_namespace, timeout)
-        self._made.clear()
         while self._at_cleanup:
             left += self._at_cleanup.pop()(timeout)
-        return tuple(left)
 
     def _remove(
         self, refs: list[Ref], timeout: float, others: Callable[[], list[str]]
@@ -131,7 +144,10 @@ class Ledger:
             if self._scope.wait(lambda: True if not remaining() else None, timeout) is not None:
                 return []
             return [f"{what} is still there after {timeout:g} s" for what in remaining()]
-        except (ApiError, TargetError) as error:
+        except ApiError as error:
+            return [f"could not be checked: {error}"]
+        except TargetError as error:
+            self.unanswered = self.unanswered or error
             return [f"could not be checked: {error}"]
 
     def _in_namespace(self) -> list[str]:
@@ -148,7 +164,10 @@ class Ledger:
         except ApiError as error:
             if error.reason != "NotFound":
                 return [f"{ref} could not be deleted: {error.message}"]
+        except TargetGoneError:
+            raise
         except TargetError as error:
+            self.unanswered = self.unanswered or error
             return [f"{ref} could not be deleted: {error}"]
         return []
 

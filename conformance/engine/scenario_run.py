@@ -16,6 +16,7 @@ from conformance.engine.events import (
     Event,
     Outcome,
     PlannedScenario,
+    RunStopping,
     ScenarioFinished,
     ScenarioStarted,
     StepFinished,
@@ -24,7 +25,7 @@ from conformance.engine.events import (
 from conformance.engine.ledger import Ledger
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.steps import hollow_node, perform, title
-from conformance.errors import ConformanceError
+from conformance.errors import ConformanceError, TargetGoneError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Step
 from conformance.scenario.profile import DriverProfile
@@ -37,7 +38,6 @@ from conformance.targets.base import (
     Capabilities,
     Scope,
     Target,
-    TargetError,
 )
 from reference_allocator.explain import explain
 from reference_allocator.snapshot import Snapshot
@@ -159,9 +159,11 @@ class _Run:
             self.emit(Diagnostics(self.loaded.id, diagnose(scope)))
         made = bool(context.ledger.made)
         left = context.ledger.cleanup(context.scenario.spec.timeouts.cleanup) if made else ()
+        if isinstance(context.ledger.unanswered, TargetGoneError):
+            self._stop(context.ledger.unanswered)
         cleanup = Outcome.FAILED if left else Outcome.PASSED if made else Outcome.SKIPPED
         if left and self.outcome is Outcome.PASSED:
-            self.outcome = Outcome.FAILED
+            self.outcome = Outcome.ERROR if context.ledger.unanswered else Outcome.FAILED
             self.message = f"the cleanup failed: {'; '.join(left)}"
         return ScenarioFinished(
             scenario=planned(self.loaded),
@@ -215,7 +217,10 @@ class _Run:
             self._end(Outcome.FAILED, text, where)
         except Interrupted:
             self._end(Outcome.LOST, "the run was interrupted", where)
-        except (TargetError, ConformanceError) as error:
+        except TargetGoneError as error:
+            self._end(Outcome.ERROR, str(error), where)
+            self._stop(error)
+        except ConformanceError as error:
             self._end(Outcome.ERROR, str(error), where)
         except Exception as error:  # noqa: BLE001 -- a bug of the suite must not end the run
             trace = traceback.format_exc()
@@ -224,6 +229,12 @@ class _Run:
         else:
             return True
         return False
+
+    def _stop(self, error: TargetGoneError) -> None:
+        """Nothing else can be run either."""
+        if not self.setup.stop.is_set():
+            self.setup.stop.set()
+            self.emit(RunStopping(str(error).splitlines()[0]))
 
     def _end(self, outcome: Outcome, message: str, where: str) -> None:
         if self.outcome is Outcome.PASSED:

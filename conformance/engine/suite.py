@@ -24,7 +24,7 @@ from conformance.engine.events import (
 from conformance.engine.ledger import Ledger
 from conformance.engine.requirements import fits_beside
 from conformance.engine.scenario_run import Setup, check_bindings, planned, run_scenario
-from conformance.errors import UsageError
+from conformance.errors import TargetGoneError, UsageError
 from conformance.scenario.loader import LoadedScenario, set_digest
 from conformance.targets.base import RUN_LABEL, ApiError, Ref, Scope, TargetError
 
@@ -107,7 +107,7 @@ class _Suite:
         left, terminating = self._work()
         for loaded in self.scenarios:
             if loaded.id not in self.finished:
-                self._end(loaded, Outcome.LOST, "the run was interrupted before it began")
+                self._end(loaded, Outcome.LOST, "the run ended before it began")
         ordered = tuple(self.finished[loaded.id] for loaded in self.scenarios)
         interrupted = self.setup.stop.is_set()
         self.dispatcher.dispatch(
@@ -223,6 +223,9 @@ class _Suite:
         try:
             going = scope.wait(terminating, NAMESPACES_MARKED) or []
             owned = self.setup.target.owned(self.setup.run)
+        except TargetGoneError as error:
+            again = f"`dra-conformance cleanup --run {self.setup.run}`"
+            return (f"perhaps all that the run made; {again} removes it later: {error}",), ()
         except (ApiError, TargetError) as error:
             return (f"what the run made could not be looked for: {error}",), ()
         left = tuple(str(ref) for ref in owned if ref not in going)

@@ -11,7 +11,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -54,6 +54,9 @@ class Connection:
         config: a context of a kubeconfig file, or what stands for one.
         patience: seconds for which a request is repeated, unless it says otherwise.
 
+    Attributes:
+        last_answer: when the server last answered (``time.monotonic``), but for 5xx; 0 for never.
+
     Raises:
         KubeconfigError: the kubeconfig's credentials or certificates cannot be used.
         TargetError: the user's credential plugin failed.
@@ -64,8 +67,8 @@ class Connection:
         self._transport = Transport(config, self._credentials.certificate(), LIMITS)
         self._patience = PATIENCE if patience is None else patience
         self._closing = threading.Event()
-        self._answered = False
-        self._abandoned: TargetError | None = None
+        self._abandoned: Callable[[], TargetError] | None = None
+        self.last_answer = 0.0
         self.server: str = config.cluster["server"]
         self.where = f"{self.server} ({config})" if config.context else self.server
 
@@ -144,11 +147,10 @@ class Connection:
                 self._check_open(method, path)
                 unsent = _unsent(error)
                 # A server that never answered is a wrong address, and not one that restarts.
-                hopeless = not self._answered or remedy(error) is not None
+                hopeless = not self.last_answer or remedy(error) is not None
                 if hopeless or not (repeatable or unsent) or time.monotonic() + pause > deadline:
                     raise self._no_answer(method, path, error, sent=not unsent) from None
             else:
-                self._answered = True
                 if 200 <= answer.status < 300:
                     return answer.data
                 failure = api_error(answer.status, answer.data, answer.reason)
@@ -181,13 +183,17 @@ class Connection:
             raise self._no_answer("watch", path, error) from None
         raise api_error(response.status, data, response.reason or "")
 
-    def answers(self) -> bool:
-        """Whether the server says anything now that is not that it is unavailable.
+    def answers(self, seconds: float) -> bool:
+        """Whether the server answers now, and not that it is unavailable.
 
-        Asked once, without repetition, of a path that everybody may read.
+        Asked once, of a path that every user may read by default; a refusal is an answer.
+
+        Args:
+            seconds: to wait for an answer.
         """
         try:
-            answer = self._call("GET", "/version", None, None, "", "application/json", "health")
+            headers = self._headers("*/*", "health")
+            answer = self._exchange("GET", "/readyz", None, headers, None, seconds)
         except Exception:  # noqa: BLE001 - whatever it is, there was no answer
             return False
         return answer.status < 500
@@ -198,8 +204,8 @@ class Connection:
             f"{self.where} answered {method} {path} {what}; is this the address of an API server?"
         )
 
-    def abandon(self, error: TargetError) -> None:
-        """Have every request, under way or to come, end with this error."""
+    def abandon(self, error: Callable[[], TargetError]) -> None:
+        """Have every request, under way or to come, end with the error that this gives."""
         self._abandoned = error
         self._closing.set()
         self._transport.abandon()
@@ -211,7 +217,7 @@ class Connection:
 
     def _check_open(self, method: str, path: str) -> None:
         if self._abandoned is not None:
-            raise self._abandoned
+            raise self._abandoned()
         if self._closing.is_set():
             raise TargetError(f"{self.where}: the connection was closed during {method} {path}")
 
@@ -230,7 +236,22 @@ class Connection:
         if body is not None:
             headers["Content-Type"] = content_type
             data = json.dumps(body).encode()
-        return self._transport.exchange(method, self._url(path, query), headers, data)
+        return self._exchange(method, path, query, headers, data)
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+        data: bytes | None,
+        quiet: float | None = None,
+    ) -> Answer:
+        url = self._url(path, query)
+        answer = self._transport.exchange(method, url, headers, data, quiet)
+        if answer.status < 500:
+            self.last_answer = time.monotonic()
+        return answer
 
     def _headers(self, accept: str, agent: str) -> dict[str, str]:
         made_by = f"dra-conformance/{__version__}" + (f" ({agent})" if agent else "")

@@ -97,16 +97,24 @@ class Transport:
         self._pool.pool_classes_by_scheme = self._pool_classes()
 
     def exchange(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        quiet: float | None = None,
     ) -> Answer:
         """Make a request and read its answer.
+
+        Args:
+            quiet: seconds without any byte, where not those of the limits.
 
         Raises:
             LimitError: the answer was longer than `MAX_BYTES`, or took too long.
             Exception: whatever urllib3 and what lies under it raise.
         """
         until = time.monotonic() + self._limits.whole
-        response = self._send(method, url, headers, body, self._limits.quiet)
+        response = self._send(method, url, headers, body, quiet or self._limits.quiet)
         try:
             with self._guard(response.shutdown, until - time.monotonic()):
                 data = _read(response, MAX_BYTES)

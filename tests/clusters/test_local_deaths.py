@@ -10,7 +10,7 @@ import pytest
 from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.clusters.local import cluster as cluster_module
-from conformance.clusters.local.deaths import first_dead, watch_drivers
+from conformance.clusters.local.deaths import first_dead, watch_components
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.processes import Processes, ProcessSpec, wait_gone
 from conformance.clusters.local.removal import remove_cluster
@@ -40,7 +40,7 @@ def watch() -> Iterator[Callable[[Processes], queue.Queue[str]]]:
 
     def begin(processes: Processes) -> queue.Queue[str]:
         told: queue.Queue[str] = queue.Queue()
-        ends.append(watch_drivers(processes, told.put))
+        ends.append(watch_components(processes, told.put))
         return told
 
     yield begin
@@ -88,9 +88,17 @@ def test_a_driver_that_dies_after_it_was_stopped_and_started_again_is_told(
     assert first_dead(processes) == record
 
 
-def test_only_drivers_are_watched(layout: Layout) -> None:
-    processes = start(layout, "exit 1", name="etcd")
-    assert wait_gone(processes.records()["etcd"].identity, 10)
+@pytest.mark.parametrize("name", ["etcd", "kube-apiserver", "node-1/kubelet"])
+def test_every_component_is_watched(layout: Layout, name: str) -> None:
+    processes = start(layout, "exit 1", name=name)
+    record = processes.records()[name]
+    assert wait_gone(record.identity, 10)
+    assert first_dead(processes) == record
+
+
+def test_the_reaper_may_end(layout: Layout) -> None:
+    processes = start(layout, "exit 0", name="reaper")
+    assert wait_gone(processes.records()["reaper"].identity, 10)
     assert first_dead(processes) is None
 
 

@@ -21,7 +21,7 @@ from conformance.engine.events import (
 from conformance.engine.requirements import fits_beside
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import InfrastructureError, UsageError
+from conformance.errors import InfrastructureError, TargetGoneError, UsageError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.profile import load_profile
 from conformance.targets.base import ApiError, Obj, Ref, TargetError
@@ -255,3 +255,34 @@ def test_a_last_look_that_gets_no_answer_is_something_left_behind() -> None:
     result = run_suite([scenario(*STEPS)], setup(target), [recorder])
     assert result.left == ("what the run made could not be looked for: no answer",)
     assert isinstance(recorder.events[-1], RunFinished)
+
+
+def test_a_cleanup_that_gets_no_answer_is_an_error_and_no_failure() -> None:
+    target = Miniature()
+
+    def on_delete(_ref: Ref, _obj: Obj) -> None:
+        raise TargetError("no answer")
+
+    target.on_delete = on_delete
+    result = run_suite([scenario(*STEPS)], setup(target), [])
+    assert [item.outcome for item in result.finished] == [Outcome.ERROR]
+    assert "no answer" in result.finished[0].message
+
+
+def test_a_target_that_is_gone_ends_the_run_and_says_what_may_be_left() -> None:
+    target, recorder = Miniature(), Recorder()
+
+    def on_delete(_ref: Ref, _obj: Obj) -> None:
+        raise TargetGoneError("the server is gone")
+
+    target.on_delete = on_delete
+    result = run_suite(three(), setup(target), [recorder])
+    outcomes = [item.outcome for item in result.finished]
+    assert outcomes == [Outcome.ERROR, Outcome.LOST, Outcome.LOST]
+    (left,) = result.finished[0].left
+    assert left.startswith("perhaps Namespace ")
+    assert left.endswith(", Pod p: the server is gone")
+    assert [event.reason for event in recorder.events if isinstance(event, RunStopping)] == [
+        "the server is gone"
+    ]
+    assert result.interrupted

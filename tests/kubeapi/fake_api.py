@@ -78,6 +78,7 @@ class FakeApi:
         self.logs: dict[str, str] = {}
         self.finalized: set[str] = set()  # plurals whose objects stay when deleted
         self.mute = False  # watches deliver nothing
+        self.deaf = False  # requests are taken and never answered
         self.answers: dict[str, tuple[int, str]] = {}  # path -> status and body, whatever is asked
         self.metrics = ""
         self.stopped = False
@@ -200,6 +201,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self.api.requests.append((method, self.path, dict(self.headers), body))
+        with self.api.changed:
+            while self.api.deaf and not self.api.stopped:
+                self.api.changed.wait(1)
+        if self.api.stopped:
+            self.close_connection = True
+            return
         for failure in self.api.failures:
             if failure[0] == method and failure[1] in self.path:
                 self.api.failures.remove(failure)

@@ -1,7 +1,7 @@
-"""Notices that a driver has ended which nobody stopped.
+"""Notices that a component has ended which nobody stopped.
 
-Without this a run goes on: each pod of it waits for a driver that is not there until its time is
-over, and the cluster gets the blame. A fault step's kill is no such death (`Processes.stop` marks
+Without this a run goes on: each scenario of it waits for what is not there until its time is over,
+and the cluster gets the blame. A fault step's kill is no such death (`Processes.stop` marks
 what it ends).
 """
 
@@ -23,12 +23,12 @@ LOOK_SECONDS = 0.5
 """Between two looks. The process would give an event, but what takes its place later does not."""
 
 
-def watch_drivers(processes: Processes, tell: Callable[[str], None]) -> Callable[[], None]:
-    """Look after the drivers of a cluster, in a thread.
+def watch_components(processes: Processes, tell: Callable[[str], None]) -> Callable[[], None]:
+    """Look after the components of a cluster, its drivers included, in a thread.
 
     Args:
         processes: the cluster's.
-        tell: called once, in that thread, with a message that names the driver, how it ended and
+        tell: called once, in that thread, with a message that names the component, how it ended and
             the end of its log. Also when it had ended before.
 
     Returns:
@@ -43,7 +43,7 @@ def watch_drivers(processes: Processes, tell: Callable[[str], None]) -> Callable
                 tell(describe_death(dead))
                 return
 
-    thread = threading.Thread(target=look, name="watch drivers", daemon=True)
+    thread = threading.Thread(target=look, name="watch components", daemon=True)
     thread.start()
 
     def end() -> None:
@@ -55,13 +55,9 @@ def watch_drivers(processes: Processes, tell: Callable[[str], None]) -> Callable
 
 
 def first_dead(processes: Processes) -> ProcessRecord | None:
-    """A driver that does not run although nobody stopped it; None where all is well."""
+    """A component that does not run although nobody stopped it; None where all is well."""
     for name, record in processes.records().items():
-        if (
-            name.endswith("/driver")
-            and not is_alive(record.identity)
-            and not processes.was_stopped(record)
-        ):
+        if name != "reaper" and not is_alive(record.identity) and not processes.was_stopped(record):
             return record
     return None
 

@@ -63,7 +63,7 @@ class ClusterScope:
 
     def create(self, obj: Obj) -> Obj:
         """See `Scope.create`."""
-        self._target.check_whole()
+        self._target.health.check()
         given = obj["metadata"].get("namespace")
         resource = self._target.discovery.find_or_guess(
             obj.get("apiVersion", ""), obj.get("kind", ""), namespaced=given is not None
@@ -123,8 +123,8 @@ class ClusterScope:
         """See `Scope.wait`.
 
         Raises:
-            TargetError: a watch stayed interrupted, or a part of the cluster has ended that nobody
-                stopped, so nothing can be said.
+            TargetGoneError: the API server or another part of the cluster is gone.
+            TargetError: a watch stayed interrupted, so nothing can be said.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -136,7 +136,7 @@ class ClusterScope:
                 self._waiting = False
             if found is not None:
                 return found
-            self._target.check_whole()
+            self._target.health.check()
             self._give_up_on_trouble()
             if time.monotonic() >= deadline:
                 return check()  # what the API server itself says

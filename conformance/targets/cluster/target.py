@@ -15,6 +15,7 @@ from conformance.targets.base import Capabilities, Obj, Ref, TargetError
 from conformance.targets.cluster.capabilities import Surveyor
 from conformance.targets.cluster.cdi import claims_in
 from conformance.targets.cluster.diagnosing import diagnose
+from conformance.targets.cluster.health import Health
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.ownership import owned
 from conformance.targets.cluster.recorder import Recorder
@@ -69,9 +70,7 @@ class ClusterTarget:
         self._lock = threading.Lock()
         self._capabilities: Capabilities | None = None
         self._scopes: set[ClusterScope] = set()
-        self._broken = ""
-        self._told = False
-        self._end_watch = access.watch(self._break) if access.watch else None
+        self.health = Health(self.connection, access.watch, access.component_logs, self._wake)
 
     def capabilities(self) -> Capabilities:
         """See `Target.capabilities`; found out once.
@@ -95,6 +94,7 @@ class ClusterTarget:
 
     def scope(self, namespace: str) -> ClusterScope:
         """See `Target.scope`."""
+        self.health.start()
         opened = ClusterScope(self, namespace)
         with self._lock:
             self._scopes.add(opened)
@@ -115,8 +115,7 @@ class ClusterTarget:
 
     def close(self) -> None:
         """See `Target.close`; scopes that are still open are closed too."""
-        if self._end_watch is not None:
-            self._end_watch()
+        self.health.stop()
         with self._lock:
             scopes = list(self._scopes)
         for scope in scopes:
@@ -127,26 +126,13 @@ class ClusterTarget:
         self.shared.stop()
         self.connection.close()
 
-    def _break(self, message: str) -> None:
-        """Called by the cluster's watch: a part of it has ended."""
+    def _wake(self) -> None:
         with self._lock:
-            self._broken = message
             scopes = list(self._scopes)
         for scope in scopes:
             scope.wake()
 
     # -- for scopes ------------------------------------------------------------------------------
-
-    def check_whole(self) -> None:
-        """See that nothing of the cluster has ended that nobody stopped.
-
-        Raises:
-            TargetError: something has, so nothing that is observed from now on says anything. All
-                but the first have only the first line of what there is to say.
-        """
-        if self._broken:
-            told, self._told = self._told, True
-            raise TargetError(self._broken.splitlines()[0] if told else self._broken)
 
     def list(self, resource: Resource, namespace: str | None = None, agent: str = "") -> list[Obj]:
         """All objects of a kind as the server has them now, ``apiVersion`` and ``kind`` set."""

@@ -1,0 +1,110 @@
+"""Whether a target can still be asked: its API server answers, and no part of it has died.
+
+Without this each scenario would wait for its own time to be over, one after the other, and the
+cluster would be blamed for what it was not asked.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from conformance.clusters.base import Watch
+from conformance.clusters.local.logs import describe_log
+from conformance.errors import TargetGoneError
+from conformance.kubeapi.connection import Connection
+
+SILENCE = 30.0
+"""Seconds without any answer after which an API server is given up. A restart takes ten."""
+
+PERIOD = 5.0
+"""Seconds between two looks, and the longest that one waits for an answer."""
+
+
+class Health:
+    """Looks after one target.
+
+    Args:
+        connection: its API server; given up (`Connection.abandon`) when it does not answer.
+        watch: of the cluster's source, which tells when a component has died.
+        logs: component name -> its log file, for messages.
+        wake: called when the target is gone, so that whoever waits looks again.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        watch: Watch | None,
+        logs: Mapping[str, Path],
+        wake: Callable[[], None],
+    ) -> None:
+        self._connection = connection
+        self._logs = logs
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._message = ""
+        self._told = False
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._end_watch = watch(self._died) if watch else None
+
+    def start(self) -> None:
+        """Begin to ask the API server now and then; nothing where that has begun."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._look, name="health", daemon=True)
+                self._thread.start()
+
+    def check(self) -> None:
+        """See that all is well.
+
+        Raises:
+            TargetGoneError: it is not, so nothing that is observed from now on says anything.
+        """
+        if self._message:
+            raise self._error()
+
+    def stop(self) -> None:
+        """End all watching."""
+        self._stopping.set()
+        if self._end_watch is not None:
+            self._end_watch()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(PERIOD + 1)
+
+    def _look(self) -> None:
+        began = time.monotonic()
+        while not self._stopping.wait(PERIOD):
+            if self._silence(began) < PERIOD or self._connection.answers(PERIOD):
+                continue
+            if self._silence(began) >= SILENCE and not self._stopping.is_set():
+                log = self._logs.get("kube-apiserver")
+                self._gone(
+                    f"{self._connection.where} has not answered for {SILENCE:g} s: see the API "
+                    f"server's log{f' {describe_log(log)}' if log else ''}"
+                )
+                self._connection.abandon(self._error)
+                return
+
+    def _died(self, message: str) -> None:
+        """Called by the cluster's watch: a component has ended that nobody stopped."""
+        self._gone(message)
+        if not self._connection.answers(PERIOD):  # so nothing can be cleaned up either
+            self._connection.abandon(self._error)
+
+    def _gone(self, message: str) -> None:
+        with self._lock:
+            self._message = self._message or message
+        self._wake()
+
+    def _error(self) -> TargetGoneError:
+        """What to raise: all that there is to say the first time, then its first line."""
+        with self._lock:
+            told, self._told = self._told, True
+        return TargetGoneError(self._message.splitlines()[0] if told else self._message)
+
+    def _silence(self, began: float) -> float:
+        """Seconds since the server said anything, or since it is looked after."""
+        return time.monotonic() - max(began, self._connection.last_answer)
