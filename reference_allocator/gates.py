@@ -7,6 +7,7 @@ specs of each gate). A gate that is absent from a minor is unknown to its binari
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -109,3 +110,31 @@ def gates_for_version(version: str) -> Mapping[str, Gate]:
         if cell:
             found[name] = Gate(name, _STAGES[cell[0]], cell[1] == "+", cell.endswith("!"))
     return MappingProxyType(found)
+
+
+def check_gates(version: str, chosen: Mapping[str, bool]) -> None:
+    """Refuses gates that a Kubernetes version does not have, or that it does not let one set.
+
+    Args:
+        version: a version whose minor is in `MINORS`.
+        chosen: gate name -> on; only gates that concern DRA.
+
+    Raises:
+        ValueError: a gate is unknown, or locked to the other value; or see `minor_of`.
+    """
+    minor, known = minor_of(version), gates_for_version(version)
+    for name, value in chosen.items():
+        gate = known.get(name)
+        if gate is None:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(known))}"
+            raise ValueError(f"Kubernetes {minor} has no DRA feature gate {name}; {hint}")
+        if gate.locked and value != gate.default:
+            raise ValueError(
+                f"the feature gate {name} cannot be {_text(value)} in Kubernetes {minor}: it is "
+                f"locked to {_text(gate.default)}"
+            )
+
+
+def _text(value: bool) -> str:
+    return "true" if value else "false"

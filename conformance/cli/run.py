@@ -55,6 +55,7 @@ from conformance.targets.opening import Opened, open_reference, open_target
 from conformance.targets.options import DEFAULT_PROFILE, REFERENCE_DRIVER, TargetOptions
 from conformance.targets.sources import as_shown
 from conformance.text import visible
+from reference_allocator.gates import gates_for_version
 
 _RUN_ID = re.compile(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?")
 
@@ -163,14 +164,21 @@ def on_reference(
     without the names of devices.
     """
     ours = opened.profile.driver == REFERENCE_DRIVER
+    version = opened.capabilities.kubernetes_version.removeprefix("v")
+    gates = opened.capabilities.feature_gates
     same = replace(
         options,
         target="reference",
         cluster=None,
         driver=options.driver if ours else REFERENCE_DRIVER,
         image="",
-        kubernetes_version=opened.capabilities.kubernetes_version.removeprefix("v"),
-        feature_gates=opened.capabilities.feature_gates,
+        kubernetes_version=version,
+        # A cluster also tells gates that have nothing to do with DRA.
+        feature_gates={
+            name: gates[name]
+            for name, gate in gates_for_version(version).items()
+            if name in gates and not gate.locked
+        },
     )
     with open_reference(same) as reference:
         result = run_suite(scenarios, _setup(reference, run_id), ())

@@ -18,13 +18,13 @@ from typing import Any, Final
 
 from conformance import __version__
 from conformance.targets.base import RUN_LABEL, Capabilities, Obj, Ref
-from conformance.targets.reference.apiserver.resources import SERVED_APIS
+from conformance.targets.reference.apiserver.resources import served_apis
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.world import World
 from nvml_driver.features import Features
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DEFAULT_DRIVER_NAME
-from reference_allocator.gates import gates_for_version
+from reference_allocator.gates import check_gates, gates_for_version
 
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private one in it
 _DELETION_ORDER: Final = (
@@ -73,13 +73,15 @@ class ReferenceTarget:
         """Start it: nodes, driver and its ResourceSlices are there when this returns.
 
         Raises:
-            ValueError: a Kubernetes version whose rules are not known.
+            ValueError: a Kubernetes version whose rules are not known, or a feature gate that it
+                does not have or does not let one set.
             DriverError: the simulated GPUs cannot be set up.
         """
         self.options = options or ReferenceOptions()
-        version = self.options.kubernetes_version
+        version, chosen = self.options.kubernetes_version, self.options.feature_gates or {}
+        check_gates(version, chosen)
         self._gates = {name: gate.default for name, gate in gates_for_version(version).items()}
-        self._gates |= self.options.feature_gates or {}
+        self._gates |= chosen
         library = NvmlLibrary.simulated(self.options.profile)
         self._root = Path(tempfile.mkdtemp(prefix="dra-reference-", dir=_memory()))
         # Also when nobody closes it: at the latest when the interpreter ends.
@@ -105,7 +107,7 @@ class ReferenceTarget:
         kubelets = self.world.kubelets
         return Capabilities(
             kubernetes_version=self.options.kubernetes_version,
-            served_apis=SERVED_APIS,
+            served_apis=served_apis(self._gates),
             tiers=frozenset({"allocation", "node"}),
             driver=self.options.driver,
             devices=sum(len(item.driver.devices) for item in kubelets if item.driver),

@@ -16,7 +16,7 @@ def test_the_table_has_every_version_of_every_kind_that_is_served() -> None:
 
 
 def decoded(obj: Obj) -> Obj:
-    return decode(kind_of(obj), obj)
+    return decode(kind_of(obj, {"DynamicResourceAllocation": True}), obj)
 
 
 def test_null_field_is_absent_and_null_element_is_empty() -> None:

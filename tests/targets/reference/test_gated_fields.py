@@ -64,7 +64,7 @@ def test_field_is_kept_with_its_gate_only(
     open_target: Open, gate: str, obj: Obj, path: str, left: set[str]
 ) -> None:
     for on in (True, False):
-        scope = new_scope(open_target(feature_gates={gate: on}))
+        scope = new_scope(open_target(kubernetes_version="1.36.0", feature_gates={gate: on}))
         found: Any = scope.create(obj)["spec"]
         for step in path.split("/"):
             found = found[int(step)] if step.isdigit() else found[step]

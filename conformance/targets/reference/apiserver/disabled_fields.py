@@ -48,6 +48,10 @@ def drop(gates: Mapping[str, bool], obj: Obj) -> None:
     spec = obj.get("spec") or {}
     if obj["kind"] == "DeviceClass":
         _drop(gates, spec, {"extendedResourceName": ("DRAExtendedResource",)})
+    elif obj["kind"] == "Pod" and not gates.get("DynamicResourceAllocation"):
+        spec.pop("resourceClaims", None)
+        for container in (*(spec.get("initContainers") or []), *(spec.get("containers") or [])):
+            (container.get("resources") or {}).pop("claims", None)
     elif obj["kind"] == "ResourceSlice":
         _drop(gates, spec, _SLICE_FIELDS)
         for device in devices(obj):

@@ -10,6 +10,7 @@ from conformance.targets.base import ApiError
 
 DRA_GROUP: Final = "resource.k8s.io"
 DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
+_DRA_GATE: Final = "DynamicResourceAllocation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Kind:
         versions: served versions; the first is the one objects are stored in.
         namespaced: False for cluster-scoped kinds.
         generation: ``metadata.generation`` is counted for it.
-        gate: feature gate without which it is not served; empty for none.
+        gates: feature gates without which it is not served.
     """
 
     name: str
@@ -32,7 +33,7 @@ class Kind:
     versions: tuple[str, ...]
     namespaced: bool
     generation: bool = False
-    gate: str = ""
+    gates: tuple[str, ...] = ()
 
     @property
     def api_version(self) -> str:
@@ -54,9 +55,17 @@ class Kind:
         """Kind with group, as in ``ResourceClaim.resource.k8s.io "x" is invalid``."""
         return f"{self.name}.{self.group}" if self.group else self.name
 
+    def is_served(self, gates: Mapping[str, bool]) -> bool:
+        """Whether an API server with these feature gates has it."""
+        return all(gates.get(gate, False) for gate in self.gates)
+
     def at(self, version: str) -> str:
         """``apiVersion`` of one of the versions."""
         return f"{self.group}/{version}" if self.group else version
+
+
+def _dra(name: str, plural: str, *, namespaced: bool, generation: bool = False) -> Kind:
+    return Kind(name, plural, DRA_GROUP, DRA_VERSIONS, namespaced, generation, (_DRA_GATE,))
 
 
 _ALL: Final = (
@@ -65,21 +74,10 @@ _ALL: Final = (
     Kind("Pod", "pods", "", ("v1",), namespaced=True, generation=True),
     Kind("Event", "events", "", ("v1",), namespaced=True),
     Kind("Job", "jobs", "batch", ("v1",), namespaced=True, generation=True),
-    Kind(
-        "DeviceClass", "deviceclasses", DRA_GROUP, DRA_VERSIONS, namespaced=False, generation=True
-    ),
-    Kind(
-        "ResourceSlice",
-        "resourceslices",
-        DRA_GROUP,
-        DRA_VERSIONS,
-        namespaced=False,
-        generation=True,
-    ),
-    Kind("ResourceClaim", "resourceclaims", DRA_GROUP, DRA_VERSIONS, namespaced=True),
-    Kind(
-        "ResourceClaimTemplate", "resourceclaimtemplates", DRA_GROUP, DRA_VERSIONS, namespaced=True
-    ),
+    _dra("DeviceClass", "deviceclasses", namespaced=False, generation=True),
+    _dra("ResourceSlice", "resourceslices", namespaced=False, generation=True),
+    _dra("ResourceClaim", "resourceclaims", namespaced=True),
+    _dra("ResourceClaimTemplate", "resourceclaimtemplates", namespaced=True),
     Kind(
         "DeviceTaintRule",
         "devicetaintrules",
@@ -87,33 +85,38 @@ _ALL: Final = (
         ("v1", "v1beta2"),
         namespaced=False,
         generation=True,
-        gate="DRADeviceTaintRules",
+        gates=(_DRA_GATE, "DRADeviceTaintRules"),
     ),
 )
 
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _ALL}
 
-SERVED_APIS: Final = frozenset(version for kind in _ALL for version in kind.api_versions)
+
+def served_apis(gates: Mapping[str, bool]) -> frozenset[str]:
+    """The group/versions that are served with these feature gates."""
+    return frozenset(
+        version for kind in _ALL if kind.is_served(gates) for version in kind.api_versions
+    )
 
 
-def not_served() -> ApiError:
-    """The answer to a path that the API server does not have."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource")
-
-
-def resolve(api_version: str, name: str) -> Kind:
+def resolve(api_version: str, name: str, gates: Mapping[str, bool]) -> Kind:
     """The kind that an object or reference names.
+
+    Args:
+        api_version: its ``apiVersion``.
+        name: its ``kind``.
+        gates: feature gates as they are set.
 
     Raises:
         ApiError: 404 NotFound, the answer to a path that the API server does not serve.
     """
     kind = KINDS.get(name)
-    if kind is None or api_version not in kind.api_versions:
-        raise not_served()
+    if kind is None or api_version not in kind.api_versions or not kind.is_served(gates):
+        raise ApiError(404, "NotFound", "the server could not find the requested resource")
     return kind
 
 
-def kind_of(obj: Mapping[str, Any]) -> Kind:
+def kind_of(obj: Mapping[str, Any], gates: Mapping[str, bool]) -> Kind:
     """The kind of an object with ``apiVersion`` and ``kind``.
 
     Raises:
@@ -124,4 +127,4 @@ def kind_of(obj: Mapping[str, Any]) -> Kind:
         raise ApiError(400, "BadRequest", "Object 'Kind' is missing in the request")
     if not isinstance(api_version, str) or not api_version:
         raise ApiError(400, "BadRequest", "Object 'apiVersion' is missing in the request")
-    return resolve(api_version, name)
+    return resolve(api_version, name, gates)

@@ -17,7 +17,7 @@ from conformance.targets.reference.apiserver import (
     disabled_fields,
     validation,
 )
-from conformance.targets.reference.apiserver.resources import Kind, kind_of, not_served, resolve
+from conformance.targets.reference.apiserver.resources import Kind, kind_of, resolve
 from conformance.targets.reference.apiserver.store import clone, not_found
 from conformance.targets.reference.cluster import Cluster
 
@@ -52,8 +52,7 @@ class ApiServer:
         Raises:
             ApiError: refused (400, 403, 404, 409 or 422).
         """
-        kind = kind_of(obj)
-        self._check_served(kind)
+        kind = kind_of(obj, self._cluster.gates)
         new = conversion.to_storage(decoding.decode(kind, obj))
         meta = new["metadata"] = {
             field: value
@@ -106,7 +105,7 @@ class ApiServer:
         Raises:
             ApiError: 404 for a kind or version that is not served.
         """
-        kind = resolve(api_version, kind_name)
+        kind = resolve(api_version, kind_name, self._cluster.gates)
         found = self._store.all(kind.name, namespace if kind.namespaced else None)
         wanted = (labels or {}).items()
         matching = [obj for obj in found if wanted <= (obj["metadata"].get("labels") or {}).items()]
@@ -119,7 +118,7 @@ class ApiServer:
         Raises:
             ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
         """
-        kind = resolve(ref.api_version, ref.kind)
+        kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
         old = self._find(ref, default_namespace)
         if old is None:
             raise not_found(kind, ref.name)
@@ -185,12 +184,8 @@ class ApiServer:
             self._cluster.clock.wake_in(grace)
         self._store.modify(obj, mark)
 
-    def _check_served(self, kind: Kind) -> None:
-        if kind.gate and not self._cluster.gates.get(kind.gate):
-            raise not_served()
-
     def _find(self, ref: Ref, default_namespace: str) -> Obj | None:
-        kind = resolve(ref.api_version, ref.kind)
+        kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
         namespace = (ref.namespace or default_namespace) if kind.namespaced else ""
         return self._store.get(kind.name, namespace, ref.name)
 

@@ -100,11 +100,14 @@ class SlicePublisher:
     watches = frozenset({"Node", "ResourceSlice"})
 
     def __init__(self, cluster: Cluster, drivers: Mapping[str, NodeDriver | None]) -> None:
+        self._cluster = cluster
         self._store = cluster.store
         self._drivers = {node: driver for node, driver in drivers.items() if driver is not None}
 
     def sync(self) -> None:
         """One round over all nodes that are there."""
+        if not self._cluster.gates.get("DynamicResourceAllocation"):
+            return
         for node_name, driver in self._drivers.items():
             node = self._store.get("Node", "", node_name)
             if node is None:
