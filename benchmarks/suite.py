@@ -127,7 +127,7 @@ def run(
     scenarios: Sequence[LoadedScenario], opened: Opened, run_id: str, workers: int = 1
 ) -> RunResult:
     """One run; a scenario that does not pass makes the measurement worthless."""
-    setup = Setup(run_id, opened.target, opened.capabilities, opened.profile, opened.image)
+    setup = Setup(run_id, opened)
     result = run_suite(scenarios, setup, (), workers=workers)
     wrong = [item for item in result.finished if item.outcome is not Outcome.PASSED]
     if wrong or result.left:

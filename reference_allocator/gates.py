@@ -62,6 +62,19 @@ _TABLE: Final[Mapping[str, tuple[str, str, str, str]]] = {
     "NodeDeclaredFeatures": ("", "A-", "B+", "G+!"),
 }
 
+# defaultKubernetesFeatureGateDependencies of 1.37; those on DynamicResourceAllocation are left out.
+_DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "DRADeviceBindingConditions": ("DRAResourceClaimDeviceStatus",),
+    "DRADeviceCompatibilityGroups": ("DRAPartitionableDevices",),
+    "DRADeviceTaintRules": ("DRADeviceTaints",),
+    "DRAFractionalCapacityRange": ("DRAConsumableCapacity",),
+    "DRAOptionalNodeOperations": ("NodeDeclaredFeatures",),
+    "DRAPartitionableDevicesType": ("DRAPartitionableDevices", "DRAResourcePoolStatus"),
+    "DRAResourceClaimGranularStatusAuthorization": ("DRAResourceClaimDeviceStatus",),
+    "DRAWorkloadResourceClaims": ("GenericWorkload",),
+    "ResourceHealthStatusMessage": ("ResourceHealthStatus",),
+}
+
 _STAGES: Final[Mapping[str, Stage]] = {"A": "Alpha", "B": "Beta", "G": "GA"}
 
 
@@ -113,14 +126,15 @@ def gates_for_version(version: str) -> Mapping[str, Gate]:
 
 
 def check_gates(version: str, chosen: Mapping[str, bool]) -> None:
-    """Refuses gates that a Kubernetes version does not have, or that it does not let one set.
+    """Refuses gates with which no binary of a Kubernetes version would start.
 
     Args:
         version: a version whose minor is in `MINORS`.
         chosen: gate name -> on; only gates that concern DRA.
 
     Raises:
-        ValueError: a gate is unknown, or locked to the other value; or see `minor_of`.
+        ValueError: a gate is unknown, locked to the other value, or depends on one that is off; or
+            see `minor_of`.
     """
     minor, known = minor_of(version), gates_for_version(version)
     for name, value in chosen.items():
@@ -133,6 +147,16 @@ def check_gates(version: str, chosen: Mapping[str, bool]) -> None:
             raise ValueError(
                 f"the feature gate {name} cannot be {_text(value)} in Kubernetes {minor}: it is "
                 f"locked to {_text(gate.default)}"
+            )
+    if minor != MINORS[-1]:
+        return
+    enabled = {name: gate.default for name, gate in known.items()} | dict(chosen)
+    for name, needed in _DEPENDENCIES.items():
+        missing = [other for other in needed if not enabled[other]]
+        if enabled[name] and missing and not chosen.keys().isdisjoint({name, *missing}):
+            raise ValueError(
+                f"the feature gate {name} is on and depends on {missing[0]}, which is off; set "
+                f"{name}=false or {missing[0]}=true"
             )
 
 

@@ -6,47 +6,33 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import (
-    ClusterChoice,
-    ClusterOption,
-    ContextName,
-    Kubeconfig,
-    Name,
-    name_context,
-    say,
-)
+from conformance.cli.options import say, takes
 from conformance.cli.shown import shown
 from conformance.clusters.local import stale_clusters
+from conformance.engine.options import RunOptions
 from conformance.engine.sweep import sweep
 from conformance.errors import ExitCode, UsageError
+from conformance.options import from_given
 from conformance.targets.opening import open_existing
 from conformance.targets.options import TargetOptions
 
 
+@takes("options", TargetOptions, ("cluster", "kubeconfig", "context", "name"), target="cluster")
 def cleanup(
-    cluster: ClusterOption = None,
-    kubeconfig: Kubeconfig = None,
-    context: ContextName = "",
-    name: Name = "default",
+    options: TargetOptions,
     run: Annotated[
         str | None, typer.Option("--run", help="Only what this run made; default: any run.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
 ) -> None:
     """Delete what runs of the suite left in a cluster, and see it gone."""
-    if cluster is None:
+    if options.cluster is None:
         raise UsageError(
             "say where: --cluster kubeconfig --context NAME, --cluster kind or --cluster local"
         )
-    options = TargetOptions(
-        target="cluster",
-        cluster=ClusterChoice(cluster).value,
-        kubeconfig=kubeconfig,
-        context=context,
-        name=name,
-    )
-    name_context(options)
-    if cluster is ClusterChoice.LOCAL and not dry_run:
+    if run is not None:
+        from_given(RunOptions, {"run_id": run})  # refuses what cannot be a run's label
+    if options.cluster == "local" and not dry_run:
         for stale in stale_clusters():
             typer.echo(f"removing local cluster {stale.layout.name}, whose program has ended")
             stale.down(say)

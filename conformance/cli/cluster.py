@@ -6,23 +6,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from conformance.cli.options import (
-    Binaries,
-    Driver,
-    DriverCommand,
-    DynamicMig,
-    FeatureGates,
-    Name,
-    Nodes,
-    Simulate,
-    feature_gates,
-    say,
-    split_command,
-)
-from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.data import scenarios_dir
-from conformance.scenario.profile import load_profile
-from conformance.targets.options import DEFAULT_PROFILE
+from conformance.cli.options import say, takes
+from conformance.targets.opening import local_cluster
+from conformance.targets.options import DEFAULT_SIMULATION, TargetOptions, check_options
 
 app = typer.Typer(
     help="A real cluster on this machine, without a container engine.",
@@ -30,48 +16,42 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+_STARTED = (
+    "name",
+    "nodes",
+    "binaries",
+    "driver",
+    "driver_command",
+    "simulate",
+    "dynamic_mig",
+    "feature_gates",
+)
+_LOCAL = {"target": "cluster", "cluster": "local"}
+Name = Annotated[str, typer.Option("--name", help="Name of the cluster.")]
+
 
 @app.command()
-def up(
-    name: Name = "default",
-    nodes: Nodes = 1,
-    binaries: Binaries = None,
-    driver: Driver = "gpu.nvidia.com",
-    driver_command: DriverCommand = "",
-    simulate: Simulate = None,
-    dynamic_mig: DynamicMig = False,
-    gate: FeatureGates = None,
-) -> None:
+@takes("options", TargetOptions, _STARTED, **_LOCAL, keep=True)
+def up(options: TargetOptions) -> None:
     """Start a cluster that stays until `down`, and print how to use it."""
-    profile = load_profile(driver, scenarios_dir() / "drivers")
-    options = LocalOptions(
-        name=name,
-        nodes=nodes,
-        binaries=binaries,
-        driver=nodes > 0,
-        driver_name=profile.driver,
-        driver_command=split_command(driver_command) or None,
-        simulate=simulate or DEFAULT_PROFILE,
-        dynamic_mig=dynamic_mig,
-        feature_gates=feature_gates(gate),
-        persistent=True,
-    )
-    access = LocalCluster(options).up(say)
+    check_options(options)
+    access = local_cluster(options).up(say)
     typer.echo(f"export KUBECONFIG={access.kubeconfig}")
-    typer.echo(f"dra-conformance run --target cluster --cluster local --name {name}  # to test it")
-    typer.echo(f"dra-conformance cluster down --name {name}  # to remove it")
+    typer.echo(
+        f"dra-conformance run --target cluster --cluster local --name {options.name}  # to test it"
+    )
+    typer.echo(f"dra-conformance cluster down --name {options.name}  # to remove it")
 
 
 @app.command()
-def driver(
-    name: Name = "default", simulate: Simulate = None, dynamic_mig: DynamicMig = False
-) -> None:
+@takes("options", TargetOptions, ("name", "simulate", "dynamic_mig"), **_LOCAL)
+def driver(options: TargetOptions) -> None:
     """Have our own driver of a cluster that runs show other simulated GPUs."""
-    cluster = LocalCluster(LocalOptions(name=name))
+    cluster = local_cluster(options)
     before = cluster.shown()
-    kept = before.simulate if before else DEFAULT_PROFILE
-    cluster.change_driver(simulate or kept, dynamic_mig=dynamic_mig)
-    typer.echo(f"local cluster {name} runs with {cluster.shown()}")
+    kept = before.simulate if before else DEFAULT_SIMULATION
+    cluster.change_driver(options.simulate or kept, dynamic_mig=options.dynamic_mig)
+    typer.echo(f"local cluster {options.name} runs with {cluster.shown()}")
 
 
 @app.command()
@@ -89,6 +69,8 @@ def down(
         found = kind.kubeconfig.parent.exists()
         kind.down(say)
     else:
+        from conformance.clusters.local import LocalCluster, LocalOptions
+
         local = LocalCluster(LocalOptions(name=name))
         found = local.layout.dir.exists()
         local.down(say)
@@ -102,6 +84,8 @@ def down(
 @app.command()
 def status(name: Name = "default") -> None:
     """Say which components of a cluster run."""
+    from conformance.clusters.local import LocalCluster, LocalOptions
+
     rows = LocalCluster(LocalOptions(name=name)).status()
     for row in rows:
         state = f"runs, pid {row.pid}" if row.running else "does not run"

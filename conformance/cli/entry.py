@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import signal
 import sys
 
 from conformance.errors import ConformanceError, ExitCode
+from conformance.signals import interrupted_by_signals
 
 DEBUG = "DRA_CONFORMANCE_DEBUG"
 """Environment variable: print the traceback of an unexpected error instead of keeping it."""
@@ -29,20 +29,18 @@ _STREAMS = ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w"))
 def main() -> None:
     """Run the command line; never shows a traceback, and exits with 1 for one reason only.
 
-    SIGTERM ends a run as Ctrl-C does, because that is how CI systems cancel: what was made is
-    removed, and what had run is reported.
+    SIGTERM, which CI systems cancel with, and SIGHUP, which a terminal that is closed sends, end a
+    run as Ctrl-C does: what was made is removed, and what had run is reported.
 
     Raises:
         SystemExit: always.
     """
     open_streams()
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        code = flushed(_run())
+        with interrupted_by_signals():
+            code = flushed(_run())
     except KeyboardInterrupt:
         code = _interrupted()
-    finally:
-        signal.signal(signal.SIGTERM, before)
     sys.exit(code)
 
 

@@ -1,125 +1,66 @@
-"""Options that several commands share, written once."""
+"""Command-line options that are made from tables of options, and those that commands share."""
 
 from __future__ import annotations
 
-import shlex
+import inspect
 import sys
-from enum import StrEnum
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from conformance.errors import UsageError
-from conformance.targets.options import DEFAULT_PROFILE, TargetOptions
-from conformance.targets.sources import cluster_of
-from nvml_driver.simulated.profile import shipped
+from conformance.options import Option, from_given, options_of
+
+T = TypeVar("T")
 
 
-class TargetChoice(StrEnum):
-    """What scenarios run against."""
+def takes(
+    parameter: str, table: type[Any], only: Iterable[str] = (), **fixed: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each row of a table; it gets them as one value.
 
-    REFERENCE = "reference"
-    CLUSTER = "cluster"
-
-
-class ClusterChoice(StrEnum):
-    """Where a cluster comes from."""
-
-    KUBECONFIG = "kubeconfig"
-    KIND = "kind"
-    LOCAL = "local"
-
-
-ClusterOption = Annotated[
-    ClusterChoice | None, typer.Option("--cluster", help="Where the cluster comes from.")
-]
-Kubeconfig = Annotated[
-    Path | None,
-    typer.Option(
-        "--kubeconfig",
-        help="File for --cluster kubeconfig; by default $KUBECONFIG, else ~/.kube/config.",
-    ),
-]
-ContextName = Annotated[
-    str,
-    typer.Option(
-        "--context", help="Context in it; required, the current one is never taken by accident."
-    ),
-]
-Driver = Annotated[str, typer.Option("--driver", help="Driver profile: a shipped name or a file.")]
-DriverCommand = Annotated[
-    str,
-    typer.Option(
-        "--driver-command", help="Driver to start on each node of a local cluster, not ours."
-    ),
-]
-Binaries = Annotated[
-    Path | None,
-    typer.Option("--binaries", help="Directory with the local cluster's binaries, not the cache."),
-]
-Nodes = Annotated[
-    int, typer.Option("--nodes", help="Nodes of a local cluster; 0 is a control plane only.")
-]
-Name = Annotated[str, typer.Option("--name", help="Name of a local or kind cluster.")]
-Simulate = Annotated[
-    str | None,
-    typer.Option(
-        "--simulate",
-        metavar="PROFILE",
-        help="Simulated GPUs of our own driver: a file, or one of "
-        f"{', '.join(shipped())}. [default: {DEFAULT_PROFILE}, or what a cluster that runs shows]",
-    ),
-]
-DynamicMig = Annotated[
-    bool,
-    typer.Option("--dynamic-mig", help="Our own driver offers all MIG devices that can be made."),
-]
-
-
-FeatureGates = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--feature-gate", help="NAME=true or NAME=false, on every component of a local cluster."
-    ),
-]
-
-
-def feature_gates(given: list[str] | None) -> dict[str, bool]:
-    """Gate -> on or off.
-
-    Raises:
-        UsageError: one is not of the form NAME=true or NAME=false.
+    Args:
+        parameter: of the command, which gets an instance of ``table``.
+        table: a dataclass with options.
+        only: names of its fields that the command offers; () is all of them.
+        fixed: fields that the command decides.
     """
-    gates = {}
-    for text in given or ():
-        name, _, value = text.partition("=")
-        if value not in {"true", "false"} or not name:
-            raise UsageError(f"--feature-gate {text!r}: write NAME=true or NAME=false")
-        gates[name] = value == "true"
-    return gates
+    rows = [row for row in options_of(table) if not only or row.name in set(only)]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True).parameters
+
+        def call(**given: Any) -> None:
+            chosen = {row.name: given.pop(row.name) for row in rows}
+            command(**given, **{parameter: from_given(table, chosen, **fixed)})
+
+        parameters = []
+        for name, value in own.items():
+            if name == parameter:
+                parameters += [_parameter(row) for row in rows]
+            else:
+                parameters.append(value.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        call.__name__, call.__doc__ = command.__name__, command.__doc__
+        call.__annotations__ = {item.name: item.annotation for item in parameters}
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return call
+
+    return decorate
 
 
-def split_command(text: str) -> tuple[str, ...]:
-    """A command line as a list, without a shell.
-
-    Raises:
-        UsageError: a quote is not closed.
-    """
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise UsageError(f"--driver-command {text!r}: {error}") from None
-
-
-def name_context(options: TargetOptions) -> None:
-    """See that somebody else's cluster is named in full, before a word is said about it.
-
-    Raises:
-        UsageError: --context is missing; the contexts of the file are listed.
-    """
-    if options.target == "cluster" and options.cluster == "kubeconfig" and not options.context:
-        cluster_of(options).up()  # refuses without talking to a server
+def _parameter(row: Option) -> inspect.Parameter:
+    one: Any = row.type
+    kind, default = one, row.default
+    if row.repeated or row.given.convert or row.default is None:
+        kind, default = (list[one] if row.repeated else one) | None, None
+    flags = [row.flag, *([row.given.short] if row.given.short else [])]
+    about = typer.Option(*flags, help=row.given.help, metavar=row.given.metavar or None)
+    return inspect.Parameter(
+        row.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind, about],
+    )
 
 
 def say(line: str) -> None:

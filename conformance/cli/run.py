@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import uuid
 from collections.abc import Sequence
@@ -14,31 +13,14 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import (
-    Binaries,
-    ClusterChoice,
-    ClusterOption,
-    ContextName,
-    Driver,
-    DriverCommand,
-    DynamicMig,
-    FeatureGates,
-    Kubeconfig,
-    Name,
-    Nodes,
-    Simulate,
-    TargetChoice,
-    feature_gates,
-    name_context,
-    say,
-    split_command,
-)
+from conformance.cli.options import say, takes
 from conformance.cli.selection import Level, Tier, select
 from conformance.cli.shown import shown
 from conformance.compare.compare import Comparer
 from conformance.compare.conclude import exit_code
 from conformance.engine.dispatch import ReportError
 from conformance.engine.events import Reporter, ScenarioFinished
+from conformance.engine.options import RunOptions
 from conformance.engine.scenario_run import Setup, planned
 from conformance.engine.suite import RunResult, run_suite
 from conformance.errors import UsageError
@@ -51,38 +33,22 @@ from conformance.report.terminal import PlainConsole, TerminalReporter
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.opening import Opened, open_reference, open_target
-from conformance.targets.options import DEFAULT_PROFILE, REFERENCE_DRIVER, TargetOptions
-from conformance.targets.sources import as_shown
+from conformance.targets.opening import Opened, check_context, open_reference, open_target
+from conformance.targets.options import REFERENCE_DRIVER, TargetOptions, check_options
 from conformance.text import visible
 from reference_allocator.gates import gates_for_version
 
-_RUN_ID = re.compile(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?")
+DEFAULT_OUTPUT = Path("dra-conformance-results")
 
 
+@takes("options", TargetOptions)
+@takes("about", RunOptions)
 def run(
+    options: TargetOptions,
+    about: RunOptions,
     paths: Annotated[
         list[Path] | None, typer.Argument(help="Scenario files or folders; default: all shipped.")
     ] = None,
-    target: Annotated[
-        TargetChoice, typer.Option("--target", help="What the scenarios run against.")
-    ] = TargetChoice.REFERENCE,
-    cluster: ClusterOption = None,
-    kubeconfig: Kubeconfig = None,
-    context: ContextName = "",
-    driver: Driver = "gpu.nvidia.com",
-    driver_command: DriverCommand = "",
-    simulate: Simulate = None,
-    dynamic_mig: DynamicMig = False,
-    binaries: Binaries = None,
-    name: Name = "default",
-    nodes: Nodes = 1,
-    gate: FeatureGates = None,
-    image_archive: Annotated[
-        list[Path] | None,
-        typer.Option("--image-archive", help="Image file that a kind cluster loads."),
-    ] = None,
-    image: Annotated[str, typer.Option("--image", help="Image that scenario pods run.")] = "",
     tier: Annotated[list[Tier] | None, typer.Option("--tier", help="Only this tier.")] = None,
     level: Annotated[list[Level] | None, typer.Option("--level", help="Only this level.")] = None,
     feature: Annotated[
@@ -92,53 +58,23 @@ def run(
         list[str] | None, typer.Option("-k", help="Only ids that contain this, or fit this glob.")
     ] = None,
     workers: Annotated[int, typer.Option("-n", "--workers", help="Scenarios at once.")] = 1,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Judge the target against the reference.")
-    ] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for reports.")] = Path(
-        "dra-conformance-results"
-    ),
-    run_id: Annotated[str, typer.Option("--run-id", help="Label of what the run makes.")] = "",
-    keep: Annotated[
-        bool, typer.Option("--keep-cluster", help="Leave a cluster that was started running.")
-    ] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show every step.")] = False,
 ) -> None:
     """Run scenarios and report: terminal, JUnit XML, Allure, HTML, one result file."""
-    if compare and target is TargetChoice.REFERENCE:
+    if about.compare and options.target == "reference":
         raise UsageError("--compare judges a cluster against the reference; use --target cluster")
-    run_id = run_id or uuid.uuid4().hex[:8]
-    if not _RUN_ID.fullmatch(run_id):
-        raise UsageError(
-            f"--run-id {run_id!r}: use up to 32 of a-z, 0-9 and '-', as a label value may have"
-        )
+    run_id = about.run_id or uuid.uuid4().hex[:8]
+    output = about.output or DEFAULT_OUTPUT
+    options = replace(options, record=about.compare)
     scenarios = select(paths or [], tier, level, feature, only)
-    options = TargetOptions(
-        target=target.value,
-        cluster=ClusterChoice(cluster).value if cluster else None,
-        kubeconfig=kubeconfig,
-        context=context,
-        driver=driver,
-        driver_command=split_command(driver_command),
-        simulate=simulate or DEFAULT_PROFILE,
-        dynamic_mig=dynamic_mig,
-        binaries=binaries,
-        name=name,
-        nodes=nodes,
-        image=image,
-        feature_gates=feature_gates(gate),
-        image_archives=tuple(image_archive or ()),
-        record=compare,
-        keep=keep,
-    )
-    name_context(options)
+    check_options(options)
+    check_context(options)
     with OutputFolder(output):
-        options = as_shown(options, simulate)
         with open_target(options, say) as opened:
             comparer = None
-            if compare:
+            if about.compare:
                 say("running the same scenarios on the reference")
-                comparer = Comparer(on_reference(scenarios, options, opened, run_id))
+                comparer = Comparer(on_reference(scenarios, opened, run_id))
             result = _run(scenarios, opened, run_id, comparer, output, workers, verbose)
         _write_html(output)
     comparison = comparer.comparison() if comparer else None
@@ -156,14 +92,15 @@ def run(
 
 
 def on_reference(
-    scenarios: Sequence[LoadedScenario], options: TargetOptions, opened: Opened, run_id: str
+    scenarios: Sequence[LoadedScenario], opened: Opened, run_id: str
 ) -> tuple[ScenarioFinished, ...]:
     """The same scenarios on a reference that behaves like the cluster's version.
 
     It runs the suite's own driver, whatever the cluster's is: what scenarios observe is compared
     without the names of devices.
     """
-    ours = opened.profile.driver == REFERENCE_DRIVER
+    options = opened.options
+    ours = opened.profile is not None and opened.profile.driver == REFERENCE_DRIVER
     version = opened.capabilities.kubernetes_version.removeprefix("v")
     gates = opened.capabilities.feature_gates
     same = replace(
@@ -179,9 +116,10 @@ def on_reference(
             for name, gate in gates_for_version(version).items()
             if name in gates and not gate.locked
         },
+        record=False,
     )
     with open_reference(same) as reference:
-        result = run_suite(scenarios, _setup(reference, run_id), ())
+        result = run_suite(scenarios, Setup(run_id, reference), ())
     if result.interrupted:
         raise KeyboardInterrupt
     return result.finished
@@ -225,24 +163,13 @@ def _run(
             reporters.insert(0, comparer)
         result = run_suite(
             scenarios,
-            _setup(opened, run_id, record=comparer is not None),
+            Setup(run_id, opened),
             reporters,
             workers=workers,
             options={"workers": workers, "compare": comparer is not None},
         )
     PlainConsole().print(f"reports in {visible(str(output))}", soft_wrap=True)
     return result
-
-
-def _setup(opened: Opened, run_id: str, *, record: bool = False) -> Setup:
-    return Setup(
-        run=run_id,
-        target=opened.target,
-        capabilities=opened.capabilities,
-        profile=opened.profile,
-        image=opened.image,
-        record=record,
-    )
 
 
 def _write_html(output: Path) -> None:

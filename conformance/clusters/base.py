@@ -18,6 +18,10 @@ from conformance.errors import InfrastructureError, UsageError
 RUN_LABEL = "dra-conformance.dev/run"
 """On everything that a run creates; nothing without it is ever touched."""
 
+DEFAULT_IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
+"""Has a shell, ``env`` and ``find``; Kubernetes' own tests of 1.37 pull the same image
+(``test/utils/image/manifest.go``)."""
+
 Progress = Callable[[str], None]
 """Called with one line (no newline at its end) as each phase of a start or stop begins."""
 

@@ -20,13 +20,14 @@ from pathlib import Path
 
 from conformance import data
 from conformance.clusters.base import (
+    DEFAULT_IMAGE,
     ClusterAccess,
     ClusterError,
     ClusterUsageError,
     Progress,
     silent,
 )
-from conformance.clusters.kubeconfig import DEFAULT_IMAGE, KubeconfigCluster, is_ready
+from conformance.clusters.kubeconfig import KubeconfigCluster, is_ready
 from conformance.errors import TargetError
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import ApiError

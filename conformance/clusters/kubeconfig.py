@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conformance.clusters.base import (
+    DEFAULT_IMAGE,
     RUN_LABEL,
     ClusterAccess,
     ClusterError,
@@ -24,10 +25,6 @@ from conformance.kubeapi.errors import ApiError, Obj
 from conformance.kubeapi.kubeconfig import default_kubeconfig
 from conformance.redaction import redact_log
 from conformance.text import one_line
-
-DEFAULT_IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
-"""Has a shell, ``env`` and ``find``; Kubernetes' own tests of 1.37 pull the same image
-(``test/utils/image/manifest.go``)."""
 
 _GROUP = "resource.k8s.io"
 _NODES = "/api/v1/nodes"

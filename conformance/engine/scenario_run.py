@@ -28,17 +28,15 @@ from conformance.engine.steps import hollow_node, perform, title
 from conformance.errors import ConformanceError, TargetGoneError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Step
-from conformance.scenario.profile import DriverProfile
 from conformance.scenario.variables import Variables, suffix
 from conformance.targets.base import (
     RUN_LABEL,
     SCENARIO_LABEL,
     WORKER_LABEL,
     ApiError,
-    Capabilities,
     Scope,
-    Target,
 )
+from conformance.targets.opening import Opened
 from reference_allocator.explain import explain
 from reference_allocator.snapshot import Snapshot
 
@@ -54,25 +52,20 @@ class Setup:
 
     Attributes:
         run: the run's id, a valid label value.
-        record: keep decisions and snapshots, for comparison.
         stop: set when the user wants the run to end.
         worker: which of several processes of the run this is; "" where it is the only one.
     """
 
     run: str
-    target: Target
-    capabilities: Capabilities
-    profile: DriverProfile | None
-    image: str
-    record: bool = False
+    opened: Opened
     stop: threading.Event = field(default_factory=threading.Event)
     worker: str = ""
 
     def variables(self, loaded: LoadedScenario) -> Variables:
         """The names of a scenario in this run."""
         synthetic = loaded.scenario.spec.tier == "allocation"
-        profile = None if synthetic else self.profile
-        return Variables(profile, suffix(self.run, loaded.id), self.image)
+        profile = None if synthetic else self.opened.profile
+        return Variables(profile, suffix(self.run, loaded.id), self.opened.image)
 
     def namespace(self, loaded: LoadedScenario) -> str:
         """The namespace of a scenario in this run."""
@@ -119,6 +112,7 @@ class _Run:
     def __init__(self, loaded: LoadedScenario, setup: Setup, emit: Emit) -> None:
         self.loaded = loaded
         self.setup = setup
+        self.opened = setup.opened
         self.emit = emit
         self.outcome = Outcome.PASSED
         self.message = ""
@@ -127,18 +121,18 @@ class _Run:
 
     def finish(self) -> ScenarioFinished:
         spec = self.loaded.scenario.spec
-        reason = reason_to_skip(spec, self.setup.capabilities, self.setup.profile)
+        reason = reason_to_skip(spec, self.opened.capabilities, self.opened.profile)
         if reason is not None:
             return self._result(Outcome.SKIPPED, reason)
         start = time.perf_counter()
-        scope = self.setup.target.scope(self.setup.namespace(self.loaded))
+        scope = self.opened.target.scope(self.setup.namespace(self.loaded))
         context = Context(
             scenario=self.loaded.scenario,
             scope=scope,
             ledger=Ledger(scope, self.setup.labels(self.loaded)),
             variables=self.setup.variables(self.loaded),
-            profile=self.setup.profile,
-            record=self.setup.record,
+            profile=self.opened.profile,
+            record=self.opened.options.record,
             stop=self.setup.stop,
         )
         try:
@@ -255,8 +249,9 @@ class _Run:
 
 def check_bindings(scenarios: list[LoadedScenario], setup: Setup) -> None:
     """Raise UsageError for a scenario whose variables do not resolve, before anything runs."""
+    opened = setup.opened
     for loaded in scenarios:
-        if reason_to_skip(loaded.scenario.spec, setup.capabilities, setup.profile) is None:
+        if reason_to_skip(loaded.scenario.spec, opened.capabilities, opened.profile) is None:
             loaded.bind(setup.variables(loaded))
 
 

@@ -135,13 +135,13 @@ class _Suite:
         Returns:
             What is left, in words, and the namespaces that are on their way out.
         """
-        scope = self.setup.target.scope(f"dra-{self.setup.run}")
+        scope = self.setup.opened.target.scope(f"dra-{self.setup.run}")
         ledger = Ledger(scope, {RUN_LABEL: self.setup.run})
         left: tuple[str, ...] = ()
         try:
             try:
-                if self.setup.profile is not None and self._uses_driver():
-                    ensure_classes(self.setup.profile, scope, ledger)
+                if self.setup.opened.profile is not None and self._uses_driver():
+                    ensure_classes(self.setup.opened.profile, scope, ledger)
                 self._all()
             finally:
                 left = ledger.cleanup(CLASSES_GONE)
@@ -176,7 +176,7 @@ class _Suite:
         if self.setup.stop.is_set() or len(running) >= self.workers:
             return None
         for index, loaded in enumerate(pending):
-            if fits_beside(loaded, running, self.setup.capabilities.devices):
+            if fits_beside(loaded, running, self.setup.opened.capabilities.devices):
                 return index
         return None
 
@@ -222,7 +222,7 @@ class _Suite:
 
         try:
             going = scope.wait(terminating, NAMESPACES_MARKED) or []
-            owned = self.setup.target.owned(self.setup.run)
+            owned = self.setup.opened.target.owned(self.setup.run)
         except TargetGoneError as error:
             again = f"`dra-conformance cleanup --run {self.setup.run}`"
             return (f"perhaps all that the run made; {again} removes it later: {error}",), ()
@@ -232,10 +232,10 @@ class _Suite:
         return left, tuple(ref.name for ref in going if ref in owned)
 
     def _header(self, options: Mapping[str, Any]) -> RunStarted:
-        capabilities = self.setup.capabilities
+        capabilities = self.setup.opened.capabilities
         return RunStarted(
             run=self.setup.run,
-            target=self.setup.target.name,
+            target=self.setup.opened.target.name,
             planned=tuple(planned(loaded) for loaded in self.scenarios),
             kubernetes_version=capabilities.kubernetes_version,
             driver=capabilities.driver,

@@ -1,28 +1,39 @@
 """From what a user asked for to an open target: the one place that knows every kind of both.
 
 The command line and the pytest plugin give the same options and get the same thing back. All that
-was started is stopped again when a context ends, however it ends.
+was started is stopped again when a context ends, however it ends; what was there before stays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from conformance.clusters.base import ClusterAccess, Progress, silent
+from conformance.clusters.base import (
+    DEFAULT_IMAGE,
+    ClusterAccess,
+    ClusterUsageError,
+    Progress,
+    silent,
+)
 from conformance.errors import UsageError
-from conformance.scenario.profile import DriverProfile
 from conformance.targets.base import Capabilities, Target
-from conformance.targets.checking import check_options, check_running
-from conformance.targets.options import REFERENCE_DRIVER, TargetOptions
-from conformance.targets.sources import cluster_of, kind_cluster, local_cluster, running_cluster
-from nvml_driver.errors import NvmlUnavailableError, ProfileError
-from nvml_driver.features import Features
+from conformance.targets.options import (
+    DEFAULT_SIMULATION,
+    REFERENCE_DRIVER,
+    TABLE,
+    TargetOptions,
+    check_options,
+    is_given,
+)
 
 if TYPE_CHECKING:
+    from conformance.clusters.kind import KindCluster
+    from conformance.clusters.kubeconfig import KubeconfigCluster
     from conformance.clusters.local import LocalCluster
+    from conformance.scenario.profile import DriverProfile
 
 REFERENCE_IMAGE = "dra-conformance.dev/probe:1"
 """Images mean nothing to the reference: its kubelet runs no process."""
@@ -30,12 +41,18 @@ REFERENCE_IMAGE = "dra-conformance.dev/probe:1"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A target that is ready for scenarios."""
+    """A target that is ready for scenarios.
+
+    Attributes:
+        image: that scenario pods run.
+        options: what was asked for, and what a cluster that ran already had where nothing was.
+    """
 
     target: Target
     capabilities: Capabilities
-    profile: DriverProfile
+    profile: DriverProfile | None
     image: str
+    options: TargetOptions = field(default_factory=TargetOptions)
 
 
 @contextmanager
@@ -51,8 +68,10 @@ def open_target(options: TargetOptions, progress: Progress = silent) -> Iterator
         with open_reference(options) as opened:
             yield opened
         return
-    options.profile()  # a wrong name is told before minutes go into a cluster
-    with open_cluster(options, progress) as access, connect(access, options) as opened:
+    with (
+        open_cluster(options, progress) as (access, found),
+        connect(access, found) as opened,
+    ):
         yield opened
 
 
@@ -60,6 +79,8 @@ def open_target(options: TargetOptions, progress: Progress = silent) -> Iterator
 def open_reference(options: TargetOptions) -> Iterator[Opened]:
     """The in-process reference, for itself or to compare a cluster with."""
     from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+    from nvml_driver.errors import NvmlUnavailableError, ProfileError
+    from nvml_driver.features import Features
 
     profile = options.profile()
     if profile.driver != REFERENCE_DRIVER:
@@ -67,7 +88,8 @@ def open_reference(options: TargetOptions) -> Iterator[Opened]:
             f"--driver {options.driver}: the reference runs our own driver, {REFERENCE_DRIVER};"
             " other drivers run in a cluster (--target cluster)"
         )
-    version = options.kubernetes_version or "1.37.1"
+    version = options.kubernetes_version
+    simulate = options.simulate or DEFAULT_SIMULATION
     try:
         target = ReferenceTarget(
             ReferenceOptions(
@@ -75,40 +97,58 @@ def open_reference(options: TargetOptions) -> Iterator[Opened]:
                 feature_gates=options.feature_gates,
                 driver=profile.driver,
                 driver_features=Features(dynamic_mig=options.dynamic_mig),
-                profile=options.simulate,
+                profile=simulate,
             )
         )
     except ValueError as error:
         raise UsageError(f"the reference cannot be Kubernetes {version}: {error}") from None
     except (NvmlUnavailableError, ProfileError) as error:
-        raise UsageError(f"--simulate {options.simulate}: {error}") from None
+        raise UsageError(f"--simulate {simulate}: {error}") from None
     try:
-        yield Opened(target, target.capabilities(), profile, options.image or REFERENCE_IMAGE)
+        yield Opened(
+            target, target.capabilities(), profile, options.image or REFERENCE_IMAGE, options
+        )
     finally:
         target.close()
 
 
 @contextmanager
-def open_cluster(options: TargetOptions, progress: Progress = silent) -> Iterator[ClusterAccess]:
-    """A cluster that runs, for as long as the context lasts.
+def open_cluster(
+    options: TargetOptions, progress: Progress = silent
+) -> Iterator[tuple[ClusterAccess, TargetOptions]]:
+    """A cluster that runs, for as long as the context lasts, and the options that hold for it.
 
     Only what this call has started is removed at the end: a local or kind cluster that was there
     before (``dra-conformance cluster up``, ``--keep-cluster``) is used and stays, and so does one
     that a start was refused for.
     """
-    if options.cluster == "local" and (running := running_cluster(options)) is not None:
-        if (state := local_cluster(options).state()) is not None:
-            check_running(options, state)
-        progress(f"using the local cluster {options.name!r} that runs already")
-        yield running
+    options.profile()  # a wrong name is told before minutes go into a cluster
+    if options.cluster == "kubeconfig":
+        yield kubeconfig_cluster(options).up(progress), options
         return
-    cluster = cluster_of(options)
-    stays = options.keep or (options.cluster == "kind" and kind_cluster(options).exists(progress))
+    cluster: KindCluster | LocalCluster
+    if options.cluster == "kind":
+        cluster = kind_cluster(options)
+        stays = cluster.exists(progress)
+    else:
+        cluster = local_cluster(options)
+        running = _running(cluster)
+        if running is not None:
+            found = _as_running(options, cluster)
+            progress(f"using the local cluster {options.name!r} that runs already")
+            yield running, found
+            return
+        stays = False
     access = cluster.up(progress)  # a start that fails removes what it made by itself
     try:
-        yield access
+        yield access, options
     finally:
-        if not stays:
+        if options.keep:
+            progress(
+                f"the cluster stays; to remove it: dra-conformance cluster down"
+                f" --cluster {options.cluster} --name {options.name}"
+            )
+        elif not stays:
             cluster.down(progress)
 
 
@@ -128,21 +168,132 @@ def connect(access: ClusterAccess, options: TargetOptions) -> Iterator[Opened]:
         fault_components=[row.name for row in local.status()] if local else (),
     )
     try:
-        yield Opened(target, target.capabilities(), profile, options.image or access.image)
+        yield Opened(target, target.capabilities(), profile, options.image or access.image, options)
     finally:
         target.close()
 
 
 @contextmanager
 def open_existing(options: TargetOptions) -> Iterator[Target | None]:
-    """The target of a cluster that is there already; None where a local one does not run."""
+    """The target of a cluster that is there already; None where a local or kind one is not."""
     check_options(options)
-    found = running_cluster(options)
-    if found is None:
+    access: ClusterAccess | None
+    if options.cluster == "local":
+        access = _running(local_cluster(options))
+    elif options.cluster == "kind":
+        kind = kind_cluster(options)
+        there = kind.kubeconfig.exists()
+        access = (
+            kubeconfig_cluster(
+                replace(options, kubeconfig=kind.kubeconfig, context=kind.context)
+            ).up()
+            if there
+            else None
+        )
+    else:
+        access = kubeconfig_cluster(options).up()
+    if access is None:
         yield None
         return
-    with connect(found, options) as opened:
+    with connect(access, options) as opened:
         yield opened.target
+
+
+def check_context(options: TargetOptions) -> None:
+    """See that somebody else's cluster is named in full, before a word is said about it.
+
+    Raises:
+        UsageError: --context is missing; the contexts of the file are listed.
+    """
+    if options.cluster == "kubeconfig" and not options.context:
+        kubeconfig_cluster(options).up()  # refuses without talking to a server
+
+
+def kubeconfig_cluster(options: TargetOptions) -> KubeconfigCluster:
+    """The cluster that a kubeconfig leads to."""
+    from conformance.clusters.kubeconfig import KubeconfigCluster
+
+    return KubeconfigCluster(
+        options.kubeconfig, options.context, image=options.image or DEFAULT_IMAGE
+    )
+
+
+def kind_cluster(options: TargetOptions) -> KindCluster:
+    """The kind cluster of that name."""
+    from conformance.clusters.kind import KindCluster
+
+    return KindCluster(
+        options.name, image=options.image or DEFAULT_IMAGE, images=options.image_archives
+    )
+
+
+def local_cluster(options: TargetOptions) -> LocalCluster:
+    """The local cluster of that name."""
+    from conformance.clusters.local import LocalCluster, LocalOptions
+
+    return LocalCluster(
+        LocalOptions(
+            name=options.name,
+            binaries=options.binaries,
+            nodes=options.nodes,
+            driver=options.nodes > 0,
+            feature_gates=options.feature_gates,
+            driver_command=options.driver_command or None,
+            driver_name=options.profile().driver,
+            simulate=options.simulate or DEFAULT_SIMULATION,
+            dynamic_mig=options.dynamic_mig,
+            persistent=options.keep,
+        )
+    )
+
+
+def _running(local: LocalCluster) -> ClusterAccess | None:
+    try:
+        return local.access()
+    except ClusterUsageError:
+        return None
+
+
+def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
+    """The options as they hold for a local cluster that runs already.
+
+    Raises:
+        UsageError: something was asked for that it was not started with; naming that and what the
+            cluster has.
+    """
+    from conformance.clusters.local.owndriver import name_or_file
+
+    state, shown = local.state(), local.shown()
+    problem = ""
+    if options.driver_command:
+        problem = "--driver-command starts a driver with the cluster"
+    elif state is not None:
+        nodes = next(item for item in TABLE if item.name == "nodes")
+        binaries = options.binaries
+        if binaries is not None and binaries.resolve() != state.binaries.resolve():
+            problem = f"--binaries: it has those of {state.binaries}"
+        elif is_given(options, nodes) and options.nodes != state.nodes:
+            problem = f"--nodes {options.nodes}: it has {state.nodes}"
+        for gate, wanted in options.feature_gates.items():
+            if state.feature_gates.get(gate) != wanted:
+                problem = f"--feature-gate {gate}: it was started without that"
+    if problem:
+        raise UsageError(
+            f"the local cluster {options.name!r} runs already, and {problem}; choose another "
+            f"--name, or remove it first: dra-conformance cluster down --name {options.name}"
+        )
+    if shown is None:
+        return options
+    wanted_gpus = shown._replace(
+        simulate=name_or_file(options.simulate) if options.simulate else shown.simulate,
+        dynamic_mig=options.dynamic_mig or shown.dynamic_mig,
+    )
+    if wanted_gpus != shown:
+        raise UsageError(
+            f"the local cluster {options.name!r} runs already with {shown}; to change that: "
+            f"dra-conformance cluster driver --name {options.name} {wanted_gpus}"
+        )
+    return replace(options, simulate=shown.simulate, dynamic_mig=shown.dynamic_mig)
 
 
 def _injector(local: LocalCluster) -> Callable[[str, str], None]:

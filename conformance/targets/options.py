@@ -1,21 +1,67 @@
-"""What a user may say about the target: the same on the command line and in pytest."""
+"""What a user may say about the target: the same on the command line and in pytest.
+
+One table: what an option is called, what it means and for which targets is written at its field.
+Both doors and the check that nothing is given in vain derive from it.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from conformance.data import scenarios_dir
-from conformance.scenario.profile import DriverProfile, load_profile
+from conformance.clusters.base import DEFAULT_IMAGE
+from conformance.errors import UsageError
+from conformance.options import Given, Option, options_of
+from nvml_driver.simulated import shipped
+
+if TYPE_CHECKING:
+    from conformance.scenario.profile import DriverProfile
 
 TargetName = Literal["reference", "cluster"]
 ClusterName = Literal["kubeconfig", "kind", "local"]
 
-DEFAULT_PROFILE = "t4x4"
+DEFAULT_SIMULATION = "t4x4"
+"""The simulated GPUs of our own driver where nobody asks for others."""
+
 REFERENCE_DRIVER = "gpu.nvidia.com"
 """The profile of our own driver, which is the one that the reference runs."""
+
+REFERENCE_VERSION = "1.37.1"
+"""The Kubernetes version that the reference is, where nothing else is asked for."""
+
+REQUIRED_GATE = "DynamicResourceAllocation"
+
+
+def _feature_gates(given: tuple[str, ...]) -> dict[str, bool]:
+    """Gate -> on or off, from NAME=true and NAME=false.
+
+    Raises:
+        UsageError: one is written otherwise, or is given with both values.
+    """
+    gates: dict[str, bool] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if value not in {"true", "false"} or not name:
+            raise UsageError(f"--feature-gate {text!r}: write NAME=true or NAME=false")
+        on = value == "true"
+        if gates.setdefault(name, on) != on:
+            raise UsageError(f"--feature-gate {name} is given as true and as false; give it once")
+    return gates
+
+
+def _command(text: str) -> tuple[str, ...]:
+    """A command line as a list, without a shell.
+
+    Raises:
+        UsageError: a quote is not closed.
+    """
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"--driver-command {text!r}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,34 +69,104 @@ class TargetOptions:
     """What a user may say about the target.
 
     Attributes:
-        driver: name of a shipped driver profile, or the path of one.
-        driver_command: a driver to run on each node of a local cluster; () is our own.
-        simulate: which simulated GPUs our own driver and the reference show.
-        dynamic_mig: whether they offer all MIG devices that could be made.
-        name: of a local or kind cluster.
-        kubernetes_version: that the reference behaves like; "" is the newest.
-        record: keep decisions and snapshots, for comparison.
-        keep: leave a cluster that was started for this run running.
-        image_archives: image files that a kind cluster loads.
+        simulate: "" is what a cluster that runs shows, else ``DEFAULT_SIMULATION``.
+        driver_command: () is our own driver.
+        kubernetes_version: that the reference behaves like.
+        record: keep decisions and snapshots, for comparison with the reference.
     """
 
-    target: TargetName = "reference"
-    cluster: ClusterName | None = None
-    kubeconfig: Path | None = None
-    context: str = ""
-    driver: str = REFERENCE_DRIVER
-    driver_command: tuple[str, ...] = ()
-    simulate: str = DEFAULT_PROFILE
-    dynamic_mig: bool = False
-    binaries: Path | None = None
-    name: str = "default"
-    nodes: int = 1
-    image: str = ""
-    feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    kubernetes_version: str = ""
+    target: Annotated[TargetName, Given("What the scenarios run against.")] = "reference"
+    cluster: Annotated[ClusterName | None, Given("Where the cluster comes from.")] = None
+    kubeconfig: Annotated[
+        Path | None,
+        Given(
+            "File for --cluster kubeconfig; by default $KUBECONFIG, else ~/.kube/config.",
+            places=("kubeconfig",),
+        ),
+    ] = None
+    context: Annotated[
+        str,
+        Given(
+            "Context in it; required, the current one is never taken by accident.",
+            places=("kubeconfig",),
+        ),
+    ] = ""
+    driver: Annotated[str, Given("Driver profile: a shipped name or a file.")] = REFERENCE_DRIVER
+    driver_command: Annotated[
+        tuple[str, ...],
+        Given(
+            "Driver to start on each node of a local cluster instead of ours.",
+            type=str,
+            convert=_command,
+            places=("local",),
+        ),
+    ] = ()
+    simulate: Annotated[
+        str,
+        Given(
+            f"Simulated GPUs of our own driver: a file, or one of {', '.join(shipped())}. "
+            f"[default: {DEFAULT_SIMULATION}, or what a cluster that runs shows]",
+            metavar="PROFILE",
+            places=("local", "reference"),
+        ),
+    ] = ""
+    dynamic_mig: Annotated[
+        bool,
+        Given(
+            "Our own driver offers all MIG devices that can be made.",
+            places=("local", "reference"),
+        ),
+    ] = False
+    binaries: Annotated[
+        Path | None,
+        Given(
+            "Directory with the local cluster's binaries, instead of the cache.",
+            places=("local",),
+        ),
+    ] = None
+    name: Annotated[str, Given("Name of a local or kind cluster.", places=("kind", "local"))] = (
+        "default"
+    )
+    nodes: Annotated[
+        int,
+        Given("Nodes of a local cluster; 0 is a control plane only.", places=("local",)),
+    ] = 1
+    feature_gates: Annotated[
+        Mapping[str, bool],
+        Given(
+            "NAME=true or NAME=false, on the reference or every component of a local cluster. "
+            "Can be given several times.",
+            flag="--feature-gate",
+            type=tuple[str, ...],
+            convert=_feature_gates,
+            places=("local", "reference"),
+        ),
+    ] = field(default_factory=dict)
+    image_archives: Annotated[
+        tuple[Path, ...],
+        Given(
+            "Image file that a kind cluster loads. Can be given several times.",
+            flag="--image-archive",
+            places=("kind",),
+        ),
+    ] = ()
+    image: Annotated[
+        str,
+        Given(
+            f"Image that scenario pods run. [default: {DEFAULT_IMAGE}; local clusters bring one]",
+            places=("kubeconfig", "kind", "local"),
+        ),
+    ] = ""
+    keep: Annotated[
+        bool,
+        Given(
+            "Leave a cluster that was started running.",
+            flag="--keep-cluster",
+            places=("kind", "local"),
+        ),
+    ] = False
+    kubernetes_version: str = REFERENCE_VERSION
     record: bool = False
-    keep: bool = False
-    image_archives: tuple[Path, ...] = ()
 
     def profile(self) -> DriverProfile:
         """The driver profile that ``driver`` names.
@@ -58,4 +174,82 @@ class TargetOptions:
         Raises:
             UsageError: there is none, or it is malformed.
         """
+        from conformance.data import scenarios_dir
+        from conformance.scenario.profile import load_profile
+
         return load_profile(self.driver, scenarios_dir() / "drivers")
+
+
+TABLE = options_of(TargetOptions)
+
+_OF_THE_REFERENCE = frozenset({"simulate", "dynamic_mig"})
+"""Options that mean something in every cluster that is compared with the reference."""
+
+
+def check_options(options: TargetOptions) -> None:
+    """Refuse options that contradict each other or would have no effect.
+
+    Raises:
+        UsageError: naming the option, and what it goes with or what to write instead.
+    """
+    if options.target == "reference" and options.cluster is not None:
+        raise UsageError("--cluster goes with --target cluster; the reference needs none")
+    where = "reference" if options.target == "reference" else options.cluster
+    if where is None:
+        names = get_args(ClusterName)
+        raise UsageError(f"--target cluster needs --cluster {', '.join(names[:-1])} or {names[-1]}")
+    for item in TABLE:
+        if not item.given.places or where in item.given.places or not is_given(options, item):
+            continue
+        if options.record and item.name in _OF_THE_REFERENCE:
+            continue
+        raise UsageError(
+            f"{item.flag} goes with {_targets(item.given.places)}; here it would do nothing, and"
+            " what you meant to test would not be tested"
+        )
+    _check_gates(options)
+
+
+def is_given(options: TargetOptions, item: Option) -> bool:
+    """Whether an option has another value than its default."""
+    return bool(getattr(options, item.name) != item.default)
+
+
+def _targets(places: tuple[str, ...]) -> str:
+    clusters = " or ".join(f"--cluster {place}" for place in places if place != "reference")
+    text = f"--target cluster {clusters}"
+    return f"--target reference, or with {text}" if "reference" in places else text
+
+
+def _check_gates(options: TargetOptions) -> None:
+    """Refuse gates that no Kubernetes of that version has or would start with.
+
+    What the table of DRA's gates does not know is left to the components of a local cluster, which
+    know all the others and refuse what they do not know. With --binaries theirs is the last word.
+    """
+    if not options.feature_gates:
+        return
+    if options.feature_gates.get(REQUIRED_GATE) is False:
+        raise UsageError(
+            f"--feature-gate {REQUIRED_GATE}=false turns DRA off, and nothing would be tested;"
+            " leave it out"
+        )
+    if options.binaries is not None:
+        return
+    from conformance.clusters.local.versions import KUBERNETES
+    from reference_allocator.gates import check_gates, gates_for_version
+
+    version = options.kubernetes_version if options.target == "reference" else KUBERNETES
+    known = gates_for_version(version)
+    left = set() if options.target == "reference" else options.feature_gates.keys() - known.keys()
+    try:
+        check_gates(
+            version,
+            {
+                name: on
+                for name, on in options.feature_gates.items()
+                if name not in left or name.startswith("DRA")
+            },
+        )
+    except ValueError as error:
+        raise UsageError(f"--feature-gate: {error}") from None

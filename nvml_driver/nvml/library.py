@@ -20,7 +20,7 @@ from typing import Any
 import pynvml
 
 from nvml_driver.errors import NvmlUnavailableError
-from nvml_driver.simulated import build, machines, profile
+from nvml_driver.simulated import build, machines, profile, shipped
 
 _LOG = logging.getLogger(__name__)
 _MARK = "nvmlSimulatedOpen"
@@ -60,7 +60,7 @@ class NvmlLibrary:
         except OSError as error:
             raise NvmlUnavailableError(
                 f"cannot load {path or build.LIBRARY}: {error}; install the NVIDIA driver, "
-                f"or use --simulate with one of: {', '.join(profile.shipped())}"
+                f"or use --simulate with one of: {', '.join(shipped())}"
             ) from None
         return cls(_adopt(handle))
 

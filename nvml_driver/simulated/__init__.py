@@ -4,3 +4,10 @@
 ``library/*.c`` on first use, and ``node`` makes what surrounds NVML on a real node: sysfs, the part
 of /proc that tells MIG capabilities, a boot id, and character devices.
 """
+
+from pathlib import Path
+
+
+def shipped() -> tuple[str, ...]:
+    """Names of the profiles that come with the package, sorted."""
+    return tuple(sorted(file.stem for file in (Path(__file__).parent / "profiles").glob("*.json")))

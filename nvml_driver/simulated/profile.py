@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from nvml_driver.errors import ProfileError
+from nvml_driver.simulated import shipped
 from nvml_driver.simulated.migtable import (
     BootInstance,
     MigTable,
@@ -202,14 +203,6 @@ class Profile(Model):
     def shown(self) -> tuple[SimulatedGpu, ...]:
         """The GPUs that NVML shows, in its order: those of NVIDIA's kernel driver."""
         return tuple(gpu for gpu in self.gpus if gpu.bound_to == "nvidia")
-
-
-def shipped() -> tuple[str, ...]:
-    """Names of the profiles that come with the package, sorted."""
-    folder = resources.files("nvml_driver.simulated").joinpath("profiles")
-    return tuple(
-        sorted(e.name.removesuffix(".json") for e in folder.iterdir() if e.name.endswith(".json"))
-    )
 
 
 def load(profile: str | Path | Profile) -> Profile:

@@ -21,7 +21,7 @@ from conformance.engine.suite import run_suite
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.opening import Opened, open_reference
+from conformance.targets.opening import open_reference
 from conformance.targets.options import TargetOptions
 
 Records = list[dict[str, Any]]
@@ -44,12 +44,12 @@ def genuine(path: Path) -> list[PlannedScenario]:
     scenarios = [item for item in select([]) if item.id in (WAITS, SHARED, REJECTED, JOB)]
     options = TargetOptions(target="reference", record=True)
     with open_reference(options) as reference:
-        comparer = Comparer(run_suite(scenarios, _setup(reference), ()).finished)
+        comparer = Comparer(run_suite(scenarios, Setup("r1", reference), ()).finished)
     with (
         open_reference(options) as opened,
         ResultFile(path, lambda: comparer.comparison().to_json()) as file,
     ):
-        run_suite(scenarios, _setup(opened), [comparer, file], options={"compare": True})
+        run_suite(scenarios, Setup("r1", opened), [comparer, file], options={"compare": True})
     return [planned(item) for item in scenarios]
 
 
@@ -59,19 +59,8 @@ def run_reference(scenarios: list[LoadedScenario], path: Path) -> list[PlannedSc
         open_reference(TargetOptions(target="reference", record=True)) as opened,
         ResultFile(path) as file,
     ):
-        run_suite(scenarios, _setup(opened), [file])
+        run_suite(scenarios, Setup("r1", opened), [file])
     return [planned(item) for item in scenarios]
-
-
-def _setup(opened: Opened) -> Setup:
-    return Setup(
-        run="r1",
-        target=opened.target,
-        capabilities=opened.capabilities,
-        profile=opened.profile,
-        image=opened.image,
-        record=True,
-    )
 
 
 class Forgery:

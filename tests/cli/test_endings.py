@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -204,4 +205,44 @@ def test_ctrl_c_on_the_reference_does_not_begin_the_cluster(
     monkeypatch.setattr("conformance.cli.run.run_suite", lambda *_: stopped)
     options = TargetOptions()
     with open_reference(options) as opened, pytest.raises(KeyboardInterrupt):
-        on_reference([], options, opened, "run0")
+        on_reference([], opened, "run0")
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_signal_ends_a_run_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    """A closed terminal and a cancelled CI job: the result file is complete all the same."""
+    (tmp_path / "start.py").write_text(
+        "import os, signal, sys\n"
+        "from conformance.cli import main\n"
+        "from conformance.engine import suite\n"
+        "run_scenario = suite.run_scenario\n"
+        "def signalled(*arguments):\n"
+        f"    os.kill(os.getpid(), {int(number)})\n"
+        "    return run_scenario(*arguments)\n"
+        "suite.run_scenario = signalled\n"
+        "main()\n"
+    )
+    done = shell(tmp_path, '"$PYTHON" start.py run -k core/cel -o out')
+    assert done.returncode == 3
+    assert '"interrupted": true' in (tmp_path / "out" / "results.ndjson").read_text()
+
+
+def test_a_run_under_nohup_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "start.py").write_text(
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "from conformance.signals import interrupted_by_signals\n"
+        "with interrupted_by_signals():\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "start.py"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGINT or "KeyboardInterrupt" in done.stderr
+    assert done.stderr.count("os.kill(os.getpid(), signal.SIGTERM)") == 1

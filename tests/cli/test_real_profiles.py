@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from conformance.cli.selection import Tier, select
-from nvml_driver.simulated.profile import shipped
+from nvml_driver.simulated import shipped
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance.clusters.base import ClusterError
+from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.local import (
     ComponentStatus,
     LocalCluster,
     LocalOptions,
+    preflight,
     stale_clusters,
 )
 from conformance.clusters.local.layout import Layout
@@ -157,7 +158,22 @@ def test_cluster_whose_processes_all_died_is_removed(layout: Layout) -> None:
     assert support.remains(layout) == []
 
 
-def test_failed_start_leaves_its_logs_and_nothing_else(layout: Layout) -> None:
+def test_feature_gates_that_kubernetes_does_not_know_start_nothing(layout: Layout) -> None:
+    options = LocalOptions(
+        name="c",
+        state_dir=layout.dir,
+        binaries=support.built_binaries(),
+        feature_gates={"NoSuchGate": True},
+    )
+    with pytest.raises(ClusterUsageError, match="unrecognized feature gate: NoSuchGate"):
+        LocalCluster(options).up()
+    assert support.remains(layout) == []
+
+
+def test_failed_start_leaves_its_logs_and_nothing_else(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "check_feature_gates", lambda *_: None)
     options = LocalOptions(
         name="c",
         state_dir=layout.dir,
@@ -188,36 +204,37 @@ def test_driver_that_never_registers_fails_the_start_by_name(
 
 def test_control_plane_alone_runs_for_an_ordinary_user(layout: Layout) -> None:
     """Nothing of root's is left but the right to read all files: Python may lie in root's home."""
-    binaries = layout.dir.parent / "bin"
+    home = layout.dir.parent
+    layout = Layout("c", home / "dra-conformance" / "local" / "c")
+    binaries = home / "bin"
     binaries.mkdir()
     for name in CONTROL_PLANE_BINARIES:
         os.link(support.built_binaries() / name, binaries / name)
-    os.chown(layout.dir.parent, 65534, 65534)
+    os.chown(home, 65534, 65534)
     command = [
         "setpriv",
         *("--reuid", "65534", "--regid", "65534", "--clear-groups"),
         *("--inh-caps", "-all,+dac_read_search", "--ambient-caps", "-all,+dac_read_search"),
         *("--bounding-set", "-all,+dac_read_search"),
-        *(sys.executable, "-m", "conformance.clusters.local"),
+        *(sys.executable, "-m", "conformance", "cluster"),
     ]
-    rest = ("--name", "c", "--state-dir", str(layout.dir), "--binaries", str(binaries))
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*command, *arguments, *rest],
+            [*command, *arguments, "--name", "c"],
             cwd=REPOSITORY,
-            env={"PATH": os.environ["PATH"], "HOME": str(layout.dir.parent)},
+            env={"PATH": os.environ["PATH"], "HOME": str(home), "XDG_STATE_HOME": str(home)},
             capture_output=True,
             text=True,
             check=False,
             timeout=120,
         )
 
-    refused = run("up", "--nodes", "1")
+    refused = run("up", "--binaries", str(binaries), "--nodes", "1")
     assert (refused.returncode, "root" in refused.stderr) == (2, True)
-    done = run("up", "--nodes", "0")
+    done = run("up", "--binaries", str(binaries), "--nodes", "0")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == str(layout.kubeconfig)
+    assert done.stdout.startswith(f"export KUBECONFIG={layout.kubeconfig}\n")
     assert {Path(f"/proc/{one.pid}").stat().st_uid for one in statuses(layout)} == {65534}
     done = run("down")
     assert done.returncode == 0, done.stderr

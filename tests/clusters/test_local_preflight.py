@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.preflight import (
     Machine,
+    check_feature_gates,
     check_nodes,
     check_platform,
     missing_for_nodes,
@@ -50,3 +52,16 @@ def test_root_in_an_unprivileged_container_hears_about_namespaces() -> None:
 def test_other_operating_systems_are_refused() -> None:
     with pytest.raises(ClusterUsageError, match="needs Linux, this is darwin"):
         check_platform(dataclasses.replace(ABLE, platform="darwin"))
+
+
+def test_feature_gates_are_tried_on_the_api_server_before_anything_starts(tmp_path: Path) -> None:
+    server = tmp_path / "kube-apiserver"
+    server.write_text(
+        '#!/bin/sh\n[ "$1" = --feature-gates=A=true,B=false ] && [ "$2" = --version ] && exit 0\n'
+        'echo \'E1 run.go:72] "command failed" err="unrecognized feature gate: C"\' >&2\nexit 1\n'
+    )
+    server.chmod(0o755)
+    check_feature_gates(server, {})
+    check_feature_gates(server, {"B": False, "A": True})
+    with pytest.raises(ClusterUsageError, match="C=true: unrecognized feature gate: C"):
+        check_feature_gates(server, {"C": True})

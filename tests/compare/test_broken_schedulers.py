@@ -20,6 +20,8 @@ from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
 from conformance.scenario.registry import load_registry
+from conformance.targets.opening import Opened
+from conformance.targets.options import TargetOptions
 from conformance.targets.reference.target import ReferenceTarget
 from tests.mutants import mutant
 from tests.mutants.faults import Fault
@@ -35,7 +37,7 @@ def scenarios() -> tuple[LoadedScenario, ...]:
 
 
 @contextmanager
-def opened(*faults: Fault) -> Iterator[ReferenceTarget]:
+def reference(*faults: Fault) -> Iterator[ReferenceTarget]:
     target = mutant(*faults, feature_gates=GATES)
     try:
         yield target
@@ -44,15 +46,10 @@ def opened(*faults: Fault) -> Iterator[ReferenceTarget]:
 
 
 def ran(*faults: Fault) -> tuple[ScenarioFinished, ...]:
-    with opened(*faults) as target:
-        setup = Setup(
-            run="judged",
-            target=target,
-            capabilities=target.capabilities(),
-            profile=None,
-            image="probe",
-            record=True,
-        )
+    with reference(*faults) as target:
+        recorded = TargetOptions(record=True)
+        opened = Opened(target, target.capabilities(), None, "probe", recorded)
+        setup = Setup("judged", opened)
         return run_suite(scenarios(), setup, ()).finished
 
 

@@ -26,6 +26,7 @@ from conformance.targets.base import (
     Objs,
     Ref,
 )
+from conformance.targets.opening import Opened
 
 T = TypeVar("T")
 
@@ -205,7 +206,7 @@ def pod(name: str, **metadata: Any) -> Obj:
 
 def setup(target: Miniature) -> Setup:
     """A run on the miniature."""
-    return Setup("run0", target, target.capabilities(), None, "image")
+    return Setup("run0", Opened(target, target.capabilities(), None, "image"))
 
 
 class Recorder:

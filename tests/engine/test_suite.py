@@ -209,7 +209,9 @@ def with_classes(target: Miniature) -> Setup:
     [(name, entry)] = profile.spec.classes.items()
     classes = {name: entry, "other": entry.model_copy(update={"name": "other.example.com"})}
     spec = profile.spec.model_copy(update={"classes": classes})
-    return replace(setup(target), profile=profile.model_copy(update={"spec": spec}))
+    made = setup(target)
+    changed = profile.model_copy(update={"spec": spec})
+    return replace(made, opened=replace(made.opened, profile=changed))
 
 
 def test_classes_are_removed_when_a_later_one_is_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.scenario.profile import DriverProfile, load_profile
 from nvml_driver.cdi import specs as cdi
-from nvml_driver.simulated import profile as simulated
+from nvml_driver.simulated import shipped
 from tests.nvml_driver.helpers import make_claim, make_core, opaque, result
 
 DRIVERS = Path(__file__).parents[2] / "scenarios" / "drivers"
@@ -20,7 +20,7 @@ def described() -> DriverProfile:
     return load_profile("gpu.nvidia.com", DRIVERS)
 
 
-@pytest.mark.parametrize("shown", simulated.shipped())
+@pytest.mark.parametrize("shown", shipped())
 def test_every_device_has_the_attributes_that_the_profile_names(
     tmp_path: Path, described: DriverProfile, shown: str
 ) -> None:

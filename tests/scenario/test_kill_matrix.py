@@ -17,6 +17,7 @@ from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
 from conformance.scenario.profile import load_profile
 from conformance.scenario.registry import load_registry
+from conformance.targets.opening import Opened
 from tests.mutants import mutant
 from tests.mutants.faults import Fault
 from tests.scenario.kill_matrix import ABOUT, GATES, page
@@ -35,7 +36,7 @@ def outcomes(*faults: Fault) -> dict[str, Outcome]:
     """Scenario -> what became of it on a reference with these faults."""
     profile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
     with mutant(*faults, feature_gates=GATES) as target:
-        setup = Setup("kill", target, target.capabilities(), profile, "image")
+        setup = Setup("kill", Opened(target, target.capabilities(), profile, "image"))
         result = run_suite(scenarios(), setup, ())
     return {item.scenario.id: item.outcome for item in result.finished}
 

@@ -15,6 +15,7 @@ from conformance.scenario.lint.files import lint_file
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.profile import load_profile
 from conformance.scenario.registry import load_registry
+from conformance.targets.opening import Opened
 from tests.mutants import mutant
 from tests.mutants.faults import Fault
 
@@ -38,7 +39,7 @@ def outcome(file: Path, *faults: Fault) -> Outcome:
     loaded = load_scenarios([file], root, load_registry(root / "features.yaml"))
     profile = load_profile("gpu.nvidia.com", root / "drivers")
     with mutant(*faults) as target:
-        setup = Setup("readme", target, target.capabilities(), profile, "image")
+        setup = Setup("readme", Opened(target, target.capabilities(), profile, "image"))
         [finished] = run_suite(loaded, setup, ()).finished
     return finished.outcome
 

@@ -61,7 +61,6 @@ class Kind:
 def kind(monkeypatch: pytest.MonkeyPatch) -> Kind:
     made = Kind()
     monkeypatch.setattr(opening, "kind_cluster", lambda _options: made)
-    monkeypatch.setattr(opening, "cluster_of", lambda _options: made)
     return made
 
 

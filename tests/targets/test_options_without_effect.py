@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance.clusters.local import LocalCluster
 from conformance.clusters.local.state import Ports, State
 from conformance.errors import UsageError
-from conformance.targets.checking import check_options, check_running
-from conformance.targets.opening import open_target
-from conformance.targets.options import TargetOptions
+from conformance.options import from_given
+from conformance.targets.opening import _as_running, open_target
+from conformance.targets.options import TargetOptions, check_options
 
 CLUSTER: dict[str, Any] = {"target": "cluster"}
 KUBECONFIG = {**CLUSTER, "cluster": "kubeconfig", "context": "c"}
@@ -25,6 +27,7 @@ KIND = {**CLUSTER, "cluster": "kind"}
         ({"cluster": "local"}, "--cluster"),
         ({"kubeconfig": Path("/k")}, "--kubeconfig"),
         ({"context": "prod"}, "--context"),
+        ({"image": "busybox"}, "--image"),
         ({"driver_command": ("x",)}, "--driver-command"),
         ({"nodes": 2}, "--nodes"),
         ({"binaries": Path("/b")}, "--binaries"),
@@ -48,7 +51,7 @@ def test_an_option_that_would_do_nothing_is_refused(options: dict[str, Any], fla
     "options",
     [
         {},
-        {"simulate": "l40sx8", "feature_gates": {"DRAAdminAccess": True}},
+        {"simulate": "l40sx8", "feature_gates": {"DRAListTypeAttributes": True}},
         KUBECONFIG,
         {**KUBECONFIG, "record": True, "simulate": "l40sx8"},
         {**LOCAL, "nodes": 2, "driver_command": ("x",), "binaries": Path("/b"), "name": "n"},
@@ -65,6 +68,41 @@ def test_a_target_is_not_opened_with_an_option_that_would_do_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("gates", "message"),
+    [
+        ({"Nope": True}, "has no DRA feature gate Nope"),
+        ({"DRADeviceTaint": True}, "did you mean DRADeviceTaints?"),
+        ({"DRAAdminAccess": False}, "is locked to true"),
+        ({"DynamicResourceAllocation": False}, "turns DRA off"),
+        ({"DRADeviceTaints": False}, "DRADeviceTaintRules is on and depends on DRADeviceTaints"),
+    ],
+)
+def test_a_feature_gate_that_kubernetes_would_refuse_is_refused(
+    gates: dict[str, bool], message: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        check_options(TargetOptions(feature_gates=gates))
+
+
+@pytest.mark.parametrize("gate", ["DRANope", "DRAAdminAccess"])
+def test_a_local_cluster_is_not_built_for_gates_of_dra_that_it_refuses(gate: str) -> None:
+    with pytest.raises(UsageError, match=gate):
+        check_options(TargetOptions(**LOCAL, feature_gates={gate: False}))
+
+
+def test_gates_outside_dra_are_left_to_the_components_of_a_local_cluster() -> None:
+    check_options(TargetOptions(**LOCAL, feature_gates={"NodeSwap": True}))
+    own = TargetOptions(**LOCAL, feature_gates={"DRAInTheFuture": True}, binaries=Path("/b"))
+    check_options(own)
+
+
+def test_a_gate_cannot_be_given_both_ways() -> None:
+    both = ["DRAAdminAccess=true", "DRAAdminAccess=false"]
+    with pytest.raises(UsageError, match="is given as true and as false"):
+        from_given(TargetOptions, {"feature_gates": both})
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"driver_command": ("x",)}, "--driver-command"),
@@ -78,12 +116,25 @@ def test_what_a_running_cluster_was_not_started_with_is_refused(
     options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=f"runs already, and {message}.*cluster down --name n"):
-        check_running(TargetOptions(**LOCAL, name="n", **options), running())
+        _as_running(TargetOptions(**LOCAL, name="n", **options), Running())
 
 
 def test_a_running_cluster_is_used_by_those_who_want_what_it_is() -> None:
     same = TargetOptions(**LOCAL, name="n", binaries=Path("/binaries"), feature_gates={"B": True})
-    check_running(same, running())
+    assert _as_running(same, Running()) == same
+
+
+class Running(LocalCluster):
+    """A local cluster that runs and has not our own driver."""
+
+    def __init__(self) -> None:
+        pass
+
+    def state(self) -> State:
+        return running()
+
+    def shown(self) -> None:
+        return None
 
 
 def running() -> State:

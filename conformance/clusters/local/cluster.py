@@ -72,6 +72,7 @@ class LocalCluster:
         check_socket_paths(self.layout, self.options.nodes, self.options.driver_name)
         needed = CONTROL_PLANE_BINARIES + (NODE_BINARIES if self.options.nodes else ())
         binaries = resolve_binaries(self.options.binaries, default_cache(), needed, progress)
+        preflight.check_feature_gates(binaries / "kube-apiserver", self.options.feature_gates)
         self._check_ours()
         with locked(self.layout):
             self._make_room(progress)

@@ -16,7 +16,8 @@ from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.layout import NodeLayout
 from conformance.clusters.local.options import LocalOptions
 from nvml_driver.errors import ProfileError
-from nvml_driver.simulated.profile import load, shipped
+from nvml_driver.simulated import shipped
+from nvml_driver.simulated.profile import load
 
 PROGRAM = ("-m", "nvml_driver", "run")
 SIMULATE, DYNAMIC_MIG, DRIVER_NAME = "--simulate", "--dynamic-mig", "--driver-name"

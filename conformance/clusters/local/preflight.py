@@ -7,10 +7,12 @@ such a set-up tedious.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.tools import locate_tool
@@ -91,3 +93,32 @@ def check_nodes(machine: Machine = THIS_MACHINE) -> None:
             + "\n".join(f"  - {line}" for line in missing)
             + "\nThe control plane alone (0 nodes) needs none of these."
         )
+
+
+def check_feature_gates(apiserver: Path, gates: Mapping[str, bool]) -> None:
+    """Refuse feature gates with which no component would start, before one is started.
+
+    ``kube-apiserver --version`` reads its flags first: unknown gates, locked ones and those that
+    depend on a disabled one end it.
+
+    Raises:
+        ClusterUsageError: says what kube-apiserver says.
+    """
+    if not gates:
+        return
+    values = ",".join(f"{name}={str(on).lower()}" for name, on in sorted(gates.items()))
+    done = subprocess.run(
+        [str(apiserver), f"--feature-gates={values}", "--version"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if done.returncode == 0:
+        return
+    said = re.findall(r'"command failed" err="(.*)"', done.stderr)
+    raise ClusterUsageError(
+        f"--feature-gate: kube-apiserver does not start with {values}: "
+        f"{said[-1] if said else done.stderr.strip()[-300:]}"
+    )

@@ -13,7 +13,7 @@ from nvml_driver.devices.slices import device, resource_slices
 from nvml_driver.features import Features
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.simulated import profile
+from nvml_driver.simulated import profile, shipped
 from nvml_driver.simulated.node import make_node
 from nvml_driver.slicelimits import amount, problems
 from tests.nvml_driver.helpers import with_gpu
@@ -36,7 +36,7 @@ def find(shown: str | profile.Profile, root: Path, features: Features) -> Invent
 
 
 @pytest.mark.parametrize("features", EVERY, ids=str)
-@pytest.mark.parametrize("shown", profile.shipped())
+@pytest.mark.parametrize("shown", shipped())
 def test_slices_of_every_profile_keep_the_apis_limits(
     tmp_path: Path, shown: str, features: Features
 ) -> None:

@@ -17,7 +17,7 @@ from nvml_driver.errors import DriverError, NvmlUnavailableError
 from nvml_driver.features import Features
 from nvml_driver.model.inventory import Device, Inventory
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.simulated import profile
+from nvml_driver.simulated import profile, shipped
 from nvml_driver.simulated.node import make_node
 from tests.nvml_driver.helpers import with_gpu
 
@@ -37,7 +37,7 @@ def _but_uuid(device: Device) -> Device:
     return replace(device, uuid=None, instance=instance, attributes=attributes)
 
 
-@pytest.mark.parametrize("name", profile.shipped())
+@pytest.mark.parametrize("name", shipped())
 def test_a_record_shows_the_same_devices_again(tmp_path: Path, name: str) -> None:
     shown = profile.load(name)
     roots = make_node(shown, tmp_path / "before")

@@ -16,7 +16,7 @@ import pytest
 
 from nvml_driver.errors import DriverError, NvmlUnavailableError, ProfileError
 from nvml_driver.nvml.library import NvmlLibrary, default_cache_root
-from nvml_driver.simulated import build, profile
+from nvml_driver.simulated import build, profile, shipped
 from nvml_driver.simulated.node import make_device_files
 
 
@@ -36,10 +36,10 @@ def open_machine(library: ctypes.CDLL, text: bytes) -> tuple[int | None, str]:
 
 
 def test_every_shipped_profile_loads_and_names_its_sources() -> None:
-    assert profile.shipped() == (
+    assert shipped() == (
         *("a100-40x8", "a100-80x8", "a30x4", "b200x8", "h100-80x8", "l40sx8", "mixed", "t4x4"),
     )
-    for name in profile.shipped():
+    for name in shipped():
         shown = profile.load(name)
         assert shown.name == name
         assert shown.sources

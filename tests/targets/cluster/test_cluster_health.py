@@ -13,6 +13,7 @@ from conformance.errors import TargetGoneError
 from conformance.targets.base import Ref
 from conformance.targets.cluster import ClusterTarget, health
 from conformance.targets.cluster.scope import ClusterScope
+from conformance.targets.opening import Opened
 from tests.engine.miniature import Recorder, scenario
 from tests.kubeapi.fake_api import FakeApi
 
@@ -119,7 +120,7 @@ def test_a_run_whose_server_is_gone_ends_as_inconclusive_and_keeps_what_passed(
     api: FakeApi, target: ClusterTarget, leave: Leave
 ) -> None:
     recorder = Recorder()
-    given = Setup("run0", target, target.capabilities(), None, "image")
+    given = Setup("run0", Opened(target, target.capabilities(), None, "image"))
     scenarios = [
         scenario(*PASSES, name="a-passes"),
         scenario(*WAITS, name="b-waits"),

@@ -1,6 +1,5 @@
-"""The pytest door to the engine: each scenario file is a test item.
+"""Scenarios as pytest items, in a session that names a target.
 
-Nothing happens without ``--dra-target``, so that installing the package changes no other test run.
 Items are custom ones (not one parametrized function) so that each scenario has a stable id and a
 history of its own in Allure and other reports.
 
@@ -29,17 +28,20 @@ from conformance.engine.awaiting import Divergence
 from conformance.engine.classes import ensure_classes
 from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinished
 from conformance.engine.ledger import Ledger
+from conformance.engine.options import RunOptions
 from conformance.engine.scenario_run import Setup, run_scenario
 from conformance.errors import ConformanceError, InfrastructureError
+from conformance.options import from_given
+from conformance.plugin import given
 from conformance.redaction import redact
 from conformance.report.allure_pytest import apply_to_current_test
 from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.scenario.registry import load_registry
 from conformance.scenario.yamlfile import read_documents
+from conformance.signals import interrupted_by_signals
 from conformance.targets.base import RUN_LABEL
-from conformance.targets.checking import check_options
-from conformance.targets.opening import Opened, connect, open_cluster, open_reference
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening import connect, open_cluster, open_reference
+from conformance.targets.options import TargetOptions, check_options
 
 
 @dataclass
@@ -57,38 +59,11 @@ class Session:
 SESSION = pytest.StashKey[Session]()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options that choose the target; the same words as on the command line."""
-    group = parser.getgroup("dra", "Kubernetes Dynamic Resource Allocation conformance")
-    group.addoption(
-        "--dra-target", choices=["reference", "cluster"], help="collect scenarios and run them here"
-    )
-    group.addoption("--dra-cluster", choices=["kubeconfig", "kind", "local"])
-    group.addoption("--dra-kubeconfig", type=Path, help="file for --dra-cluster kubeconfig")
-    group.addoption("--dra-context", default="", help="context in it (required)")
-    group.addoption("--dra-driver", default="gpu.nvidia.com", help="driver profile")
-    group.addoption("--dra-simulate", default="t4x4", help="simulated GPUs")
-    group.addoption("--dra-name", default="default", help="name of a local or kind cluster")
-    group.addoption("--dra-binaries", type=Path, help="the local cluster's binaries")
-    group.addoption("--dra-image", default="", help="image that scenario pods run")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Note the options; the controller also opens the cluster, the workers learn of it."""
-    if config.getoption("--dra-target") is None:
-        return
-    options = TargetOptions(
-        target=config.getoption("--dra-target"),
-        cluster=config.getoption("--dra-cluster"),
-        kubeconfig=config.getoption("--dra-kubeconfig"),
-        context=config.getoption("--dra-context"),
-        driver=config.getoption("--dra-driver"),
-        simulate=config.getoption("--dra-simulate"),
-        name=config.getoption("--dra-name"),
-        binaries=config.getoption("--dra-binaries"),
-        image=config.getoption("--dra-image"),
-    )
     try:
+        options = from_given(TargetOptions, dict(given(config, TargetOptions)))
+        about = from_given(RunOptions, dict(given(config, RunOptions)))
         check_options(options)
     except ConformanceError as error:
         raise pytest.UsageError(str(error)) from None
@@ -97,11 +72,14 @@ def pytest_configure(config: pytest.Config) -> None:
         access = ClusterAccess.from_json(worker["dra_access"]) if worker.get("dra_access") else None
         config.stash[SESSION] = Session(options, worker["dra_run"], worker["workerid"], access)
         return
-    session = Session(options, uuid.uuid4().hex[:8])
+    session = Session(options, about.run_id or uuid.uuid4().hex[:8])
     config.stash[SESSION] = session
+    session.stack.enter_context(interrupted_by_signals())
     if options.target == "cluster" and not config.getoption("--collect-only"):
         try:
-            session.access = session.stack.enter_context(open_cluster(options, print))
+            session.access, session.options = session.stack.enter_context(
+                open_cluster(options, print)
+            )
             _provide_classes(session)
         except ConformanceError as error:
             session.stack.close()
@@ -239,7 +217,7 @@ def _opened(session: Session) -> Iterator[Setup]:
         if session.access is not None
         else open_reference(session.options)
     ) as opened:
-        setup = _new_setup(session, opened)
+        setup = Setup(session.run, opened, worker=session.worker)
         if session.access is not None:  # the controller has provided the classes
             yield setup
             return
@@ -251,33 +229,22 @@ def _provide_classes(session: Session) -> None:
     """In the controller: the driver's DeviceClasses stay for as long as the session lasts."""
     assert session.access is not None
     opened = session.stack.enter_context(connect(session.access, session.options))
-    session.stack.enter_context(_classes(_new_setup(session, opened)))
+    session.stack.enter_context(_classes(Setup(session.run, opened)))
 
 
 @contextmanager
 def _classes(setup: Setup) -> Iterator[None]:
-    scope = setup.target.scope(f"dra-{setup.run}")
+    scope = setup.opened.target.scope(f"dra-{setup.run}")
     ledger = Ledger(scope, {RUN_LABEL: setup.run})
     try:
-        if setup.profile is not None:
-            ensure_classes(setup.profile, scope, ledger)
+        if setup.opened.profile is not None:
+            ensure_classes(setup.opened.profile, scope, ledger)
         yield
     finally:
         left = ledger.cleanup(60.0)
         scope.close()
         if left:
             raise InfrastructureError("; ".join(left))
-
-
-def _new_setup(session: Session, opened: Opened) -> Setup:
-    return Setup(
-        run=session.run,
-        worker=session.worker,
-        target=opened.target,
-        capabilities=opened.capabilities,
-        profile=opened.profile,
-        image=opened.image,
-    )
 
 
 @contextmanager

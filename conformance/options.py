@@ -1,0 +1,124 @@
+"""Options as data, so that every door to the suite offers the same ones.
+
+A dataclass field's annotation says how a user gives it. The command line and pytest make their
+options from these fields and get an instance back. Nothing here knows of either, and to import it
+costs next to nothing: pytest does so in every session.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Annotates a dataclass field that a user can give as an option.
+
+    Attributes:
+        help: one or two sentences; a door adds the default.
+        flag: with dashes; "" is the field's name with dashes.
+        short: ``-k``; "" is none. For the command line only: pytest's single letters are its own.
+        metavar: what stands for the value in the help; "" leaves it to the door.
+        type: what is given, where that is not the field's own type.
+        convert: from that (a tuple where it is repeated) to the field's value.
+        places: where the option has an effect; () is everywhere.
+    """
+
+    help: str
+    flag: str = ""
+    short: str = ""
+    metavar: str = ""
+    type: Any = None
+    convert: Callable[[Any], Any] | None = None
+    places: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A field of a dataclass as an option.
+
+    Attributes:
+        name: the field's.
+        flag: ``--feature-gate``.
+        type: of one value: str, int, bool (a switch without a value), Path, or a Literal.
+        repeated: may be given several times.
+        default: the field's.
+        given: the annotation.
+    """
+
+    name: str
+    flag: str
+    type: Any
+    repeated: bool
+    default: Any
+    given: Given
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values that can be given; () where any can."""
+        return get_args(self.type) if get_origin(self.type) is Literal else ()
+
+
+def options_of(table: type[Any]) -> tuple[Option, ...]:
+    """The options among the fields of a dataclass, in their order."""
+    hints = get_type_hints(table, include_extras=True)
+    found = []
+    for item in dataclasses.fields(table):
+        hint = hints[item.name]
+        if get_origin(hint) is not Annotated:
+            continue
+        own, about = get_args(hint)
+        kind, repeated = _value_type(about.type or own)
+        default = {} if item.default is dataclasses.MISSING else item.default
+        flag = about.flag or "--" + item.name.replace("_", "-")
+        found.append(Option(item.name, flag, kind, repeated, default, about))
+    return tuple(found)
+
+
+def from_given(table: type[T], given: Mapping[str, Any], **rest: Any) -> T:
+    """An instance of a dataclass from what a user gave.
+
+    Args:
+        table: the dataclass.
+        given: field name -> value; None and an empty list are "not given".
+        rest: fields that are no options, or that the caller decides.
+
+    Raises:
+        UsageError: what ``convert`` of an option refuses.
+    """
+    values: dict[str, Any] = {}
+    for item in options_of(table):
+        value = given.get(item.name)
+        if item.repeated and value is not None:
+            value = tuple(value)
+        if value is None or value == ():
+            continue
+        values[item.name] = item.given.convert(value) if item.given.convert else value
+    return table(**values | rest)
+
+
+def _value_type(hint: Any) -> tuple[Any, bool]:
+    """The type of one value, and whether there may be several."""
+    if get_origin(hint) in {Union, UnionType}:
+        [hint] = [part for part in get_args(hint) if part is not type(None)]
+    if get_origin(hint) is tuple:
+        return get_args(hint)[0], True
+    return hint, False
+
+
+def nonempty_path(text: str) -> Path:
+    """A path; an empty one would be the current folder.
+
+    Raises:
+        ValueError: it is empty.
+    """
+    if not text:
+        raise ValueError("the path is empty; is a shell variable unset?")
+    return Path(text)

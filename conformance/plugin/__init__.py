@@ -1,0 +1,69 @@
+"""The pytest door to the engine: each scenario file is a test item.
+
+Nothing happens without ``--dra-target``, so that installing the package changes no other test run;
+then ``conformance.plugin.scenarios`` does the work. Until then next to nothing is imported, because
+pytest imports this module in every session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.engine.options import RunOptions
+from conformance.options import Option, nonempty_path, options_of
+from conformance.targets.options import TargetOptions
+
+PREFIX = "--dra-"
+TABLES: tuple[type[Any], ...] = (TargetOptions, RunOptions)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The command line's options about target and run, each with ``--dra-`` before its name."""
+    group = parser.getgroup("dra", "Kubernetes Dynamic Resource Allocation conformance")
+    for table in TABLES:
+        for row in options_of(table):
+            group.addoption(PREFIX + row.flag[2:], dest=destination(row), **_argument(row))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have scenarios collected and run where a target is named."""
+    if config.getoption("--dra-target") is not None:
+        from conformance.plugin import scenarios
+
+        config.pluginmanager.register(scenarios, "dra-conformance-scenarios")
+
+
+def destination(row: Option) -> str:
+    """The name under which pytest keeps an option."""
+    return f"dra_{row.name}"
+
+
+def _argument(row: Option) -> dict[str, Any]:
+    """How argparse is told of an option; what was not given is None."""
+    text = row.given.help.replace("--", PREFIX).replace("%", "%%")
+    about: dict[str, Any] = {"default": None, "help": text}
+    if row.type is bool:
+        return about | {"action": "store_true"}
+    if row.choices:
+        about["choices"] = row.choices
+    elif row.type is Path:
+        about["type"] = nonempty_path
+    elif row.type is not str:
+        about["type"] = row.type
+    if row.repeated:
+        about["action"] = "append"
+    if row.given.metavar:
+        about["metavar"] = row.given.metavar
+    return about
+
+
+def given(config: pytest.Config, table: type[Any]) -> Iterator[tuple[str, Any]]:
+    """What the user gave of a table: field name and value."""
+    for row in options_of(table):
+        value = config.getoption(destination(row))
+        if value is not None:
+            yield row.name, value
