@@ -19,6 +19,7 @@ from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.scenario.lint.files import OWN_KINDS, LintLine, lint_file
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.schema import schema_text
+from conformance.scenario.yamlfile import yaml_files
 from conformance.text import visible
 
 Paths = Annotated[
@@ -107,7 +108,7 @@ def _files(given: Path) -> list[Path]:
     check_path(given)
     if not given.is_dir():
         return [given]
-    return sorted([*given.rglob("*.yaml"), *given.rglob("*.yml")])
+    return yaml_files(given, (".yaml", ".yml"))
 
 
 class SchemaName(StrEnum):

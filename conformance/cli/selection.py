@@ -10,7 +10,8 @@ from pathlib import Path
 from conformance.data import scenarios_dir
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
-from conformance.scenario.registry import load_registry
+from conformance.scenario.near import nearest
+from conformance.scenario.registry import FeatureRegistry, load_registry
 
 
 class Tier(StrEnum):
@@ -42,24 +43,54 @@ def select(
     """
     root = scenarios_dir()
     registry = load_registry(root / "features.yaml")
-    unknown = sorted(set(features or ()) - set(registry.features))
-    if unknown:
-        known = ", ".join(sorted(registry.features))
-        raise UsageError(f"unknown feature {', '.join(unknown)}; known are {known}")
     for path in paths:
         check_path(path)
-    scenarios = load_scenarios(list(paths) or default_paths(root), root, registry)
+    scenarios = load_scenarios(
+        list(paths) or default_paths(root),
+        root,
+        registry,
+        lambda identity: not names or any(_like(identity, name) for name in names),
+    )
+    if not scenarios:
+        where = ", ".join(map(str, paths)) or str(root)
+        given = ", ".join(f"-k {name}" for name in names or ())
+        what = f"whose id fits {given}" if given else "file (*.yaml)"
+        raise UsageError(f"no scenario {what} below {where}; see `dra-conformance list`")
+    for feature in features or ():
+        _check_feature(feature, scenarios, registry)
     found = [
         item
         for item in scenarios
         if (not tiers or item.scenario.spec.tier in tiers)
         and (not levels or item.scenario.spec.level in levels)
         and (not features or item.scenario.spec.feature in features)
-        and (not names or any(_like(item.id, name) for name in names))
     ]
     if not found:
-        raise UsageError("no scenario fits what was asked for; see `dra-conformance list`")
+        asked = [
+            *(f"--tier {tier}" for tier in tiers or ()),
+            *(f"--level {level}" for level in levels or ()),
+            *(f"--feature {feature}" for feature in features or ()),
+        ]
+        raise UsageError(
+            f"none of {len(scenarios)} scenarios fits {' '.join(asked)}; see `dra-conformance list`"
+        )
     return found
+
+
+def _check_feature(
+    feature: str, scenarios: Sequence[LoadedScenario], registry: FeatureRegistry
+) -> None:
+    shown = {item.scenario.spec.feature for item in scenarios}
+    if feature in shown:
+        return
+    if feature in registry.features:
+        raise UsageError(
+            f"no scenario is about feature {feature}; there are some about"
+            f" {', '.join(sorted(shown))}"
+        )
+    near = nearest(feature, registry.features)
+    meant = f"did you mean {near}?" if near else f"known are {', '.join(sorted(shown))}"
+    raise UsageError(f"unknown feature {feature}; {meant}")
 
 
 def check_path(path: Path) -> None:
@@ -80,7 +111,7 @@ def check_path(path: Path) -> None:
 
 
 def _like(identity: str, pattern: str) -> bool:
-    """A glob over the id, or a part of it where the pattern has no wildcard."""
+    """A glob over the id or its last part; without a wildcard any part of the id."""
     if any(char in pattern for char in "*?["):
-        return fnmatchcase(identity, pattern)
+        return any(fnmatchcase(text, pattern) for text in (identity, Path(identity).name))
     return pattern in identity

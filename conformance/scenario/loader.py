@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from conformance.scenario.base import API_VERSION
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.model import Scenario
 from conformance.scenario.registry import FeatureRegistry
-from conformance.scenario.validate import InvalidDocumentError, one_document, validated
+from conformance.scenario.validate import USES, InvalidDocumentError, one_document, validated
 from conformance.scenario.variables import Variables, substitute
-from conformance.scenario.yamlfile import Document, PathTuple, Problem, read_documents
+from conformance.scenario.yamlfile import Document, PathTuple, Problem, read_documents, yaml_files
 
 SCENARIO_FOLDERS = ("core", "extended", "regressions")
 
@@ -68,35 +68,46 @@ class LoadedScenario:
 
 
 def load_scenarios(
-    paths: Iterable[Path], root: Path, registry: FeatureRegistry
+    paths: Iterable[Path],
+    root: Path,
+    registry: FeatureRegistry,
+    wanted: Callable[[str], bool] | None = None,
 ) -> list[LoadedScenario]:
     """Read scenario files and folders, in the order of their ids.
 
     Args:
-        paths: files, or folders that are searched for ``*.yaml``.
-        root: the folder that ids are relative to; a file elsewhere has its stem as id.
+        paths: files, or folders that are searched for ``*.yaml``; what is no scenario in a folder
+            (a driver profile, a manifest) is passed over.
+        root: the folder of the shipped scenarios.
         registry: the features that a scenario may name.
+        wanted: whether a scenario of an id is asked for, by default all; the files of others are
+            not read.
 
     Raises:
         UsageError: naming every file, line and path that is wrong, all of them at once.
     """
     found: dict[str, LoadedScenario] = {}
     problems: list[str] = []
-    for file in _files(paths):
+    for file, below in _files(paths):
+        identity = _identity(file, root, below)
+        if wanted is not None and not wanted(identity):
+            continue
         try:
-            loaded = _load(file, root, registry)
+            loaded = _load(file, identity, registry, passing=below is not None)
         except InvalidDocumentError as error:
             problems += error.problems
             continue
         except UsageError as error:
             problems.append(str(error))
             continue
-        if loaded.id in found and found[loaded.id].document.file != file:
+        if loaded is None:
+            continue
+        if identity in found and found[identity].document.file != file:
             problems.append(
-                f"{file}:1: id {loaded.id!r} is used by {found[loaded.id].document.file} too;"
+                f"{file}:1: id {identity!r} is used by {found[identity].document.file} too;"
                 " rename one of them"
             )
-        found[loaded.id] = loaded
+        found[identity] = loaded
     if problems:
         raise InvalidDocumentError(problems)
     return [found[key] for key in sorted(found)]
@@ -113,15 +124,16 @@ def set_digest(scenarios: Iterable[LoadedScenario]) -> str:
     return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def is_scenario(document: Document) -> bool:
-    """Whether a document says that it is a scenario."""
+def is_own(document: Document) -> bool:
+    """Whether a document is of a kind of the suite's, or says so."""
     data = document.data
     return isinstance(data, dict) and (
         data.get("apiVersion") == API_VERSION or data.get("kind") == "Scenario"
     )
 
 
-def _files(paths: Iterable[Path]) -> Iterable[Path]:
+def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
+    """Files, each with the folder in which it was searched for; None for one that is named."""
     for path in paths:
         try:
             folder = path.is_dir()
@@ -129,20 +141,40 @@ def _files(paths: Iterable[Path]) -> Iterable[Path]:
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
         if folder:
-            yield from (file for file in sorted(path.rglob("*.yaml")) if not file.is_dir())
+            yield from ((file, path) for file in yaml_files(path))
         elif there:
-            yield path
+            yield path, None
         else:
             raise UsageError(f"{path}: no such file or folder; check the path")
 
 
-def _load(file: Path, root: Path, registry: FeatureRegistry) -> LoadedScenario:
-    document = one_document(read_documents(file), "scenario", file)
+def _identity(file: Path, root: Path, below: Path | None) -> str:
+    """The public id: the path below ``scenarios/`` without suffix.
+
+    For a file elsewhere it is the path below the folder that was given, or the bare name.
+    """
+    resolved = file.resolve()
+    named = [parent for parent in resolved.parents if parent.name == "scenarios"]
+    for base in (root.resolve(), *named, *([below.resolve()] if below is not None else [])):
+        if resolved.is_relative_to(base):
+            return str(resolved.relative_to(base).with_suffix(""))
+    return file.stem
+
+
+def _load(
+    file: Path, identity: str, registry: FeatureRegistry, *, passing: bool
+) -> LoadedScenario | None:
+    """The scenario in a file; None where it holds none and ``passing`` allows that."""
+    documents = read_documents(file)
+    if passing and documents and not any(_may_be_scenario(document) for document in documents):
+        return None
+    document = one_document(documents, "scenario", file)
     scenario = checked_scenario(document, registry)
-    resolved, base = file.resolve(), root.resolve()
-    inside = resolved.is_relative_to(base)
-    name = scenario.metadata.name
-    identity = str(resolved.relative_to(base).with_suffix("")) if inside else name
     canonical = json.dumps(document.data, sort_keys=True, separators=(",", ":"))
     digest = "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
     return LoadedScenario(identity, scenario, document, digest)
+
+
+def _may_be_scenario(document: Document) -> bool:
+    """Whether a document is a scenario, or one that names its kind wrongly."""
+    return is_own(document) and document.data.get("kind") not in {*USES} - {"Scenario"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -42,6 +42,16 @@ _WORDS: Final = {
 """Type of a pydantic error -> what the author of a document is told."""
 
 
+USES: Final = {
+    "ConformanceReport": "`dra-conformance verify` reads it",
+    "DriverProfile": "give it to --driver",
+    "FeatureRegistry": "it only belongs to the suite",
+    "ProfileSet": "it only belongs to the suite",
+    "Scenario": "`dra-conformance run` runs it",
+}
+"""Kinds of the suite's documents -> what they are for."""
+
+
 class InvalidDocumentError(UsageError):
     """A document does not fit its model; one line for each error."""
 
@@ -56,6 +66,7 @@ def validated(model: type[M], document: Document) -> M:
     Raises:
         InvalidDocumentError: with ``file:line: $.path: what was expected`` for each error.
     """
+    _check_kind(model, document)
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
@@ -95,6 +106,16 @@ def load_document(model: type[M], file: Path, what: str) -> M:
         UsageError: it cannot be read, is not one document, or does not fit the model.
     """
     return validated(model, one_document(read_documents(file), what, file))
+
+
+def _check_kind(model: type[BaseModel], document: Document) -> None:
+    """See that a document of another kind is told as such, and not field by field."""
+    field = model.model_fields.get("kind")
+    kind = document.data.get("kind") if isinstance(document.data, dict) else None
+    if field is not None and kind in USES and kind not in get_args(field.annotation):
+        [wanted] = get_args(field.annotation)
+        text = f"this is a {kind}, not a {wanted}; {USES[kind]}"
+        raise InvalidDocumentError([document.tell(Problem(("kind",), text))])
 
 
 def _text(item: ErrorDetails, model: type[BaseModel]) -> str:

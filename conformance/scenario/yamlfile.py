@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import yaml
+from yaml.composer import Composer
 
 from conformance.errors import UsageError
 
@@ -103,10 +104,28 @@ def _bytes(file: Path) -> bytes:
     return data
 
 
+def yaml_files(folder: Path, suffixes: Sequence[str] = (".yaml",)) -> list[Path]:
+    """The files below a folder whose names end so, in the order of their paths.
+
+    Raises:
+        YamlError: a folder cannot be read; what is in it must not be left out in silence.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise YamlError(f"{error.filename}: cannot be read: {error.strerror}; check its rights")
+
+    return sorted(
+        Path(parent, name)
+        for parent, _, names in os.walk(folder, onerror=refuse)
+        for name in names
+        if name.endswith(tuple(suffixes))
+    )
+
+
 def parse_documents(text: str, file: Path) -> Iterator[Document]:
     """Like :func:`read_documents`, from text; ``file`` is only used in messages."""
     try:
-        for node in yaml.compose_all(text, Loader=yaml.SafeLoader):
+        for node in _composed(text):
             builder = _Builder(file)
             data = builder.build(node, ())
             if data is not None:
@@ -119,6 +138,25 @@ def parse_documents(text: str, file: Path) -> Iterator[Document]:
         raise YamlError(f"{file}:1: is not YAML: {str(error).splitlines()[0]}") from None
     except RecursionError:
         raise YamlError(f"{file}:1: nested too deeply") from None
+
+
+class _FastLoader(Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Takes libyaml's events, which is 5 times faster, and composes them in Python.
+
+    libyaml's own composer has no limit of depth but the stack, and ends the process.
+    """
+
+    def __init__(self, text: str) -> None:
+        super(Composer, self).__init__(text)
+        Composer.__init__(self)
+
+
+def _composed(text: str) -> Iterator[yaml.Node]:
+    try:
+        nodes = list(yaml.compose_all(text, Loader=_FastLoader))
+    except (yaml.YAMLError, RecursionError):  # read again for the message, which names the line
+        return yaml.compose_all(text, Loader=yaml.SafeLoader)
+    return iter(nodes)
 
 
 class _Builder:

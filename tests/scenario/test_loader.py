@@ -228,3 +228,68 @@ def test_a_file_that_is_no_regular_one_hides_no_mistake_of_the_others(tmp_path: 
 def test_a_missing_path_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file or folder"):
         load_scenarios([tmp_path / "absent"], tmp_path, REGISTRY)
+
+
+PROFILE = (
+    "apiVersion: dra-conformance/v1\nkind: DriverProfile\nmetadata: {name: x}\n"
+    "spec: {driver: x.example.com, classes: {}}\n"
+)
+
+
+def test_only_what_is_wanted_is_read(tmp_path: Path) -> None:
+    write(tmp_path, SCENARIO)
+    write(tmp_path, "a: [", "core/other.yaml")
+    found = load_scenarios([tmp_path], tmp_path, REGISTRY, lambda identity: "given" in identity)
+    assert [item.id for item in found] == ["core/given"]
+
+
+def test_a_folder_may_hold_profiles_and_manifests_beside_scenarios(tmp_path: Path) -> None:
+    write(tmp_path, SCENARIO)
+    write(tmp_path, PROFILE, "core/x.yaml")
+    write(tmp_path, "apiVersion: v1\nkind: Pod\n---\nservices: {}\n", "core/pod.yaml")
+    assert [item.id for item in load_scenarios([tmp_path], tmp_path, REGISTRY)] == ["core/given"]
+
+
+def test_a_kind_that_is_misspelt_is_not_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, SCENARIO.replace("kind: Scenario", "kind: Scenari"))
+    with pytest.raises(UsageError, match=r":2: \$\.kind: must be 'Scenario' \(found 'Scenari'\)"):
+        load_scenarios([tmp_path], tmp_path, REGISTRY)
+
+
+def test_a_document_of_another_kind_is_told_what_it_is_for_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    profile = write(tmp_path, PROFILE, "x.yaml")
+    with pytest.raises(UsageError) as error:
+        load_scenarios([profile], tmp_path, REGISTRY)
+    text = "this is a DriverProfile, not a Scenario; give it to --driver"
+    assert str(error.value) == f"{profile}:2: $.kind: {text}"
+    with pytest.raises(UsageError, match="this is a Scenario, not a DriverProfile; `dra-conf"):
+        load_profile(str(write(tmp_path, SCENARIO)), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "given", "identity"),
+    [
+        pytest.param("scenarios/fpga/given.yaml", "scenarios", "fpga/given", id="all"),
+        pytest.param("scenarios/fpga/given.yaml", "scenarios/fpga", "fpga/given", id="a folder"),
+        pytest.param(
+            "scenarios/fpga/given.yaml", "scenarios/fpga/given.yaml", "fpga/given", id="a file"
+        ),
+        pytest.param("acme/fpga/given.yaml", "acme", "fpga/given", id="another folder"),
+        pytest.param("acme/fpga/given.yaml", "acme/fpga/given.yaml", "given", id="another file"),
+    ],
+)
+def test_the_id_of_a_scenario_that_is_not_shipped_is_the_path_below_its_folder(
+    file: str, given: str, identity: str, tmp_path: Path
+) -> None:
+    write(tmp_path, SCENARIO, file)
+    [loaded] = load_scenarios([tmp_path / given], tmp_path / "shipped", REGISTRY)
+    assert loaded.id == identity
+
+
+def test_scenarios_of_one_name_in_two_folders_are_two(tmp_path: Path) -> None:
+    write(tmp_path, SCENARIO, "acme/a/given.yaml")
+    write(tmp_path, SCENARIO, "acme/b/given.yaml")
+    found = load_scenarios([tmp_path / "acme"], tmp_path / "shipped", REGISTRY)
+    assert [item.id for item in found] == ["a/given", "b/given"]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
+import yaml
 
+from conformance.data import scenarios_dir
+from conformance.scenario import yamlfile
 from conformance.scenario.yamlfile import (
     MAX_BYTES,
     YamlError,
     dotted,
     parse_documents,
     read_documents,
+    yaml_files,
 )
 
 FILE = Path("given.yaml")
@@ -106,3 +111,34 @@ def test_binary_content_is_refused(tmp_path: Path) -> None:
 
 def test_paths_are_written_as_people_do() -> None:
     assert dotted(("spec", "steps", 2, "expect")) == "$.spec.steps[2].expect"
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    (tmp_path / "open.yaml").touch()
+    scan = os.scandir
+
+    def refuse(path: str) -> object:
+        if Path(path) == locked:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(YamlError, match="locked: cannot be read: Permission denied"):
+        yaml_files(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[", "- ", "{a: ", "? "])
+def test_deep_nesting_is_refused_and_does_not_end_the_process(text: str) -> None:
+    with pytest.raises(YamlError, match="nested too deeply"):
+        list(parse_documents(text * 200_000, FILE))
+
+
+@pytest.mark.parametrize("file", yaml_files(scenarios_dir()), ids=lambda file: file.stem)
+def test_libyaml_reads_as_python_does(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = read_documents(file)
+    monkeypatch.setattr(yamlfile, "_FastLoader", yaml.SafeLoader)
+    assert read_documents(file) == fast

@@ -13,7 +13,7 @@ from conformance.data import scenarios_dir
 from conformance.scenario.lint.manifests import manifest_problems
 from conformance.scenario.lint.profiles import check_profile_names
 from conformance.scenario.lint.scenarios import checked_scenario
-from conformance.scenario.loader import is_scenario
+from conformance.scenario.loader import is_own
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.registry import FeatureRegistry, load_registry
@@ -61,7 +61,7 @@ def lint_file(file: Path, models: Mapping[str, type[BaseModel]] = OWN_KINDS) -> 
     for document in _own_documents(documents):
         found += _own(document, models)
     for document in documents:
-        if not is_scenario(document):
+        if not is_own(document):
             found += _told(document, manifest_problems(document.data))
     return found
 
@@ -74,7 +74,7 @@ def _told(document: Document, problems: Iterable[Problem]) -> list[LintLine]:
 
 def _own_documents(documents: Sequence[Document]) -> list[Document]:
     """The documents that are the suite's, not Kubernetes'."""
-    return [document for document in documents if is_scenario(document)]
+    return [document for document in documents if is_own(document)]
 
 
 def _own(document: Document, models: Mapping[str, type[BaseModel]]) -> list[LintLine]:
