@@ -1,8 +1,9 @@
 """Requests to one API server: plain JSON in and out, repeated only where that is safe.
 
-The typed models of a client library would only stand between the scenarios and the wire. A request
-that got no answer is repeated for a while with growing pauses (an API server that restarts is away
-for some seconds) unless it may have been carried out.
+The official client provides authentication, TLS and a pool of connections; its thousands of typed
+models would only stand between the scenarios and the wire, so none of them is used. A request that
+got no answer is repeated for a while with growing pauses (an API server that restarts is away for
+some seconds) unless it may have been carried out.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from conformance import __version__
 from conformance.errors import TargetError
-from conformance.kubeapi.credentials import Credentials
 from conformance.kubeapi.errors import (
     BUSY,
     PASSING,
@@ -29,9 +29,9 @@ from conformance.kubeapi.errors import (
     UnsureError,
     api_error,
     reason_of,
+    tls_remedy,
 )
 from conformance.kubeapi.kubeconfig import ClientConfig, load_config
-from conformance.kubeapi.tls import remedy
 from conformance.kubeapi.transport import MAX_BYTES, Answer, Limits, Transport
 from conformance.redaction import redact_log
 from conformance.text import one_line
@@ -63,8 +63,10 @@ class Connection:
     """
 
     def __init__(self, config: ClientConfig, patience: float | None = None) -> None:
-        self._credentials = Credentials(config)
-        self._transport = Transport(config, self._credentials.certificate(), LIMITS)
+        # A second to import, so only when a cluster is really used.
+        from conformance.kubeapi.client import api_client
+
+        self._transport = Transport(api_client(config), LIMITS)
         self._patience = PATIENCE if patience is None else patience
         self._closing = threading.Event()
         self._abandoned: Callable[[], TargetError] | None = None
@@ -141,13 +143,13 @@ class Connection:
             self._check_open(method, path)
             try:
                 answer = self._call(method, path, query, body, content_type, accept, agent)
-            except TargetError:
-                raise  # credentials were not renewed
+            except (KubeconfigError, TargetError) as error:  # credentials were not renewed
+                raise TargetError(str(error)) from None
             except Exception as error:  # noqa: BLE001 - urllib3's, ssl's and http.client's alike
                 self._check_open(method, path)
                 unsent = _unsent(error)
                 # A server that never answered is a wrong address, and not one that restarts.
-                hopeless = not self.last_answer or remedy(error) is not None
+                hopeless = not self.last_answer or tls_remedy(error) is not None
                 if hopeless or not (repeatable or unsent) or time.monotonic() + pause > deadline:
                     raise self._no_answer(method, path, error, sent=not unsent) from None
             else:
@@ -178,6 +180,8 @@ class Connection:
                 return Stream(response)
             data = response.read(_REFUSAL, decode_content=False)
             response.close()
+        except (KubeconfigError, TargetError) as error:
+            raise TargetError(str(error)) from None
         except Exception as error:  # noqa: BLE001 - urllib3's, ssl's and http.client's alike
             self._check_open("watch", path)
             raise self._no_answer("watch", path, error) from None
@@ -232,37 +236,27 @@ class Connection:
         agent: str,
     ) -> Answer:
         headers = self._headers(accept, agent)
-        data = None
         if body is not None:
             headers["Content-Type"] = content_type
-            data = json.dumps(body).encode()
-        return self._exchange(method, path, query, headers, data)
+        return self._exchange(method, path, query, headers, body)
 
     def _exchange(
         self,
         method: str,
         path: str,
         query: Mapping[str, str] | None,
-        headers: Mapping[str, str],
-        data: bytes | None,
+        headers: dict[str, str],
+        body: Any,
         quiet: float | None = None,
     ) -> Answer:
-        url = self._url(path, query)
-        answer = self._transport.exchange(method, url, headers, data, quiet)
+        answer = self._transport.exchange(method, self._url(path, query), headers, body, quiet)
         if answer.status < 500:
             self.last_answer = time.monotonic()
         return answer
 
     def _headers(self, accept: str, agent: str) -> dict[str, str]:
         made_by = f"dra-conformance/{__version__}" + (f" ({agent})" if agent else "")
-        headers = {"Accept": accept, "User-Agent": made_by}
-        try:
-            authorization = self._credentials.authorization()
-        except KubeconfigError as error:
-            raise TargetError(str(error)) from None
-        if authorization:
-            headers["Authorization"] = authorization
-        return headers
+        return {"Accept": accept, "User-Agent": made_by}
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> str:
         return self.server + path + ("?" + urlencode(query) if query else "")
@@ -283,7 +277,7 @@ class Connection:
     ) -> TargetError:
         unsure = sent and method == "POST"
         aside = " (it may have been carried out)" if unsure else ""
-        advice = remedy(error) or "check that it runs and can be reached from this machine"
+        advice = tls_remedy(error) or "check that it runs and can be reached from this machine"
         return (UnsureError if unsure else TargetError)(
             f"no answer from the API server {self.where} to {method} {path}{aside}: "
             f"{one_line(redact_log(reason_of(error)))}; {advice}"

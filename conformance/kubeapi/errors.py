@@ -102,3 +102,28 @@ def reason_of(error: BaseException) -> str:
     text = str(getattr(error, "reason", None) or error)
     text = _PREFIX.sub("", " ".join(text.split()))
     return text or type(error).__name__
+
+
+_TLS_REMEDIES = (
+    ("hostname mismatch", "use a server address that its certificate names, or tls-server-name"),
+    ("ip address mismatch", "use a server address that its certificate names, or tls-server-name"),
+    ("has expired", "renew the server's certificate, or correct this machine's clock"),
+    ("not yet valid", "correct this machine's clock"),
+    (
+        "certificate_verify_failed",
+        "its certificate has another signer: correct the kubeconfig's certificate-authority",
+    ),
+    ("wrong_version_number", "this port does not speak TLS: is it an http:// address?"),
+    ("record_layer_failure", "this port does not speak TLS: is it an http:// address?"),
+)
+
+
+def tls_remedy(error: BaseException) -> str | None:
+    """What a user can do about a failure of TLS; None where it is another failure."""
+    text = f"{type(error).__name__} {reason_of(error)}".lower()
+    if "ssl" not in text:
+        return None
+    return next(
+        (what for sign, what in _TLS_REMEDIES if sign in text),
+        "check the certificates of the kubeconfig and of the server",
+    )

@@ -9,29 +9,18 @@ when a server is given up, whoever waits for its answer hears of it at once.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
-import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from conformance.kubeapi.errors import reason_of
-from conformance.kubeapi.kubeconfig import ClientConfig
-from conformance.kubeapi.tls import tls_context
-
 MAX_BYTES = 256 << 20
 """Longest answer. A list of 20 000 pods is about 200 MiB."""
-
-_CONNECTIONS = 128
-"""Kept open: one watch per kind of many scenarios at once."""
 
 _PIECE = 1 << 16
 
@@ -75,33 +64,29 @@ class LimitError(Exception):
 
 
 class Transport:
-    """HTTP to one API server; TLS and proxy as its kubeconfig says. Safe for threads.
+    """What an ``ApiClient`` sends and gets, bounded. Safe for threads.
 
     Args:
-        config: the server.
-        certificate: fields of the user with the client's certificate (see `tls_context`).
+        client: of the official package; its pool is given connections that heed the limits.
         limits: of each request.
-
-    Raises:
-        KubeconfigError: the certificates or the proxy cannot be used.
     """
 
-    def __init__(
-        self, config: ClientConfig, certificate: Mapping[str, str], limits: Limits
-    ) -> None:
+    def __init__(self, client: Any, limits: Limits) -> None:
+        self._client = client
         self._limits = limits
         self._lock = threading.Lock()
         self._busy: set[_Guard] = set()
         self._abandoned = False
-        self._pool = _pool(config, certificate)
-        self._pool.pool_classes_by_scheme = self._pool_classes()
+        manager = client.rest_client.pool_manager
+        if type(manager).__name__ != "SOCKSProxyManager":  # it needs connections of its own
+            manager.pool_classes_by_scheme = self._pool_classes()
 
     def exchange(
         self,
         method: str,
         url: str,
-        headers: Mapping[str, str],
-        body: bytes | None = None,
+        headers: dict[str, str],
+        body: Any = None,
         quiet: float | None = None,
     ) -> Answer:
         """Make a request and read its answer.
@@ -111,7 +96,7 @@ class Transport:
 
         Raises:
             LimitError: the answer was longer than `MAX_BYTES`, or took too long.
-            Exception: whatever urllib3 and what lies under it raise.
+            Exception: whatever the client and what lies under it raise.
         """
         until = time.monotonic() + self._limits.whole
         response = self._send(method, url, headers, body, quiet or self._limits.quiet)
@@ -124,12 +109,12 @@ class Transport:
         response.release_conn()
         return Answer(response.status, response.reason or "", response.headers, data)
 
-    def open(self, url: str, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
+    def open(self, url: str, headers: dict[str, str]) -> Any:
         """Open a watch: its response, of which only the head is read.
 
         Raises:
             LimitError: the head took too long.
-            Exception: whatever urllib3 and what lies under it raise.
+            Exception: whatever the client and what lies under it raise.
         """
         return self._send("GET", url, headers, None, self._limits.watch_quiet)
 
@@ -143,21 +128,14 @@ class Transport:
 
     def close(self) -> None:
         """Close the connections that are not in use."""
-        self._pool.clear()
+        self._client.close()
 
-    def _send(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, quiet: float
-    ) -> urllib3.BaseHTTPResponse:
-        return self._pool.urlopen(
-            method,
-            url,
-            body=body,
-            headers=headers,
-            preload_content=False,
-            redirect=False,
-            retries=False,
-            timeout=urllib3.Timeout(connect=self._limits.connect, read=quiet),
-        )
+    def _send(self, method: str, url: str, headers: dict[str, str], body: Any, quiet: float) -> Any:
+        self._client.update_params_for_auth(headers, [], ["BearerToken"], url, method, None)
+        timeout = (self._limits.connect, quiet)
+        return self._client.call_api(
+            method, url, header_params=headers, body=body, _request_timeout=timeout
+        ).response
 
     @contextlib.contextmanager
     def _guard(self, stop: Callable[[], object], seconds: float) -> Iterator[None]:
@@ -230,7 +208,7 @@ class _Guard:
         self._timer.cancel()
 
 
-def _read(response: urllib3.BaseHTTPResponse, longest: int) -> bytes:
+def _read(response: Any, longest: int) -> bytes:
     # No compression was offered; not to undo any keeps a small answer from becoming a huge one.
     pieces: list[bytes] = []
     size = 0
@@ -240,59 +218,3 @@ def _read(response: urllib3.BaseHTTPResponse, longest: int) -> bytes:
             raise LimitError(f"the answer is longer than {longest >> 20} MiB")
         pieces.append(piece)
     return b"".join(pieces)
-
-
-def _pool(
-    config: ClientConfig, certificate: Mapping[str, str]
-) -> urllib3.PoolManager | urllib3.ProxyManager:
-    server = config.cluster["server"]
-    options: dict[str, Any] = {"num_pools": 4, "maxsize": _CONNECTIONS}
-    if server.startswith("https:"):
-        options["ssl_context"] = tls_context(config, certificate)
-        if config.cluster.get("insecure-skip-tls-verify"):
-            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-            options["cert_reqs"] = "CERT_NONE"
-        if name := config.cluster.get("tls-server-name"):
-            options |= {"server_hostname": name, "assert_hostname": name}
-    proxy = config.cluster.get("proxy-url") or _proxy_of(server, getproxies())
-    if not proxy:
-        return urllib3.PoolManager(**options)
-    try:
-        if proxy.startswith("socks"):
-            from urllib3.contrib.socks import SOCKSProxyManager
-
-            return SOCKSProxyManager(proxy, **options)
-        return urllib3.ProxyManager(proxy, **options)
-    except ImportError:
-        raise config.wrong(f"the proxy {proxy} needs the package PySocks: install it") from None
-    except ValueError as error:
-        raise config.wrong(f"the proxy {proxy} cannot be used: {reason_of(error)}") from None
-
-
-def _proxy_of(server: str, proxies: Mapping[str, str]) -> str | None:
-    """The proxy that the environment names for this server, None for none (as Go's net/http).
-
-    Args:
-        proxies: scheme -> proxy, and ``no`` -> the hosts without one: names, domains, addresses
-            or networks, joined by commas.
-    """
-    parts = urlsplit(server)
-    host = (parts.hostname or "").lower()
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        address = None
-    if host == "localhost" or (address is not None and address.is_loopback):
-        return None
-    for entry in (part.strip().lower() for part in proxies.get("no", "").split(",")):
-        if entry == "*" or (entry and _covers(entry, host, parts.port, address)):
-            return None
-    return proxies.get(parts.scheme)
-
-
-def _covers(entry: str, host: str, port: int | None, address: Any) -> bool:
-    if address is not None:
-        with contextlib.suppress(ValueError):
-            return address in ipaddress.ip_network(entry, strict=False)
-    domain = entry.removeprefix("*").removeprefix(".")
-    return host == domain or host.endswith(f".{domain}") or entry == f"{host}:{port}"

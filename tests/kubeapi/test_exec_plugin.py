@@ -164,7 +164,7 @@ def test_a_credential_that_runs_out_is_made_anew_and_not_before(
 
     def header() -> str:
         connection.request("GET", "/version")
-        return api.requests[-1][2]["Authorization"]
+        return {k.title(): v for k, v in api.requests[-1][2].items()}["Authorization"]
 
     assert header() == f"Bearer {TOKEN}"
     assert runs.read_text().count("x") == 1

@@ -79,7 +79,7 @@ def test_a_server_that_is_no_address_is_refused(tmp_path: Path, server: object) 
         pytest.param(oidc("a.b"), "is not a JWT", id="oidc with nonsense"),
         pytest.param(oidc(id_token(exp=1)), "has expired", id="oidc too late"),
         pytest.param({"token": "t", "as": "admin"}, "acts as somebody else", id="impersonation"),
-        pytest.param({"client-certificate-data": "AAAAA"}, "not a PEM text", id="certificate"),
+        pytest.param({"client-certificate-data": "AAAAA"}, "cannot be used", id="certificate"),
     ],
 )
 def test_a_user_that_cannot_be_used_is_refused_without_its_secret(

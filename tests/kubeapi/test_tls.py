@@ -1,0 +1,133 @@
+"""A failure of TLS is told with what to do about TLS."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import datetime as dt
+import ssl
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.clusters.local import certs
+from conformance.clusters.local.certs import Authority
+from conformance.errors import TargetError, UsageError
+from conformance.kubeapi.connection import Connection
+from tests.kubeapi.rude_server import write_kubeconfig
+
+
+class Version(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+class Quiet(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def serving(context: ssl.SSLContext | None) -> Iterator[int]:
+    server = Quiet(("127.0.0.1", 0), Version)
+    if context is not None:
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def tls(authority: Authority, *, address: str = "127.0.0.1") -> ssl.SSLContext:
+    pair = authority.issue("server", names=[address])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+    return context
+
+
+def kubeconfig(path: Path, port: int, **cluster: object) -> Path:
+    write_kubeconfig(path, f"https://127.0.0.1:{port}")
+    config = yaml.safe_load(path.read_text())
+    config["clusters"][0]["cluster"] |= {
+        name.replace("_", "-"): value for name, value in cluster.items()
+    }
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def ask(path: Path) -> str:
+    """What is said when the server cannot be asked."""
+    connection = Connection.open(path, "rude")
+    with contextlib.closing(connection), pytest.raises(TargetError) as caught:
+        connection.request("GET", "/version")
+    assert "can be reached from this machine" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "ours", "ours")
+
+
+def test_a_server_of_the_kubeconfigs_authority_is_trusted(tmp_path: Path, ours: Authority) -> None:
+    ca = base64.b64encode((tmp_path / "ours" / "ca.crt").read_bytes()).decode()
+    with serving(tls(ours)) as port:
+        path = kubeconfig(tmp_path / "config", port, certificate_authority_data=ca)
+        with contextlib.closing(Connection.open(path, "rude")) as connection:
+            assert connection.request("GET", "/version") == {}
+
+
+def test_a_server_of_another_authority_is_told_with_what_to_correct(
+    tmp_path: Path, ours: Authority
+) -> None:
+    Authority(tmp_path / "other", "other")
+    with serving(tls(ours)) as port:
+        path = kubeconfig(tmp_path / "config", port, certificate_authority="other/ca.crt")
+        assert "correct the kubeconfig's certificate-authority" in ask(path)
+
+
+def test_a_certificate_for_another_name_is_told(tmp_path: Path, ours: Authority) -> None:
+    with serving(tls(ours, address="192.0.2.1")) as port:
+        path = kubeconfig(tmp_path / "config", port, certificate_authority="ours/ca.crt")
+        assert "tls-server-name" in ask(path)
+
+
+def test_an_expired_certificate_is_told(
+    tmp_path: Path, ours: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certs, "LIFETIME", dt.timedelta(minutes=-1))
+    with serving(tls(ours)) as port:
+        path = kubeconfig(tmp_path / "config", port, certificate_authority="ours/ca.crt")
+        assert "renew the server's certificate" in ask(path)
+
+
+def test_an_https_address_of_a_server_without_tls_is_told(tmp_path: Path) -> None:
+    with serving(None) as port:
+        path = kubeconfig(tmp_path / "config", port, insecure_skip_tls_verify=False)
+        assert "does not speak TLS" in ask(path)
+
+
+@pytest.mark.parametrize("data", ["AAAAA", base64.b64encode(b"not PEM").decode()])
+def test_an_authority_that_is_no_certificate_is_a_usage_error(tmp_path: Path, data: str) -> None:
+    path = kubeconfig(tmp_path / "config", 1, certificate_authority_data=data)
+    with pytest.raises(UsageError, match="certificates of context 'rude' cannot be used"):
+        Connection.open(path, "rude")
