@@ -25,7 +25,7 @@ unit: $(VENV)/.ready ## Unit tests
 reference: $(VENV)/.ready ## Scenarios on the reference, by pytest and xdist
 	@ci/test reference
 
-real: $(VENV)/.ready ## Scenarios on a real local cluster, compared (Linux, root)
+real: $(VENV)/.ready ## Tests and scenarios on a real local cluster (Linux, root)
 	@ci/test real
 
 bench: $(VENV)/.ready ## Measure the suite, the driver, the allocator and CEL
@@ -54,6 +54,8 @@ $(VENV)/.ready: pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	command -v cc >/dev/null || $(BIN)/python -m pip install --quiet --editable '.[compiler]'
+	$(BIN)/python -c 'from conformance.clusters.local.gocommand import find_go; find_go()' 2>/dev/null || \
+		$(BIN)/python -m pip install --quiet --editable '.[go]'
 	touch $@
 
 clean: ## Remove what was made here (not the caches below ~/.cache)

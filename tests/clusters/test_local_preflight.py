@@ -12,6 +12,7 @@ from conformance.clusters.local.preflight import (
     check_nodes,
     check_platform,
     missing_for_nodes,
+    missing_for_stage,
 )
 
 ABLE = Machine(
@@ -19,7 +20,12 @@ ABLE = Machine(
     effective_uid=lambda: 0,
     locate=lambda name: f"/usr/bin/{name}",
     namespaces=lambda: "",
+    builders=(),
 )
+
+
+def lacking() -> str:
+    raise ClusterUsageError("Go 1.26")
 
 
 def test_able_machine_misses_nothing() -> None:
@@ -65,3 +71,13 @@ def test_feature_gates_are_tried_on_the_api_server_before_anything_starts(tmp_pa
     check_feature_gates(server, {"B": False, "A": True})
     with pytest.raises(ClusterUsageError, match="C=true: unrecognized feature gate: C"):
         check_feature_gates(server, {"C": True})
+
+
+def test_what_a_stage_of_the_tests_lacks_is_said_before_anything_is_built() -> None:
+    poor = dataclasses.replace(ABLE, effective_uid=lambda: 1000, builders=(lacking,))
+    root, go = missing_for_stage("real", poor)
+    assert root.startswith("root")
+    assert go == "Go 1.26"
+    assert missing_for_stage("fuzz", poor) == ["Go 1.26"]
+    assert missing_for_stage("real", dataclasses.replace(ABLE, platform="darwin")) == ["Linux"]
+    assert missing_for_stage("real", ABLE) == []

@@ -14,7 +14,7 @@ from conformance.clusters.local.versions import BUILDS, cache_key
     ("module", "requirement"),
     [
         ("kubernetes", f"k8s.io/kubernetes {versions.KUBERNETES}"),
-        ("etcd", f"go.etcd.io/etcd/server/v3 {versions.ETCD}"),
+        ("kubernetes", f"go.etcd.io/etcd/server/v3 {versions.ETCD}"),
         ("node", f"github.com/containerd/containerd/v2 {versions.CONTAINERD}"),
         ("node", f"github.com/opencontainers/runc {versions.RUNC}"),
         ("node", f"github.com/containernetworking/plugins {versions.CNI_PLUGINS}"),

@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from conformance.clusters.base import ClusterError, ClusterUsageError, Progress
-from conformance.clusters.local.versions import BUILDS, Build, cache_key
+from conformance.clusters.local.gocommand import compiler, find_go
+from conformance.clusters.local.versions import BUILDS, COMPILE, Build, cache_key
 
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _REPORT_SECONDS = 15.0
@@ -43,7 +44,8 @@ def resolve_binaries(
     """Directory with at least the `needed` binaries.
 
     Raises:
-        ClusterUsageError: the given directory lacks some, or `go` is needed and not installed.
+        ClusterUsageError: the given directory lacks some, or Go or a C compiler is needed and
+            not installed.
         ClusterError: a build failed; the message names its log.
     """
     if given is not None:
@@ -87,16 +89,10 @@ def _locked(directory: Path, progress: Progress) -> Iterator[None]:
 
 
 def _build_all(modules: Path, directory: Path, progress: Progress) -> None:
-    go = shutil.which("go")
-    if go is None:
-        raise ClusterUsageError(
-            "the local cluster's binaries are not built yet and the `go` command is not installed. "
-            "Install Go (https://go.dev/dl/, 1.26 or newer; older ones fetch it themselves), or "
-            "name a directory that has the binaries (--binaries DIR)"
-        )
+    go = _builders()
     log = directory.with_name(directory.name + ".log")
     progress(
-        f"building the cluster's binaries into {directory} (once; about 13 minutes and 7 GB of "
+        f"building the cluster's binaries into {directory} (once; about 10 minutes and 7 GB of "
         f"Go caches on two cores; log: {log})"
     )
     prefix = f".building-{directory.name}-"
@@ -114,6 +110,18 @@ def _build_all(modules: Path, directory: Path, progress: Progress) -> None:
     progress(f"binaries are in {directory}")
 
 
+def _builders() -> str:
+    """The go command, when it and a C compiler are there."""
+    try:
+        compiler()
+        return find_go()
+    except ClusterUsageError as error:
+        raise ClusterUsageError(
+            f"the local cluster's binaries are not built yet, and to build them this machine lacks "
+            f"{error}. Or name a directory that has them (--binaries DIR)"
+        ) from None
+
+
 def _build(
     go: str, modules: Path, build: Build, output: Path, log: Path, progress: Progress
 ) -> None:
@@ -124,8 +132,10 @@ def _build(
     # A single binary is named by us (its package's last element is no good name), several are
     # named by their packages.
     target = output if len(packages) > 1 else output / next(iter(build.binaries))
-    command = [go, "build", "-v", "-o", str(target), *build.flags, *packages]
-    environment = dict(os.environ) | {"CGO_ENABLED": str(int(build.cgo)), "GOWORK": "off"}
+    command = [go, "build", "-v", "-o", str(target), *COMPILE, *build.flags, *packages]
+    environment = dict(os.environ) | {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": ""}
+    if build.cgo:
+        environment |= {"CGO_ENABLED": "1", "CC": " ".join(compiler())}
     compiled = 0
     with (
         log.open("a") as log_file,

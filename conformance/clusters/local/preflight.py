@@ -10,12 +10,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.clusters.base import ClusterUsageError
-from conformance.clusters.local.tools import locate_tool
+from conformance.clusters.local.gocommand import compiler, find_go
+from conformance.clusters.local.tools import locate_tool, search_path
 
 _PROGRAMS = ("env", "mount", "nsenter", "sleep", "umount", "unshare")
 """Of coreutils and util-linux, which the base system of every Linux distribution has."""
@@ -30,6 +31,8 @@ class Machine:
     locate: Callable[[str], str | None]
     namespaces: Callable[[], str]
     """Empty where namespaces can be made, else why not."""
+    builders: Sequence[Callable[[], object]]
+    """Find what builds the binaries; raise ClusterUsageError where it is not there."""
 
 
 def _namespace_problem() -> str:
@@ -37,7 +40,14 @@ def _namespace_problem() -> str:
     if unshare is None:
         return ""  # already said as a missing program
     command = [unshare, "--net", "--mount", "--pid", "--fork", "--mount-proc", "true"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(
+        command,
+        env={"PATH": search_path()},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
     return "" if done.returncode == 0 else done.stderr.strip()
 
 
@@ -46,6 +56,7 @@ THIS_MACHINE = Machine(
     effective_uid=os.geteuid,
     locate=locate_tool,
     namespaces=_namespace_problem,
+    builders=(find_go, compiler),
 )
 
 
@@ -122,3 +133,23 @@ def check_feature_gates(apiserver: Path, gates: Mapping[str, bool]) -> None:
         f"--feature-gate: kube-apiserver does not start with {values}: "
         f"{said[-1] if said else done.stderr.strip()[-300:]}"
     )
+
+
+def missing_for_builds(machine: Machine = THIS_MACHINE) -> list[str]:
+    """One line for each thing that building from source needs and this machine lacks."""
+    lines = []
+    for find in machine.builders:
+        try:
+            find()
+        except ClusterUsageError as error:
+            lines.append(str(error))
+    return lines
+
+
+def missing_for_stage(stage: str, machine: Machine = THIS_MACHINE) -> list[str]:
+    """One line for each thing that a stage of `ci/test` needs and this machine lacks."""
+    if stage == "fuzz":
+        return missing_for_builds(machine)
+    if machine.platform != "linux":
+        return ["Linux"]
+    return [*missing_for_nodes(machine), *missing_for_builds(machine)]
