@@ -69,8 +69,10 @@ class Snapshot:
         source = mapping(value)
         only_known(source, ("apiVersion", "kind", "kubernetes", "features", *_FIELDS))
         for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
-            if source.get(key) != expected:
-                raise InputError(f"expected {expected!r}, got {source.get(key)!r}", key)
+            if key not in source:
+                raise InputError(f"is missing; expected {expected!r}", key)
+            if source[key] != expected:
+                raise InputError(f"expected {expected!r}, got {source[key]!r}", key)
         objects = {key: items(source, key, _checked(parse)) for key, parse in _FIELDS.items()}
         features = child(source, "features", Features.from_dict)
         version = string(source, "kubernetes")

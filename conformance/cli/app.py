@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from conformance import __version__
-from conformance.cli import cleanup, cluster, oracle, report, run, scenarios
+from conformance.cli import cleanup, cluster, explain, oracle, report, run, scenarios
 
 app = typer.Typer(
     name="dra-conformance",
@@ -25,6 +25,7 @@ app.command("schema")(scenarios.schema)
 app.command("report")(report.report)
 app.command("verify")(report.verify)
 app.command("replay")(report.replay)
+app.command("explain")(explain.explain)
 app.command("cleanup")(cleanup.cleanup)
 app.command("allocate")(oracle.allocate)
 app.command("cel")(oracle.cel)

@@ -1,0 +1,100 @@
+"""Why a claim is pending: asked of a target that is only read, and of a saved snapshot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.compare.explain import explain_file, explain_pending
+from conformance.errors import UsageError
+from conformance.targets.reference import ReferenceTarget
+from conformance.targets.reference.scope import ReferenceScope
+from tests.targets.reference import kit
+
+SELECTOR = {"cel": {"expression": "device.attributes['gpu.nvidia.com'].productName == 'X'"}}
+
+
+@pytest.fixture
+def scope() -> Iterator[ReferenceScope]:
+    with ReferenceTarget() as target:
+        scope = target.scope("ns")
+        scope.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})
+        scope.create(kit.device_class())
+        yield scope
+
+
+def test_the_selector_that_removes_the_devices_is_named(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("picky", kit.request(selectors=[SELECTOR])))
+    assert explain_pending(scope, "picky") == (
+        f"ns/picky: 0/1 nodes: {kit.NODE}: 4 devices of class gpu.nvidia.com: "
+        "4 fail selector #0 (productName Tesla T4 is not X)"
+    )
+
+
+def test_a_pods_claims_are_explained_together(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("three", kit.request(count=3)))
+    scope.create(kit.claim("two", kit.request(count=2)))
+    scope.create(kit.claim("bystander", kit.request(count=4)))
+    scope.create(
+        kit.pod("p", kit.container("c", "a", "b"), claims={"a": "three", "b": "two"}),
+    )
+    text = explain_pending(scope, "p")
+    assert "each could be had alone, but not claim ns/three and claim ns/two together" in text
+    assert "bystander" not in text
+
+
+def test_a_claim_that_nothing_keeps_pending_is_told_so(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("free"))
+    text = explain_pending(scope, "free")
+    assert "can be allocated" in text
+    assert "no rule of DRA keeps the claim pending" in text
+
+
+def test_what_an_allocated_claim_has_is_told(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("used"))
+    scope.create(kit.pod("p", kit.container("c", "a"), claims={"a": "used"}))
+    kit.runs(scope, "p")
+    with pytest.raises(UsageError, match=r"is not pending: claim used has gpu.nvidia.com/.*/gpu-"):
+        explain_pending(scope, "used")
+
+
+@pytest.mark.parametrize("name", ["nothing", "bare"])
+def test_what_has_no_claim_is_an_error(scope: ReferenceScope, name: str) -> None:
+    scope.create(kit.pod("bare", kit.container()))
+    with pytest.raises(UsageError, match=f"ns/{name}: "):
+        explain_pending(scope, name)
+
+
+def test_a_saved_snapshot_is_explained_without_a_target(
+    scope: ReferenceScope, tmp_path: Path
+) -> None:
+    scope.create(kit.claim("five", kit.request(count=5)))
+    path = tmp_path / "snapshot.json"
+    path.write_text(json.dumps(scope.snapshot()))
+    assert "4 devices of class gpu.nvidia.com: 4 left; 5 needed" in explain_file(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("{}", r"is not a snapshot: \$.apiVersion: is missing; expected"),
+        ('{"apiVersion": "dra-conformance/v1", "kind": "Snapshot"}', "is not a snapshot"),
+    ],
+)
+def test_a_file_that_is_no_snapshot_is_named(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=message) as caught:
+        explain_file(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/", "/absent"])
+def test_what_is_not_a_file_is_not_read(path: str) -> None:
+    with pytest.raises(UsageError, match="is not a regular file"):
+        explain_file(Path(path))
