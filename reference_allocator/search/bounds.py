@@ -3,7 +3,8 @@
 Each counts candidates that are free now against devices still needed: per request, per group of
 requests that compete for the same candidates, per value of a constraint, per stock of counters.
 They are optimistic in everything else, so that "impossible" is always true. Claims that come later
-and are alike are looked at once.
+and are alike are looked at once. Nothing is asked of a request that can end in an error, nor of
+anything after it: only if the requests before it cannot all be satisfied is the error not reached.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from reference_allocator.search.usage import Usage
 
 @dataclass(slots=True)
 class _Rest:
-    """What claims from some number on need together.
+    """What claims from some number on need together, up to the first fallible request.
 
     Attributes:
         shapes: one claim of each shape.
@@ -62,15 +63,19 @@ class Bounds:
             index: how many devices it has.
             start: the first candidate that may be tried for the next.
         """
+        if request in self._facts.fallible:
+            return True
+        end = self._end(claim_index, request_index + 1)
+        whole = end == len(self._claims[claim_index].requests)
+        rest = self._rests[claim_index + 1] if whole else _Rest([], {})
         taken_by = self._usage.taken_by
         free = [not (entry.use.held or taken_by.get(entry.use)) for entry in self._candidates]
         by_group: dict[int, Free] = {}
-        rest = self._rests[claim_index + 1]
-        needs = self._needs(claim_index, request_index, request, index, start, free, by_group)
+        needs = self._needs(claim_index, request_index, end, request, index, start, free, by_group)
         if needs is None:
             return False
         for number in rest.shapes:
-            if self._needs(number, 0, None, 0, 0, free, by_group) is None:
+            if self._needs(number, 0, self._end(number, 0), None, 0, 0, free, by_group) is None:
                 return False
         wanted: dict[int, int] = dict(rest.exclusive)
         frees: dict[int, list[Free]] = {
@@ -90,12 +95,17 @@ class Bounds:
         seen: set[Hashable] = set()
         for number in range(len(self._claims) - 1, -1, -1):
             claim = self._claims[number]
-            shapes, exclusive = rests[-1].shapes, dict(rests[-1].exclusive)
-            shape = self._shape(claim)
+            end = self._end(number, 0)
+            later = rests[-1]
+            if end < len(claim.requests):
+                later = _Rest([], {})
+                seen.clear()
+            shapes, exclusive = later.shapes, dict(later.exclusive)
+            shape = self._shape(claim, end)
             if shape not in seen:
                 seen.add(shape)
                 shapes = [number, *shapes]
-            for options in claim.requests:
+            for options in claim.requests[:end]:
                 found = self._facts.of_request.get(options[0])
                 if len(options) == 1 and found is not None and found.exclusive:
                     count = max(options[0].count, 0)
@@ -104,27 +114,37 @@ class Bounds:
         rests.reverse()
         return rests
 
-    def _shape(self, claim: ClaimRequests) -> Hashable:
+    def _end(self, number: int, request_index: int) -> int:
+        """Which request of a claim, from one on, is the first that can end in an error."""
+        fallible, requests = self._facts.fallible, self._claims[number].requests
+        if fallible:
+            for position in range(request_index, len(requests)):
+                if not fallible.isdisjoint(requests[position]):
+                    return position
+        return len(requests)
+
+    def _shape(self, claim: ClaimRequests, end: int) -> Hashable:
         facts = self._facts.of_request
         return claim.constraints, tuple(
             tuple((id(facts.get(item)), item.count, item.admin_access) for item in options)
-            for options in claim.requests
+            for options in claim.requests[:end]
         )
 
     def _needs(
         self,
         number: int,
         request_index: int,
+        end: int,
         request: Request | None,
         done: int,
         start: int,
         free: Sequence[bool],
         by_group: dict[int, Free],
     ) -> list[Need] | None:
-        """What a claim needs from a request on, or None where it cannot get it."""
+        """What a claim needs for the requests up to `end`, or None where it cannot get it."""
         claim = self._claims[number]
         merged: dict[tuple[RequestFacts, Free], Need] = {}
-        for position in range(request_index, len(claim.requests)):
+        for position in range(request_index, end):
             options = claim.requests[position]
             missing, begin = 0, 0
             if request is not None and position == request_index:

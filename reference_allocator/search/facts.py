@@ -1,16 +1,21 @@
 """What can be known about candidates before any is taken: the ground on which subtrees are cut.
 
 For every request and every candidate it is settled whether the one suits the other apart from what
-the search gives out, and candidates that no request can tell apart are put into one class. Where a
-rule could raise an error, or depends on the order of devices, there are no facts and nothing is
-cut: an error is an answer, and must be found where upstream finds it.
+the search gives out, and candidates that no request can tell apart are put into one class.
+
+An error (a selector that fails, say) is an answer, and must be found where upstream finds it: it
+counts as one more way in which candidates differ, and a request that can end in one is called
+fallible. What comes after such a request is never a reason to cut (`Bounds`), what comes before it
+is: then the request is not reached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
+from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.cluster.views import NodeView
 from reference_allocator.errors import AllocationError
@@ -22,6 +27,8 @@ from reference_allocator.search.usage import Usage
 Values = dict[int, frozenset[Key]]
 """Position of a candidate -> the values that a constraint compares."""
 
+_ERROR: Final = "error"
+
 
 @dataclass(slots=True, eq=False)
 class RequestFacts:
@@ -31,12 +38,14 @@ class RequestFacts:
         positions: the candidates that suit it, ascending.
         group: the same number for all requests with the same candidates.
         exclusive: none of the candidates can be shared, and admin access is not asked for.
+        fallible: a candidate can end the search with an error.
         values: constraint index -> values; only constraints that the request is under.
     """
 
     positions: tuple[int, ...]
     group: int
     exclusive: bool
+    fallible: bool
     values: dict[int, Values] = field(default_factory=dict)
 
 
@@ -45,6 +54,7 @@ class CandidateFacts:
 
     Attributes:
         of_request: request -> what suits it; requests for all devices are left out.
+        fallible: the requests that can end the search with an error.
         class_of: position -> number of the class of candidates that are alike.
         classes: how many classes there are.
         pools: position -> the candidate's pool.
@@ -53,10 +63,12 @@ class CandidateFacts:
 
     def __init__(self) -> None:
         self.of_request: dict[Request, RequestFacts] = {}
+        self.fallible: set[Request] = set()
         self.class_of: list[int] = []
         self.classes = 0
         self.pools: tuple[Pool, ...] = ()
         self.has_admin = False
+        self._in_order = False
         self._known: dict[Hashable, RequestFacts] = {}
         self._features: list[list[Hashable]] = []
 
@@ -64,7 +76,11 @@ class CandidateFacts:
     def gather(
         cls, claims: Sequence[ClaimRequests], view: NodeView, usage: Usage
     ) -> CandidateFacts | None:
-        """The facts, or None where an error or an order-dependent rule could be reached."""
+        """The facts, or None where nothing may be cut.
+
+        Raises:
+            SearchTimeoutError: the deadline passed.
+        """
         facts = cls()
         candidates = view.candidates
         facts.pools = view.pool_at
@@ -73,31 +89,40 @@ class CandidateFacts:
         facts._features = [
             _own_features(entry, pool) for entry, pool in zip(candidates, view.pool_at, strict=True)
         ]
-        try:
-            for claim in claims:
-                for request in (item for options in claim.requests for item in options):
-                    if not facts._add(request, candidates, usage):
-                        return None
-        except AllocationError:
-            return None
-        groups: dict[tuple[int, ...], int] = {}
-        for item in facts._known.values():
-            item.group = groups.setdefault(item.positions, len(groups))
-        known: dict[tuple[Hashable, ...], int] = {}
-        facts.class_of = [
-            known.setdefault(tuple(features), len(known)) for features in facts._features
-        ]
-        facts.classes = len(known)
+        for claim in claims:
+            for request in (item for options in claim.requests for item in options):
+                facts._add(request, candidates, usage)
+        if facts.fallible and any(_can_exceed(claim) for claim in claims):
+            return None  # "Exceeded" leaves candidates untried, so their order matters for errors.
+        facts._classify()
         return facts
 
-    def _add(self, request: Request, candidates: Sequence[PoolDevice], usage: Usage) -> bool:
-        """Takes up one request; False where nothing may be cut because of it."""
+    def _classify(self) -> None:
+        groups: dict[tuple[int, ...], int] = {}
+        for item in self._known.values():
+            item.group = groups.setdefault(item.positions, len(groups))
+        if self._in_order:
+            self.class_of = list(range(len(self._features)))
+            self.classes = len(self._features)
+            return
+        known: dict[tuple[Hashable, ...], int] = {}
+        self.class_of = [
+            known.setdefault(tuple(features), len(known)) for features in self._features
+        ]
+        self.classes = len(known)
+
+    def _add(self, request: Request, candidates: Sequence[PoolDevice], usage: Usage) -> None:
+        """Takes up one request."""
         self.has_admin = self.has_admin or request.admin_access
         if request.all_devices is not None:
-            members = set(request.all_devices)
-            for entry, item in zip(candidates, self._features, strict=True):
-                item.append(entry in members)
-            return not request.constraints  # A constraint in the way of All is an error.
+            place = {entry: number for number, entry in enumerate(request.all_devices)}
+            for entry, features in zip(candidates, self._features, strict=True):
+                # A constraint in the way of All is an error, and which comes first a matter of
+                # their order.
+                features.append(place.get(entry) if request.constraints else entry in place)
+            if request.constraints:
+                self.fallible.add(request)
+            return
         alike = (
             request.kind,
             request.admin_access,
@@ -106,48 +131,57 @@ class CandidateFacts:
         )
         facts = self._known.get(alike)
         if facts is None:
-            facts = self._request_facts(request, candidates, usage)
-            if facts is None:
-                return False
-            self._known[alike] = facts
+            facts = self._known[alike] = self._request_facts(request, candidates, usage)
+        if facts.fallible:
+            self.fallible.add(request)
         self.of_request[request] = facts
-        return True
 
     def _request_facts(
         self, request: Request, candidates: Sequence[PoolDevice], usage: Usage
-    ) -> RequestFacts | None:
+    ) -> RequestFacts:
         matcher = usage.matcher
         positions: list[int] = []
+        fallible = False
         values: dict[int, Values] = {index: {} for index, _ in request.constraints}
         for position, entry in enumerate(candidates):
             features = self._features[position]
-            # In an order that reaches no error that the search would not reach.
-            if (not request.admin_access and entry.use.held) or (
-                matcher.suitability(request, entry) == UNSUITABLE
-            ):
-                features.append(None)
-                continue
             compared: list[frozenset[Key]] = []
-            for _, constraint in request.constraints:
-                value = matcher.attributes.compared(request, entry, constraint)
-                if value is None:
-                    break
-                if None in value:
-                    return None  # Let in as the first device only.
-                compared.append(value)
-            else:
-                positions.append(position)
-                for (index, _), value in zip(request.constraints, compared, strict=True):
-                    values[index][position] = value
+            amounts: Hashable = None
+            try:
+                if (not request.admin_access and entry.use.held) or (
+                    matcher.suitability(request, entry) == UNSUITABLE
+                ):
+                    features.append(None)
+                    continue
                 taken = matcher.consumption(request, entry)
                 amounts = None if taken is None else tuple(sorted(taken.amounts.items()))
-                features.append((amounts, tuple(compared)))
+                for _, constraint in request.constraints:
+                    value = matcher.attributes.compared(request, entry, constraint)
+                    if value is None:
+                        break
+                    compared.append(value)
+            except AllocationError:
+                fallible = True
+                features.append((amounts, tuple(compared), _ERROR))
                 continue
-            features.append(None)
+            if len(compared) < len(request.constraints):
+                features.append(None)
+                continue
+            features.append((amounts, tuple(compared)))
+            positions.append(position)
+            for (index, _), value in zip(request.constraints, compared, strict=True):
+                values[index][position] = value
+                self._in_order = self._in_order or None in value  # Let in as the first device only.
         exclusive = not request.admin_access and not any(
             candidates[position].shareable for position in positions
         )
-        return RequestFacts(tuple(positions), 0, exclusive, values)
+        return RequestFacts(tuple(positions), 0, exclusive, fallible, values)
+
+
+def _can_exceed(claim: ClaimRequests) -> bool:
+    """Whether a choice of alternatives can ask for more devices than a claim can get."""
+    most = sum(max(option.count for option in options) for options in claim.requests)
+    return most > ALLOCATION_RESULTS_MAX
 
 
 def _own_features(entry: PoolDevice, pool: Pool) -> list[Hashable]:

@@ -9,7 +9,8 @@ Three cuts, all of which leave the first solution where it is:
   fails too.
 
 Whether a subtree fails as "failed" or as "exceeded" makes no difference to the result: "exceeded"
-follows from numbers alone and only ever cuts what holds no solution. A search starts without any of
+follows from numbers alone and only ever cuts what holds no solution (where errors are possible as
+well, nothing is cut: see `CandidateFacts.gather`). A search starts without any of
 this, because most searches succeed within a few steps.
 """
 

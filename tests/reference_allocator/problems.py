@@ -73,7 +73,7 @@ def _specs(draw: st.DrawFn, rich: bool, everything: bool) -> Json:
         more["capacity"] = {"bw": str(draw(st.integers(0, 3)))}
     if draw(st.integers(0, 5)) == 0:
         more["tolerations"] = [{"key": "k", "operator": "Exists"}]
-    selectors = draw(_failing if rich and draw(st.integers(0, 15)) == 0 else _selectors)
+    selectors = draw(_failing if rich and draw(st.integers(0, 5)) == 0 else _selectors)
     return spec(
         draw(st.integers(1, 3)),
         *selectors,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from reference_allocator.features import Features
 from tests.reference_allocator.builders import (
     DRIVER,
     Json,
@@ -11,11 +14,13 @@ from tests.reference_allocator.builders import (
     device,
     devices,
     distinct,
+    first_available,
     match,
     picked,
     request,
     resource_slice,
     solve,
+    spec,
 )
 
 VALUE = f"{DRIVER}/v"
@@ -88,6 +93,76 @@ def test_no_solution_is_found_out_in_few_steps(name: str, n: int) -> None:
     outcome = solve(slices, wanted)
     assert outcome.kind == "none"
     assert outcome.steps < 20 * n
+
+
+def fallible(n: int) -> dict[str, tuple[list[Json], list[Json]]]:
+    """Problems in which a selector or a constraint can end in an error that is never reached."""
+    missing = f"device.attributes['{DRIVER}'].kind == 'x'"
+    plain = [resource_slice(devices(n))]
+    one_named = [resource_slice([device("d0"), *devices(n, {"kind": "x"})])]
+    return {
+        "a later claim": (
+            plain,
+            [
+                claim(request("a", n // 2), request("b", n // 2 + 1)),
+                claim(request("c", 1, missing), name="never"),
+            ],
+        ),
+        "a later request": (
+            plain,
+            [claim(request("a", n // 2), request("b", n // 2 + 1), request("c", 1, missing))],
+        ),
+        "an alternative that comes too late": (
+            plain,
+            [
+                claim(
+                    request("a", n // 2),
+                    request("b", n // 2 + 1),
+                    first_available("c", s0=spec(1), s1=spec(1, missing)),
+                )
+            ],
+        ),
+        "the device that fails is taken": (
+            one_named,
+            [
+                claim(request("a", 1, f"!has(device.attributes['{DRIVER}'].kind)"), name="first"),
+                claim(request("b", n // 2, missing), request("c", n // 2 + 1, missing)),
+            ],
+        ),
+        "all devices under a constraint in a later claim": (
+            valued(*range(n)),
+            [
+                claim(request("a", n // 2), request("b", n // 2 + 1)),
+                claim(
+                    request("c", everything=True),
+                    constraints=[match(VALUE)],
+                    name="never",
+                ),
+            ],
+        ),
+        "a value that no constraint compares": (
+            valued(*[0] * n, [1]),
+            [claim(request("a", n // 2), request("b", n // 2 + 1), constraints=[match(VALUE)])],
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(fallible(12)))
+def test_an_error_that_is_never_reached_does_not_slow_the_search(name: str) -> None:
+    slices, wanted = fallible(16)[name]
+    features = Features.for_version("1.37")
+    outcome = solve(slices, wanted, features=features, deadline=time.monotonic() + 5)
+    assert (outcome.kind, outcome.error) == ("none", "")
+    assert outcome.steps < 5000
+
+
+def test_an_error_is_found_where_it_is_reached_however_late() -> None:
+    missing = f"device.attributes['{DRIVER}'].kind == 'x'"
+    slices = [resource_slice(devices(12))]
+    outcome = solve(slices, [claim(request("a", 12, "true")), claim(request("b", 1, missing))])
+    assert outcome.kind == "none"
+    outcome = solve(slices, [claim(request("a", 11, "true")), claim(request("b", 1, missing))])
+    assert outcome.kind == "error"
 
 
 @pytest.mark.parametrize("name", sorted(set(hard(12)) - {"last request impossible"}))
