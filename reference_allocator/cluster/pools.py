@@ -6,8 +6,9 @@ stays with it as long as its content does, since many nodes and decisions ask th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from reference_allocator.api import Attribute, Device, DeviceId, PoolId, ResourceSlice
 from reference_allocator.cel import CelDevice
@@ -17,6 +18,9 @@ from reference_allocator.rules.constraints import Key
 
 CounterKey = tuple[str, str]
 """Counter set and counter."""
+
+_BYTES: Final = 16
+"""For one counter of a pool; an amount needs at most 12 (an int64 in units of 1e-9)."""
 
 
 class DeviceFacts:
@@ -72,10 +76,14 @@ class PoolDevice:
 class Pool:
     """One pool as one node sees it. Compared by identity.
 
+    All counters of a pool are added and compared at once: they are kept side by side in one whole
+    number, where each has a bit that is set as long as there is no less than nothing of it.
+
     Attributes:
         devices: those of the slices that target the node, by slice name, then in list order.
         other_devices: those of slices that do not target the node; they only consume counters.
         counters: counter set -> counter -> total, in units of 1e-9.
+        not_overdrawn: the bits that are set where no counter is less than nothing.
         incomplete: a newer state of the pool is being published; nothing may be allocated.
         invalid_reason: why the pool cannot be used, or an empty string.
         use: how far its devices are in use.
@@ -89,6 +97,8 @@ class Pool:
         "_baseline",
         "_baseline_version",
         "_by_name",
+        "_drawn",
+        "_places",
         "counters",
         "devices",
         "has_binding_conditions",
@@ -96,6 +106,7 @@ class Pool:
         "incomplete",
         "invalid_reason",
         "matching",
+        "not_overdrawn",
         "of_node",
         "other_devices",
         "usable",
@@ -126,12 +137,36 @@ class Pool:
         )
         self.of_node = any(entry.slice.per_device_node_selection for entry in devices)
         self.matching: dict[int, tuple[PoolDevice, ...]] = {}
-        self._baseline: dict[CounterKey, int] = {}
+        keys = [(name, counter) for name, totals in self.counters.items() for counter in totals]
+        self._places = {key: number * _BYTES for number, key in enumerate(keys)}
+        self.not_overdrawn = int.from_bytes((bytes(_BYTES - 1) + b"\x80") * len(keys), "little")
+        self._drawn: dict[PoolDevice, int] = {}
+        self._baseline = 0
         self._baseline_version = -1
         self._by_name: dict[str, list[PoolDevice]] | None = None
 
-    def baseline(self) -> dict[CounterKey, int]:
-        """What allocated claims leave of the counters; not to be changed.
+    def drawn(self, entry: PoolDevice) -> int:
+        """What a device of the pool consumes of its counters, all in one number."""
+        found = self._drawn.get(entry)
+        if found is None:
+            found = self._drawn[entry] = self.together(entry.draws)
+        return found
+
+    def together(self, amounts: Iterable[tuple[CounterKey, int]]) -> int:
+        """Amounts of counters as one number; what is given twice is added up."""
+        data = bytearray(_BYTES * len(self._places))
+        more = 0
+        for key, amount in amounts:
+            place = self._places[key]
+            end = place + _BYTES
+            if amount < 0 or any(data[place:end]):
+                more += amount << 8 * place
+            else:
+                data[place:end] = amount.to_bytes(_BYTES, "little")
+        return int.from_bytes(data, "little") + more
+
+    def baseline(self) -> int:
+        """What allocated claims leave of the counters, all in one number.
 
         Allocated devices are charged once, whether one claim has them or many share them; a device
         that is allocated but not published any more is not charged.
@@ -142,15 +177,14 @@ class Pool:
                 self._by_name = {}
                 for entry in everything:
                     self._by_name.setdefault(entry.id.device, []).append(entry)
-            left = {
-                (counter_set, name): total
-                for counter_set, counters in self.counters.items()
-                for name, total in counters.items()
-            }
+            left = self.not_overdrawn + self.together(
+                ((counter_set, name), total)
+                for counter_set, totals in self.counters.items()
+                for name, total in totals.items()
+            )
             for name in self.use.used:
                 for entry in self._by_name.get(name, ()):
-                    for key, amount in entry.draws:
-                        left[key] -= amount
+                    left -= self.drawn(entry)
             self._baseline = left
             self._baseline_version = self.use.version
         return self._baseline

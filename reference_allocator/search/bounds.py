@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.matching.resolved import ClaimRequests, Request
+from reference_allocator.search.counters import Drawing
 from reference_allocator.search.facts import CandidateFacts, RequestFacts
 from reference_allocator.search.needs import Free, Need, enough_for_all, satisfiable
 from reference_allocator.search.usage import Usage
@@ -50,6 +51,7 @@ class Bounds:
             item.group: item.positions for item in facts.of_request.values() if item.exclusive
         }
         self._rests = self._count_rests()
+        self._drawings, self._drawing_of = _group_by_counters(candidates, facts.pools)
 
     def possible(
         self, claim_index: int, request_index: int, request: Request, index: int, start: int
@@ -209,29 +211,30 @@ class Bounds:
     def _within_counters(self, positions: Iterable[int]) -> int:
         """At most how many of the candidates the counters of their pools allow."""
         allowed = 0
-        groups: dict[tuple[Pool, str], list[int]] = {}
+        members: dict[int, list[int]] = {}
         for position in positions:
-            drawn = self._candidates[position].draws
-            if not drawn:
+            number = self._drawing_of[position]
+            if number is None:
                 allowed += 1
             else:
-                key = (self._facts.pools[position], drawn[0][0][0])
-                groups.setdefault(key, []).append(position)
-        for (pool, _), members in groups.items():
-            allowed += self._members_within(pool, members)
+                members.setdefault(number, []).append(position)
+        for number, free in members.items():
+            drawing = self._drawings[number]
+            allowed += drawing.most(free, self._usage.stock(drawing.pool))
         return allowed
 
-    def _members_within(self, pool: Pool, members: Sequence[int]) -> int:
-        if any(self._candidates[position].shareable for position in members):
-            return len(members)  # A further share draws on no counter.
-        stock = self._usage.stock(pool)
-        draws = {self._candidates[position].draws for position in members}
-        first, *others = (dict(item) for item in draws)
-        least = first
-        for drawn in others:
-            least = {key: min(least[key], drawn[key]) for key in least.keys() & drawn.keys()}
-        allowed = len(members)
-        for key, amount in least.items():
-            if amount > 0:
-                allowed = min(allowed, max(stock.left[key], 0) // amount)
-        return allowed
+
+def _group_by_counters(
+    candidates: Sequence[PoolDevice], pools: Sequence[Pool]
+) -> tuple[list[Drawing], list[int | None]]:
+    """Candidates that draw on the same counter set of a pool, and position -> which of these."""
+    members: dict[tuple[Pool, str], dict[int, PoolDevice]] = {}
+    for position, (entry, pool) in enumerate(zip(candidates, pools, strict=True)):
+        if entry.draws:
+            (first_set, _), _ = entry.draws[0]
+            members.setdefault((pool, first_set), {})[position] = entry
+    number_of: list[int | None] = [None] * len(candidates)
+    for number, entries in enumerate(members.values()):
+        for position in entries:
+            number_of[position] = number
+    return [Drawing(pool, entries) for (pool, _), entries in members.items()], number_of

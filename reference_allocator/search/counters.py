@@ -8,34 +8,82 @@ Source: checkAvailableCounters in allocator_experimental.go.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Collection, Mapping
+from itertools import accumulate
+
 from reference_allocator.cluster.pools import CounterKey, Pool, PoolDevice
 
 
 class CounterStock:
-    """What is left of one pool's counters during a search."""
+    """What is left of one pool's counters during a search.
 
-    __slots__ = ("_overdrawn", "left")
+    Attributes:
+        left: all counters in one number, as `Pool.baseline` has them.
+    """
+
+    __slots__ = ("_pool", "left")
 
     def __init__(self, pool: Pool) -> None:
-        self.left: dict[CounterKey, int] = pool.baseline().copy()
-        self._overdrawn = sum(amount < 0 for amount in self.left.values())
+        self._pool = pool
+        self.left = pool.baseline()
+
+    def covers(self, amounts: int) -> bool:
+        """Whether there is enough for these amounts (see `Pool.together`)."""
+        enough = self._pool.not_overdrawn
+        return (self.left - amounts) & enough == enough
 
     def take(self, entry: PoolDevice) -> bool:
         """Charges the device; where the stock does not allow it, nothing changes."""
-        self._add(entry, -1)
-        if self._overdrawn:
-            self._add(entry, 1)
+        drawn = self._pool.drawn(entry)
+        if not self.covers(drawn):
             return False
+        self.left -= drawn
         return True
 
     def give_back(self, entry: PoolDevice) -> None:
         """Undoes `take`."""
-        self._add(entry, 1)
+        self.left += self._pool.drawn(entry)
 
-    def _add(self, entry: PoolDevice, sign: int) -> None:
-        left = self.left
-        for key, amount in entry.draws:
-            before = left[key]
-            after = left[key] = before + sign * amount
-            if (after < 0) != (before < 0):
-                self._overdrawn += 1 if after < 0 else -1
+
+class Drawing:
+    """Candidates of one pool that draw on its counters.
+
+    Attributes:
+        pool: their pool.
+    """
+
+    def __init__(self, pool: Pool, members: Mapping[int, PoolDevice]) -> None:
+        self.pool = pool
+        self._members = members
+        self._shareable = any(entry.shareable for entry in members.values())
+        self._cheapest = self._add_up() if not self._shareable else []
+
+    def _add_up(self) -> list[int]:
+        """What 1, 2, ... members draw at least, each counter by itself."""
+        amounts: dict[CounterKey, list[int]] = {}
+        for entry in self._members.values():
+            drawn: dict[CounterKey, int] = {}
+            for key, amount in entry.draws:
+                drawn[key] = drawn.get(key, 0) + amount
+            for key, amount in drawn.items():
+                amounts.setdefault(key, []).append(amount)
+        count = len(self._members)
+        for drawing in amounts.values():
+            drawing += [0] * (count - len(drawing))
+            drawing.sort()
+        return list(
+            accumulate(
+                self.pool.together((key, drawing[index]) for key, drawing in amounts.items())
+                for index in range(count)
+            )
+        )
+
+    def most(self, free: Collection[int], stock: CounterStock) -> int:
+        """At most how many of the free members (positions) the counters allow together."""
+        if self._shareable:
+            return len(free)  # A further share draws on no counter.
+        fitting = sum(stock.covers(self.pool.drawn(self._members[position])) for position in free)
+        return bisect_left(
+            self._cheapest, True, 0, fitting, key=lambda amounts: not stock.covers(amounts)
+        )

@@ -168,9 +168,7 @@ class Usage:
 
     def shared_state(self) -> Hashable:
         """Counters and groups of all pools that the search has drawn on."""
-        counters = tuple(
-            (id(pool), tuple(stock.left.values())) for pool, stock in self._stocks.items()
-        )
+        counters = tuple((id(pool), stock.left) for pool, stock in self._stocks.items())
         return frozenset(counters), frozenset(self.groups.items())
 
     def _admit(self, taken: Taken, *, must: bool) -> bool:
