@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from reference_allocator.api.quoting import go_quote
+
 __all__ = ["Semver", "SemverError", "normalize_semver", "parse_semver"]
 
 _NUMBERS: Final = frozenset("0123456789")
@@ -72,17 +74,12 @@ class Semver:
         return (self.precedence > other.precedence) - (self.precedence < other.precedence)
 
 
-def _quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + escaped.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r") + '"'
-
-
 def _number(text: str, what: str) -> int:
     if not set(text) <= _NUMBERS:
-        message = f"Invalid character(s) found in {what} number {_quote(text)}"
+        message = f"Invalid character(s) found in {what} number {go_quote(text)}"
         raise SemverError(message)
     if len(text) > 1 and text[0] == "0":
-        message = f"{what.capitalize()} number must not contain leading zeroes {_quote(text)}"
+        message = f"{what.capitalize()} number must not contain leading zeroes {go_quote(text)}"
         raise SemverError(message)
     return _uint64(text)
 
@@ -92,7 +89,7 @@ def _uint64(text: str) -> int:
         message = 'strconv.ParseUint: parsing "": invalid syntax'
         raise SemverError(message)
     if len(text) > 20 or int(text) >= _UINT64:
-        message = f"strconv.ParseUint: parsing {_quote(text)}: value out of range"
+        message = f"strconv.ParseUint: parsing {go_quote(text)}: value out of range"
         raise SemverError(message)
     return int(text)
 
@@ -103,11 +100,11 @@ def _pre_release(text: str) -> int | str:
         raise SemverError(message)
     if set(text) <= _NUMBERS:
         if len(text) > 1 and text[0] == "0":
-            message = f"Numeric PreRelease version must not contain leading zeroes {_quote(text)}"
+            message = f"Numeric PreRelease version must not contain leading zeroes {go_quote(text)}"
             raise SemverError(message)
         return _uint64(text)
     if not set(text) <= _ALPHANUM:
-        message = f"Invalid character(s) found in prerelease {_quote(text)}"
+        message = f"Invalid character(s) found in prerelease {go_quote(text)}"
         raise SemverError(message)
     return text
 
@@ -117,7 +114,7 @@ def _build(text: str) -> str:
         message = "Build meta data is empty"
         raise SemverError(message)
     if not set(text) <= _ALPHANUM:
-        message = f"Invalid character(s) found in build meta data {_quote(text)}"
+        message = f"Invalid character(s) found in build meta data {go_quote(text)}"
         raise SemverError(message)
     return text
 
@@ -155,7 +152,7 @@ def normalize_semver(text: str) -> str:
     """
     parts = text.removeprefix("v").split(".", 2)
     for index, part in enumerate(parts):
-        if len(part) > 1:
+        if len(part.encode(errors="surrogatepass")) > 1:  # Go counts bytes
             stripped = part.lstrip("0")
             parts[index] = stripped if stripped[:1].isdigit() else "0" + stripped
     if len(parts) < 3:

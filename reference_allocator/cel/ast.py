@@ -24,7 +24,6 @@ __all__ = [
     "Node",
     "Select",
     "StructExpr",
-    "copy_at",
 ]
 
 
@@ -38,13 +37,15 @@ class Node:
         offset: where an error about it is reported, in code points from the start.
         levels: nested binary operators and members, as the parser counts them.
         nesting: nested expressions, likewise.
+        relations: rules of that name of cel-go's grammar that are open at once in it.
+        calcs: likewise.
         type: its static type, set by the checker.
         folded: its value where cel-go computes it when the program is built; set by
             ``constants.plan``.
         sign: ``!`` or ``-`` while it is the operand of a chain of signs; parser only.
     """
 
-    __slots__ = ("folded", "levels", "nesting", "offset", "sign", "type")
+    __slots__ = ("calcs", "folded", "levels", "nesting", "offset", "relations", "sign", "type")
 
     type: CelType
 
@@ -52,6 +53,8 @@ class Node:
         self.offset = offset
         self.levels = 0
         self.nesting = 0
+        self.relations = 1
+        self.calcs = 1
         self.sign = ""
         self.folded: Any = NOT_FOLDED
 
@@ -92,9 +95,13 @@ class Select(Node):
 
 
 class Call(Node):
-    """A function, operator or method (``target``) call; ``overloads`` is set by the checker."""
+    """A function, operator or method (``target``) call.
 
-    __slots__ = ("args", "function", "overloads", "target")
+    ``overloads`` is set by the checker; ``members`` by the planner: what ``in`` looks for among
+    constants.
+    """
+
+    __slots__ = ("args", "function", "members", "overloads", "target")
 
     def __init__(
         self, offset: int, function: str, args: list[Node], target: Node | None = None
@@ -104,6 +111,7 @@ class Call(Node):
         self.args = args
         self.target = target
         self.overloads: tuple[str, ...] = ()
+        self.members: frozenset[Any] | None = None
 
 
 class ListExpr(Node):
@@ -193,66 +201,3 @@ class Comprehension(Node):
         self.condition = condition
         self.step = step
         self.result = result
-
-
-def copy_at(node: Node, offset: int) -> Node:
-    """A deep copy whose nodes are all reported at ``offset``, as cel-go's macro helper copies."""
-
-    def copy(inner: Node) -> Node:
-        match inner:
-            case Literal():
-                return Literal(offset, inner.value)
-            case Ident():
-                return Ident(offset, inner.name)
-            case Select():
-                return Select(offset, copy(inner.operand), inner.field, test_only=inner.test_only)
-            case Call():
-                target = None if inner.target is None else copy(inner.target)
-                return Call(offset, inner.function, [copy(arg) for arg in inner.args], target)
-            case ListExpr():
-                return ListExpr(offset, [copy(item) for item in inner.elements], inner.optional)
-            case MapExpr():
-                return MapExpr(offset, copy_entries(inner.entries))
-            case StructExpr():
-                return StructExpr(offset, inner.type_name, copy_entries(inner.entries))
-            case Comprehension():
-                # The parts are shared with the step or result; code generation only reads them.
-                parts = {id(part): copy(part) for part in inner.parts}
-                return _copy_comprehension(inner, offset, copy, parts)
-            case _:
-                raise AssertionError(type(inner))
-
-    def copy_entries(entries: list[Entry]) -> list[Entry]:
-        return [
-            Entry(offset, copy(entry.key), copy(entry.value), optional=entry.optional)
-            for entry in entries
-        ]
-
-    return copy(node)
-
-
-def _copy_comprehension(
-    node: Comprehension, offset: int, copy: Any, parts: dict[int, Node]
-) -> Comprehension:
-    def shared(inner: Node) -> Node:
-        if id(inner) in parts:
-            return parts[id(inner)]
-        if isinstance(inner, Call):
-            target = None if inner.target is None else shared(inner.target)
-            return Call(offset, inner.function, [shared(arg) for arg in inner.args], target)
-        if isinstance(inner, ListExpr):
-            return ListExpr(offset, [shared(item) for item in inner.elements], inner.optional)
-        copied: Node = copy(inner)
-        return copied
-
-    return Comprehension(
-        offset,
-        node.macro,
-        tuple(parts[id(part)] for part in node.parts),
-        iter_range=copy(node.iter_range),
-        iter_vars=(node.iter_var, node.iter_var2),
-        accu=(node.accu_var, copy(node.accu_init)),
-        condition=copy(node.condition),
-        step=shared(node.step),
-        result=shared(node.result),
-    )

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.maps import JsonMap
 from reference_allocator.cel.runtime.values import (
-    JsonMap,
     Message,
     Optional,
     TypeValue,

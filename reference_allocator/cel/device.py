@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from reference_allocator.api.quantity import Quantity, QuantityError, as_quantity
 from reference_allocator.api.semver import Semver, SemverError, parse_semver
-from reference_allocator.cel.codegen.support import DomainMap
 from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.maps import DomainMap, StringMap
 
 __all__ = ["CelDevice", "attribute_value"]
 
@@ -129,7 +129,7 @@ def _by_domain(named: Mapping[str, Any], driver: str) -> DomainMap:
         domain, slash, identifier = name.partition("/")
         if not slash:
             domain, identifier = driver, name
-        result.setdefault(domain, {})[identifier] = named[name]
+        result.setdefault(domain, StringMap())[identifier] = named[name]
     return result
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 __all__ = [
     "CelCompileError",
     "CelCostError",
+    "CelInternalError",
     "CelInterruptedError",
     "CelRuntimeError",
     "Issue",
@@ -36,6 +37,10 @@ class CelRuntimeError(Exception):
 
 class CelCostError(CelRuntimeError):
     """The evaluation exceeded its cost limit; unlike other errors, nothing absorbs it."""
+
+
+class CelInternalError(CelRuntimeError):
+    """Go's evaluator breaks here (``internal error: ...``); nothing absorbs that either."""
 
 
 class CelInterruptedError(CelRuntimeError):

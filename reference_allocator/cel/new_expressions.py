@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.compile import MAX_LENGTH
 from reference_allocator.cel.environment.declarations import CelFeatures
 from reference_allocator.cel.errors import CelCompileError
-from reference_allocator.cel.runtime.quoting import go_quote
 from reference_allocator.cel.selector import COST_LIMIT, compile_derived, compile_selector
 
 __all__ = ["ExpressionProblem", "validate_new_expression"]

@@ -6,7 +6,8 @@ from typing import Any
 
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.protobuf.native import to_native
-from reference_allocator.cel.runtime.values import BoolKey, Message, Optional, UInt, type_name
+from reference_allocator.cel.runtime.maps import unmap_key
+from reference_allocator.cel.runtime.values import Message, Optional, UInt, type_name
 
 __all__ = ["to_bool", "to_python"]
 
@@ -36,10 +37,7 @@ def to_python(value: Any) -> Any:
     if isinstance(value, list):
         return [to_python(item) for item in value]
     if isinstance(value, dict):
-        return {
-            (key.value if key.__class__ is BoolKey else key): to_python(item)
-            for key, item in value.items()
-        }
+        return {unmap_key(key): to_python(item) for key, item in value.items()}
     if isinstance(value, UInt):
         return int(value)
     if isinstance(value, Message):

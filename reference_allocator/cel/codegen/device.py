@@ -13,19 +13,18 @@ from typing import Any, Final
 
 from reference_allocator.cel.ast import Call, Ident, Literal, Node, Select
 from reference_allocator.cel.codegen.emitter import Emitter
-from reference_allocator.cel.codegen.support import NAMESPACE
+from reference_allocator.cel.runtime.maps import MISSING
 from reference_allocator.cel.runtime.values import Optional
 
 __all__ = ["DeviceEmitter"]
 
 _NAMED: Final = {"attributes": "values", "capacity": "amounts"}
-_MISSING: Final = NAMESPACE["MISSING"]
 
 
 def foreign(values: Mapping[str, Any], name: str, identifier: str) -> Any:
     """What a device has in another domain than its driver's; a KeyError only tells the id."""
-    value = values.get(name, _MISSING)
-    if value is _MISSING:
+    value = values.get(name, MISSING)
+    if value is MISSING:
         raise KeyError(identifier)
     return value
 

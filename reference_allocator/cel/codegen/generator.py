@@ -78,8 +78,7 @@ class _Generator(OperatorEmitter):
             )
             return f"optional_map([{entries}])"
         entries = ", ".join(
-            f"literal_key({self.emit(entry.key)}): {self.emit(entry.value)}"
-            for entry in node.entries
+            f"map_key({self.emit(entry.key)}): {self.emit(entry.value)}" for entry in node.entries
         )
         return f"{{{entries}}}"
 

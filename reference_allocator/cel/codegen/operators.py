@@ -10,7 +10,6 @@ from reference_allocator.cel import types
 from reference_allocator.cel.ast import Call, Literal, Node
 from reference_allocator.cel.codegen.fields import FieldEmitter
 from reference_allocator.cel.codegen.patterns import matcher
-from reference_allocator.cel.runtime.membership import constant_set
 
 __all__ = ["OperatorEmitter"]
 
@@ -88,7 +87,7 @@ class OperatorEmitter(FieldEmitter):
     def membership(self, node: Call) -> str:
         """``in``."""
         item, container = node.args
-        members = constant_set(node)
+        members = node.members
         if members is not None:
             name = self.constant(members)
             if all(value.__class__ is str for value in members):

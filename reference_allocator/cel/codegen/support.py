@@ -9,29 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from reference_allocator.cel.runtime.values import Optional, map_key, map_keys, unmap_key
+from reference_allocator.cel.runtime.maps import (
+    KEY_CLASSES,
+    MISSING,
+    DomainMap,
+    find,
+    map_key,
+    map_keys,
+    unmap_key,
+)
+from reference_allocator.cel.runtime.values import Optional
 
-__all__ = ["NAMESPACE", "DomainMap", "GiveUp"]
+__all__ = ["NAMESPACE", "GiveUp"]
 
 
 class GiveUp(Exception):  # noqa: N818 - a signal, not an error
     """The fast path cannot tell."""
-
-
-class DomainMap(dict[str, Any]):
-    """Attributes or capacity by domain: looking up an unknown domain gives an empty map.
-
-    Membership, size and iteration know only the domains that are there
-    (``dynamic-resource-allocation/cel/compile.go``, ``newStringInterfaceMapWithDefault``).
-    """
-
-    __slots__ = ()
-
-    def __missing__(self, key: object) -> dict[str, Any]:
-        return {}
-
-
-_MISSING = object()
 
 
 def truth(value: Any) -> bool:
@@ -47,8 +40,11 @@ def index(container: Any, key: Any) -> Any:
         if key.__class__ is not int or key < 0:
             raise GiveUp
         return container[key]
-    if isinstance(container, dict):
-        return container[map_key(key)]
+    if isinstance(container, dict) and key.__class__ in KEY_CLASSES:
+        value = find(container, key)
+        if value is MISSING:
+            raise KeyError(key)
+        return value
     raise GiveUp
 
 
@@ -58,11 +54,9 @@ def select_optional(container: Any, key: Any) -> Optional:
         if not container.present:
             return Optional(present=False)
         container = container.value
-    if isinstance(container, dict):
-        try:
-            return Optional(container[map_key(key)], present=True)
-        except KeyError:
-            return Optional(present=False)
+    if isinstance(container, dict) and key.__class__ in KEY_CLASSES:
+        value = find(container, key)
+        return Optional(present=False) if value is MISSING else Optional(value, present=True)
     if container.__class__ is list and key.__class__ is int:
         if 0 <= key < len(container):
             return Optional(container[key], present=True)
@@ -74,10 +68,10 @@ def has_field(container: Any, name: str) -> bool:
     """``has(container.name)``."""
     if container.__class__ is Optional:
         return bool(container.present) and has_field(container.value, name)
-    if container.__class__ is dict:
-        return name in container
     if container.__class__ is DomainMap:
         return True
+    if isinstance(container, dict):
+        return name in container
     raise GiveUp
 
 
@@ -135,33 +129,26 @@ def filter_pairs(keep: Callable[..., bool], pairs: list[tuple[Any, Any]]) -> lis
     return [pair for pair in pairs if keep(*pair)]
 
 
-def literal_key(key: Any) -> Any:
-    """The key of a map literal."""
-    if key.__class__ is bytes:  # Go cannot hash bytes
-        raise GiveUp
-    return map_key(key)
-
-
 def optional_map(entries: list[tuple[Any, Any, bool]]) -> dict[Any, Any]:
     """A map literal some of whose entries have a question mark."""
     result: dict[Any, Any] = {}
     for key, value, optional in entries:
         if not optional:
-            result[literal_key(key)] = value
+            result[map_key(key)] = value
         elif value.present:
-            result[literal_key(key)] = value.value
+            result[map_key(key)] = value.value
         else:
             result.pop(map_key(key), None)
     return result
 
 
 NAMESPACE: dict[str, Any] = {
-    "MISSING": _MISSING,
+    "MISSING": MISSING,
     "filter_pairs": filter_pairs,
     "has_field": has_field,
     "index": index,
     "items": items,
-    "literal_key": literal_key,
+    "map_key": map_key,
     "optional_map": optional_map,
     "or_value": or_value,
     "pairs": pairs,

@@ -11,8 +11,8 @@ from reference_allocator.cel.interpreter.outcomes import Err, Lazy, plain, visit
 from reference_allocator.cel.interpreter.state import Evaluation
 from reference_allocator.cel.protobuf.messages import build
 from reference_allocator.cel.runtime.conversions import shown
-from reference_allocator.cel.runtime.membership import UNHASHABLE
-from reference_allocator.cel.runtime.values import Optional, map_key, type_name
+from reference_allocator.cel.runtime.maps import map_key
+from reference_allocator.cel.runtime.values import Optional
 
 __all__ = ["Aggregates"]
 
@@ -69,12 +69,7 @@ class Aggregates(Evaluation):
                     result.pop(map_key(key), None)
                     continue
                 value = value.value
-            if key.__class__ is bytes:
-                raise CelRuntimeError(UNHASHABLE.format("types.Bytes"))
-            try:
-                result[map_key(key)] = plain(value)
-            except TypeError:
-                return Err(f"unsupported key type: {type_name(key)}")
+            result[map_key(key)] = plain(value)
         return result
 
     def message(self, node: StructExpr, scope: dict[str, Any]) -> Any:

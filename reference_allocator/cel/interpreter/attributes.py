@@ -8,7 +8,6 @@ from reference_allocator.cel.ast import NOT_FOLDED, Call, Ident, Node, Select
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.interpreter.outcomes import (
     ABSENT,
-    KEY_CLASSES,
     SELECTIONS,
     Err,
     as_value,
@@ -19,7 +18,8 @@ from reference_allocator.cel.interpreter.outcomes import (
 from reference_allocator.cel.interpreter.state import Evaluation
 from reference_allocator.cel.protobuf.messages import qualify
 from reference_allocator.cel.runtime.conversions import shown
-from reference_allocator.cel.runtime.values import Message, Optional, map_key
+from reference_allocator.cel.runtime.maps import KEY_CLASSES, MISSING, find
+from reference_allocator.cel.runtime.values import Message, Optional
 
 __all__ = ["Chains"]
 
@@ -94,10 +94,10 @@ class Chains(Evaluation):
         if key.__class__ not in KEY_CLASSES:
             return Err(f"invalid qualifier type: {go_type(key)}")
         if isinstance(value, dict):
-            try:
-                return value[map_key(key)]
-            except KeyError:
-                return ABSENT if optional else Err(f"no such key: {shown(key)}")
+            found = find(value, key)
+            if found is not MISSING:
+                return found
+            return ABSENT if optional else Err(f"no such key: {shown(key)}")
         if isinstance(value, list):
             index = list_index(key)
             if index.__class__ is Err:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from reference_allocator.cel.ast import Call, Ident, Node
 from reference_allocator.cel.cost.actual import call_cost
-from reference_allocator.cel.errors import CelCostError, CelRuntimeError
+from reference_allocator.cel.errors import CelCostError, CelInternalError, CelRuntimeError
 from reference_allocator.cel.interpreter.attributes import Chains
 from reference_allocator.cel.interpreter.outcomes import (
     Err,
@@ -22,8 +22,9 @@ from reference_allocator.cel.library.dispatch import implementation
 from reference_allocator.cel.library.lists import insert_entry
 from reference_allocator.cel.parser.macros import ACCUMULATOR
 from reference_allocator.cel.runtime.equality import NO_OVERLOAD, no_overload
-from reference_allocator.cel.runtime.membership import constant_set, is_member
-from reference_allocator.cel.runtime.values import Optional, unmap_key
+from reference_allocator.cel.runtime.maps import unmap_key
+from reference_allocator.cel.runtime.membership import is_member
+from reference_allocator.cel.runtime.values import Optional
 
 __all__ = ["Calls"]
 
@@ -63,7 +64,7 @@ class Calls(Chains):
         values = [plain(arg) for arg in args]
         try:
             return implementation(node.function, node.overloads)(*values)
-        except CelCostError:
+        except (CelCostError, CelInternalError):
             raise
         except CelRuntimeError as failure:
             text = str(failure)
@@ -99,12 +100,15 @@ class Calls(Chains):
         return not decides if error is None else error
 
     def _conditional(self, node: Call, scope: dict[str, Any]) -> Any:
-        condition = self.evaluate(node.args[0], scope)
-        if condition.__class__ is Err:
-            return condition
-        if condition.__class__ is not bool:
-            return Err(NO_OVERLOAD)
-        return self.part(node.args[1 if condition else 2], scope)
+        branch: Node = node
+        while isinstance(branch, Call) and branch.function == "_?_:_":  # a chain nests no deeper
+            condition = self.evaluate(branch.args[0], scope)
+            if condition.__class__ is Err:
+                return condition
+            if condition.__class__ is not bool:
+                return Err(NO_OVERLOAD)
+            branch = branch.args[1 if condition else 2]
+        return self.part(branch, scope)
 
     def _equality(self, node: Call, scope: dict[str, Any]) -> Any:
         left = self.evaluate(node.args[0], scope)
@@ -114,14 +118,9 @@ class Calls(Chains):
         return result
 
     def _in(self, node: Call, scope: dict[str, Any]) -> Any:
-        members = constant_set(node)
-        if members is not None:
-            if not members:
-                return False
+        if node.members is not None:
             value = self.evaluate(node.args[0], scope)
-            if value.__class__ is Err:
-                return value
-            return is_member(members, value)
+            return value if value.__class__ is Err else is_member(node.members, value)
         item = self.evaluate(node.args[0], scope)
         container = self.evaluate(node.args[1], scope)
         result = next((value for value in (item, container) if value.__class__ is Err), None)
@@ -158,6 +157,8 @@ class Calls(Chains):
                 raise no_overload("cel.@mapInsert", *values)
             for key, value in values[1].items():
                 mapping = insert_entry(mapping, unmap_key(key), value)
+        except CelInternalError:
+            raise
         except CelRuntimeError as failure:
             return Err(str(failure))
         return mapping

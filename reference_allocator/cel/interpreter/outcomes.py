@@ -6,20 +6,19 @@ from typing import Any, Final
 
 from reference_allocator.cel.ast import NOT_FOLDED, Call, Literal, Node, Select
 from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.library.dispatch import SINGLETONS
 from reference_allocator.cel.runtime.conversions import shown
 from reference_allocator.cel.runtime.equality import equal
+from reference_allocator.cel.runtime.maps import map_keys, unmap_key
 from reference_allocator.cel.runtime.values import (
     Message,
     Optional,
     UInt,
-    map_keys,
     type_name,
-    unmap_key,
 )
 
 __all__ = [
     "ABSENT",
-    "KEY_CLASSES",
     "SELECTIONS",
     "Err",
     "Growing",
@@ -65,8 +64,6 @@ class Growing(list[Any]):
 
 
 ABSENT: Final = object()
-KEY_CLASSES: Final = frozenset({bool, float, int, str, UInt})
-"""What can be a key or an index, whatever it is a key of."""
 SELECTIONS: Final = frozenset({"_[_]", "_[?_]", "_?._"})
 
 _GO_TYPES: Final = {
@@ -103,7 +100,12 @@ def go_type(value: Any) -> str:
 
 
 def stops_at_errors(node: Call, operands: list[Node]) -> bool:
-    """Whether cel-go evaluates the arguments one by one: calls with a compiled pattern do."""
+    """Whether cel-go evaluates the arguments one by one up to the first error.
+
+    It does where a pattern is compiled beforehand, and where the values choose the overload.
+    """
+    if len(node.overloads) > 1 and node.function not in SINGLETONS:
+        return True
     return node.function == "format" or has_constant_pattern(node, operands)
 
 

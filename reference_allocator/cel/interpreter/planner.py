@@ -20,11 +20,13 @@ from reference_allocator.cel.ast import (
     Select,
     StructExpr,
 )
-from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.interpreter.outcomes import KEY_CLASSES, SELECTIONS, go_type
+from reference_allocator.cel.errors import CelInternalError, CelRuntimeError
+from reference_allocator.cel.interpreter.outcomes import SELECTIONS, go_type
 from reference_allocator.cel.library.dispatch import implementation
 from reference_allocator.cel.library.strings import RegexError, compile_regex
-from reference_allocator.cel.runtime.values import UndefinedType, map_key
+from reference_allocator.cel.runtime.maps import KEY_CLASSES, map_key
+from reference_allocator.cel.runtime.membership import constant_set
+from reference_allocator.cel.runtime.values import UndefinedType
 
 __all__ = ["UNKNOWN", "InstantiationError", "plan"]
 
@@ -100,12 +102,9 @@ def _map(node: MapExpr) -> Any:
         key, value = plan(entry.key), plan(entry.value)
         known = known and key is not UNKNOWN and value is not UNKNOWN and not entry.optional
         if known:
-            if key.__class__ is bytes:
-                known = False  # Go panics here; ours is an error of the evaluation
-                continue
             try:
                 result[map_key(key)] = value
-            except TypeError:
+            except CelInternalError:  # Go panics here; ours is an error of the evaluation
                 known = False
     if not known:
         return UNKNOWN
@@ -127,9 +126,11 @@ def _call(node: Call) -> Any:
         if key.__class__ not in KEY_CLASSES:
             message = f"invalid qualifier type: {go_type(key)}"
             raise InstantiationError(message)
-    if node.overloads == ("in_list",) and values[1].__class__ is list and not values[1]:
-        node.folded = False
-        return False
+    if node.overloads == ("in_list",) and values[1].__class__ is list:
+        if not values[1]:
+            node.folded = False
+            return False
+        node.members = constant_set(values[1])
     if node.function in _PATTERNS and len(values) > 1 and isinstance(values[1], str):
         try:
             compile_regex(values[1])

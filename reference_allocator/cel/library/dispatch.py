@@ -24,21 +24,19 @@ from reference_allocator.cel.library import (
 )
 from reference_allocator.cel.runtime import arithmetic, conversions, times
 from reference_allocator.cel.runtime.equality import (
-    NO_OVERLOAD,
     compare,
     contains,
-    has_key,
     no_overload,
 )
+from reference_allocator.cel.runtime.maps import has_key, unmap_key
 from reference_allocator.cel.runtime.values import (
     Duration,
     Timestamp,
     type_name,
-    unmap_key,
 )
 from reference_allocator.cel.types import CelType
 
-__all__ = ["IMPLEMENTATIONS", "implementation"]
+__all__ = ["IMPLEMENTATIONS", "SINGLETONS", "implementation"]
 
 
 def _in(item: Any, container: Any) -> bool:
@@ -79,6 +77,7 @@ _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
     "_>=_": lambda a, b: compare(a, b, "_>=_") >= 0,
     "!_": _not,
     "@in": _in,
+    "flatten": lists.flatten,
     "size": lists.size,
 }
 
@@ -86,6 +85,8 @@ _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
 _TERSE: Final = frozenset({"contains", "startsWith", "endsWith"})
 _SORTS: Final = frozenset({"sort", "@sortByAssociatedKeys"})
 _BY_TRAIT: Final = _SORTS | {"matches"}
+SINGLETONS: Final = _BY_NAME.keys() | _BY_TRAIT | _TERSE
+"""Functions that cel-go binds once for all overloads."""
 
 _RUNTIME_NAMES: Final = {
     "null": "null_type",
@@ -126,9 +127,6 @@ def _no_overload(function: str, args: tuple[Any, ...]) -> CelRuntimeError:
     if function in _BY_TRAIT:
         receiver = isinstance(args[0], (str, Timestamp, Duration))
         return no_overload() if receiver else no_overload(function)
-    if function == "flatten":
-        first, *rest = map(type_name, args)
-        return CelRuntimeError(f"{NO_OVERLOAD}: {first}.flatten({', '.join(rest)})")
     return no_overload(function, *args)
 
 

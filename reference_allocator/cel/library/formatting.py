@@ -11,10 +11,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.conversions import to_string
-from reference_allocator.cel.runtime.quoting import go_quote
-from reference_allocator.cel.runtime.values import UInt, map_key, map_keys, type_name
+from reference_allocator.cel.runtime.maps import unmap_key
+from reference_allocator.cel.runtime.values import UInt, type_name
 
 __all__ = ["CLAUSE_ERRORS", "OVERLOADS", "format_text", "parse_clauses"]
 
@@ -157,7 +158,7 @@ def _string(value: Any) -> str:
     if name == "list":
         return f"[{', '.join(map(_in_list, value))}]"
     if name == "map":
-        pairs = sorted((_key(key), _in_list(value[map_key(key)])) for key in map_keys(value))
+        pairs = sorted((_key(unmap_key(key)), _in_list(item)) for key, item in value.items())
         return "{" + ", ".join(f"{key}:{item}" for key, item in pairs) + "}"
     if value is None:
         return "null"

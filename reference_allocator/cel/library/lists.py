@@ -6,26 +6,27 @@ Source: cel-go ``ext/lists.go``, ``ext/sets.go``; ``k8s.io/apiserver/pkg/cel/lib
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cmp_to_key
 from typing import Any, Final
 
 from reference_allocator.cel.environment.tables import OLDER
 from reference_allocator.cel.errors import CelCostError, CelRuntimeError
+from reference_allocator.cel.library.sorting import sort_like_go
 from reference_allocator.cel.runtime.arithmetic import add
+from reference_allocator.cel.runtime.conversions import shown
 from reference_allocator.cel.runtime.equality import (
+    NO_OVERLOAD,
     compare,
     contains,
     equal_or_false,
     no_overload,
 )
+from reference_allocator.cel.runtime.maps import MISSING, find, map_key, map_keys, unmap_key
 from reference_allocator.cel.runtime.values import (
     Duration,
     Optional,
     Timestamp,
     UInt,
-    map_key,
-    map_keys,
-    unmap_key,
+    type_name,
 )
 
 __all__ = ["MAX_ATTRIBUTE_VALUES", "OVERLOADS", "insert_entry", "size"]
@@ -34,6 +35,7 @@ MAX_ATTRIBUTE_VALUES: Final = 48
 """The most values of one device (resource.k8s.io/v1 ResourceSliceMaxAttributeValuesPerDevice)."""
 
 _RANGE_LIMIT: Final = 1_000_000
+_WITH_PARAMETERS: Final = {"list": "list(dyn)", "map": "map(dyn, dyn)"}
 _COMPARABLE: Final = (bool, int, UInt, float, str, bytes, Duration, Timestamp)
 
 
@@ -68,7 +70,14 @@ def slice_list(items: list[Any], start: int, end: int) -> list[Any]:
     raise CelRuntimeError(message)
 
 
-def flatten(items: list[Any], depth: int = 1) -> list[Any]:
+def flatten(items: Any, *levels: Any) -> list[Any]:
+    """``flatten()``, which checks its arguments itself (cel-go's ``DisableTypeGuards``)."""
+    depth = levels[0] if levels else 1
+    if items.__class__ is not list or depth.__class__ is not int:
+        names = map(type_name, (items, *levels))
+        receiver, *given = (_WITH_PARAMETERS.get(name, name) for name in names)
+        message = f"{NO_OVERLOAD}: {receiver}.flatten({', '.join(given)})"
+        raise CelRuntimeError(message)
     if depth < 0:
         message = "level must be non-negative"
         raise CelRuntimeError(message)
@@ -130,11 +139,9 @@ def sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
         message = "list elements must have the same type"
         raise CelRuntimeError(message)
 
-    def by_key(first: int, second: int) -> int:
-        return compare(keys[first], keys[second])
-
-    order = sorted(range(len(items)), key=cmp_to_key(by_key))
-    return [items[index] for index in order]
+    if keys[0].__class__ in (Duration, Timestamp):
+        keys = [key.nanos for key in keys]
+    return sort_like_go(keys, items)
 
 
 def _ends(last: bool) -> Callable[[list[Any]], Optional]:
@@ -230,8 +237,8 @@ def sets_contains(items: list[Any], part: list[Any]) -> bool:
 
 def insert_entry(mapping: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
     """A copy of the map with one more entry; a key that is there already is an error."""
-    if map_key(key) in mapping:
-        message = f"insert failed: key {_shown(key)} already exists"
+    if find(mapping, key) is not MISSING:
+        message = f"insert failed: key {shown(key)} already exists"
         raise CelRuntimeError(message)
     return {**mapping, map_key(key): value}
 
@@ -240,12 +247,6 @@ def _insert_map(mapping: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]
     for key, value in more.items():
         mapping = insert_entry(mapping, unmap_key(key), value)
     return mapping
-
-
-def _shown(key: Any) -> str:
-    if key.__class__ is bool:
-        return "true" if key else "false"
-    return str(key)
 
 
 def _overloads() -> dict[str, Callable[..., Any]]:

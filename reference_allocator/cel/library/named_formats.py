@@ -12,35 +12,17 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any, Final
 
+from reference_allocator.api.names import (
+    dns_1035_label_problems,
+    dns_label_problems,
+    dns_subdomain_problems,
+    label_key_problems,
+    label_value_problems,
+)
 from reference_allocator.cel.library.urls import parse_request_uri
 from reference_allocator.cel.runtime.values import Optional
 
 __all__ = ["NAMED_FORMATS", "OVERLOADS", "NamedFormat"]
-
-_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
-_QUALIFIED: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_LABEL_MESSAGE: Final = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must"
-    " start and end with an alphanumeric character"
-)
-_LABEL_1035_MESSAGE: Final = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an"
-    " alphabetic character, and end with an alphanumeric character"
-)
-_SUBDOMAIN_MESSAGE: Final = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.',"
-    " and must start and end with an alphanumeric character"
-)
-_QUALIFIED_MESSAGE: Final = (
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an"
-    " alphanumeric character"
-)
-_VALUE_MESSAGE: Final = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.',"
-    " and must start and end with an alphanumeric character"
-)
 
 
 class NamedFormat:
@@ -59,78 +41,15 @@ class NamedFormat:
         return int(self.name != other.name)
 
 
-def _regex_error(message: str, pattern: str, *examples: str) -> str:
-    shown = " or ".join(f"'{example}', " if False else f"'{example}'" for example in examples)
-    listed = ",  or ".join(f"'{example}'" for example in examples) if len(examples) > 1 else shown
-    return f"{message} (e.g. {listed}, regex used for validation is '{pattern}')"
+def _prefix_of(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """The check of a name that more is appended to, which may end with a dash."""
 
+    def masked(text: str) -> list[str]:
+        if len(text) > 1 and text.endswith("-"):  # maskTrailingDash, which cuts bytes
+            text = text.encode()[:-2].decode(errors="replace") + "a"
+        return check(text)
 
-def _too_long(text: str, limit: int) -> list[str]:
-    return [f"must be no more than {limit} bytes"] if len(text.encode()) > limit else []
-
-
-def _matching(
-    pattern: str, limit: int, message: str, examples: tuple[str, ...], *, prefix: bool
-) -> Callable[[str], list[str]]:
-    def check(text: str) -> list[str]:
-        if prefix and text.endswith("-"):
-            text = text[:-2] + "a"  # what maskTrailingDash makes of it
-        problems = _too_long(text, limit)
-        if not re.fullmatch(pattern, text):
-            problems.append(_regex_error(message, pattern, *examples))
-        return problems
-
-    return check
-
-
-def _label(*, prefix: bool) -> Callable[[str], list[str]]:
-    return _matching(_LABEL, 63, _LABEL_MESSAGE, ("my-name", "123-abc"), prefix=prefix)
-
-
-def _label_1035(*, prefix: bool) -> Callable[[str], list[str]]:
-    examples = ("my-name", "abc-123")
-    return _matching(_LABEL_1035, 63, _LABEL_1035_MESSAGE, examples, prefix=prefix)
-
-
-def _subdomain(*, prefix: bool) -> Callable[[str], list[str]]:
-    return _matching(_SUBDOMAIN, 253, _SUBDOMAIN_MESSAGE, ("example.com",), prefix=prefix)
-
-
-def _qualified_name(text: str) -> list[str]:
-    problems: list[str] = []
-    parts = text.split("/")
-    if len(parts) > 2:
-        message = "a qualified name " + _regex_error(
-            _QUALIFIED_MESSAGE, _QUALIFIED, "MyName", "my.name", "123-abc"
-        )
-        return [
-            message + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ]
-    if len(parts) == 2:
-        if not parts[0]:
-            problems.append("prefix part must be non-empty")
-        else:
-            problems += [f"prefix part {problem}" for problem in _subdomain(prefix=False)(parts[0])]
-    name = parts[-1]
-    if not name:
-        problems.append("name part must be non-empty")
-    else:
-        problems += [f"name part {problem}" for problem in _too_long(name, 63)]
-    if not re.fullmatch(_QUALIFIED, name):
-        problems.append(
-            "name part "
-            + _regex_error(_QUALIFIED_MESSAGE, _QUALIFIED, "MyName", "my.name", "123-abc")
-        )
-    return problems
-
-
-def _label_value(text: str) -> list[str]:
-    problems = _too_long(text, 63)
-    pattern = f"({_QUALIFIED})?"
-    if not re.fullmatch(pattern, text):
-        examples = ("MyValue", "my_value", "12345")
-        problems.append(_regex_error(_VALUE_MESSAGE, pattern, *examples))
-    return problems
+    return masked
 
 
 def _uri(text: str) -> list[str]:
@@ -185,14 +104,18 @@ def _datetime(text: str) -> list[str]:
 
 
 NAMED_FORMATS: Final[dict[str, NamedFormat]] = {
-    "dns1123Label": NamedFormat("DNS1123Label", _label(prefix=False), 30),
-    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", _subdomain(prefix=False), 60),
-    "dns1035Label": NamedFormat("DNS1035Label", _label_1035(prefix=False), 30),
-    "qualifiedName": NamedFormat("QualifiedName", _qualified_name, 60),
-    "dns1123LabelPrefix": NamedFormat("DNS1123LabelPrefix", _label(prefix=True), 30),
-    "dns1123SubdomainPrefix": NamedFormat("DNS1123SubdomainPrefix", _subdomain(prefix=True), 60),
-    "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _label_1035(prefix=True), 30),
-    "labelValue": NamedFormat("LabelValue", _label_value, 40),
+    "dns1123Label": NamedFormat("DNS1123Label", dns_label_problems, 30),
+    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", dns_subdomain_problems, 60),
+    "dns1035Label": NamedFormat("DNS1035Label", dns_1035_label_problems, 30),
+    "qualifiedName": NamedFormat("QualifiedName", label_key_problems, 60),
+    "dns1123LabelPrefix": NamedFormat("DNS1123LabelPrefix", _prefix_of(dns_label_problems), 30),
+    "dns1123SubdomainPrefix": NamedFormat(
+        "DNS1123SubdomainPrefix", _prefix_of(dns_subdomain_problems), 60
+    ),
+    "dns1035LabelPrefix": NamedFormat(
+        "DNS1035LabelPrefix", _prefix_of(dns_1035_label_problems), 30
+    ),
+    "labelValue": NamedFormat("LabelValue", label_value_problems, 40),
     "uri": NamedFormat("URI", _uri, 1103),
     "uuid": NamedFormat("uuid", _uuid, 70),
     "byte": NamedFormat("byte", _byte, 84),

@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.equality import no_overload
-from reference_allocator.cel.runtime.quoting import go_quote
 
 __all__ = ["CIDR", "IP", "OVERLOADS", "parse_address"]
 

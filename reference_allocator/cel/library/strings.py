@@ -95,6 +95,9 @@ def compile_regex(pattern: str) -> Any:
             argument = pattern
         elif "repetition" in kind and repeat and not _can_repeat(repeat):
             message, argument = "invalid repeat count", repeat.group()  # Go looks at that first
+        elif argument in ("(?<=", "(?<!"):  # for Go a group with a bad name
+            rest = pattern[pattern.index(argument) :]
+            message, argument = "invalid named capture", rest[: rest.find(">") + 1] or rest
         elif kind == "invalid escape sequence" and argument in ("\\p", "\\P"):
             message = "invalid character class range"
         raise RegexError(f"error parsing regexp: {message}: `{argument}`") from None
@@ -136,13 +139,19 @@ def find(text: str, pattern: str) -> str:
 
 
 def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    """All matches; an empty one next to the match before it is none (Go's ``allMatches``)."""
+    regex = _find_regex(pattern)
     result: list[str] = []
-    if limit == 0:
-        return result
-    for found in _find_regex(pattern).finditer(text):
-        result.append(found.group(0))
-        if len(result) == limit:
+    start, before = 0, -1
+    while len(result) != limit and start <= len(text):
+        found = regex.search(text, start)
+        if found is None:
             break
+        first, end = found.span()
+        if not first == end == before:
+            result.append(found.group())
+        start = end + 1 if end == start else end
+        before = end
     return result
 
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.library.network import parse_address
-from reference_allocator.cel.runtime.quoting import go_quote
 
 __all__ = ["OVERLOADS", "URL", "parse_request_uri"]
 

@@ -72,6 +72,7 @@ _RULE_PATCHES = (
         "primary        :",
         "?primary: literal | dot_ident_arg | dot_ident | ident_arg",
     ),
+    ("a whole word", "relation_in    :", "relation_in: relation IN\nIN.2: /in(?![_a-zA-Z0-9])/"),
     ("optional and quoted fields", "member_dot     :", 'member_dot: member "." ["?"] field'),
     ("optional index", "member_index   :", 'member_index: member "[" ["?"] expr "]"'),
     (

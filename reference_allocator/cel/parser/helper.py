@@ -1,6 +1,7 @@
 """What the methods that build the syntax tree share: positions, errors, the limits of depth.
 
-The limits are cel-go's: 250 nested expressions, and 250 levels of binary operators and members.
+The limits are cel-go's: a rule of its grammar may be open 250 times at once, and its visitor goes
+down 250 levels of binary operators and members.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from lark import Token
 from reference_allocator.cel.ast import Literal, Node
 from reference_allocator.cel.errors import Issue
 
-__all__ = ["MAX_DEPTH", "STATE", "ParseError", "at", "report", "sized"]
+__all__ = ["MAX_DEPTH", "STATE", "ParseError", "at", "limited", "report", "sized"]
 
 MAX_DEPTH: Final = 250
 
@@ -51,7 +52,7 @@ def report(offset: int, message: str) -> Node:
 def sized(
     node: Node, inner: Sequence[Node], expressions: Sequence[Node] = (), *, counted: bool = False
 ) -> Node:
-    """The node with the two depths that cel-go's parser limits.
+    """The node with the depths that cel-go's parser limits.
 
     Args:
         node: the new node.
@@ -59,12 +60,25 @@ def sized(
         expressions: its parts that the grammar calls an expression: in brackets, as arguments.
         counted: whether cel-go's visitor counts the node as a level (binary operators, members).
     """
-    parts = [*inner, *expressions]
-    node.levels = counted + max((part.levels for part in parts), default=0)
-    node.nesting = max(
-        max((part.nesting for part in inner), default=0),
-        max((part.nesting + 1 for part in expressions), default=0),
-    )
-    if node.nesting >= MAX_DEPTH:
+    levels = nesting = 0
+    relations = calcs = 1
+    for part in inner:
+        levels = max(levels, part.levels)
+        nesting = max(nesting, part.nesting)
+        relations = max(relations, part.relations)
+        calcs = max(calcs, part.calcs)
+    for part in expressions:
+        levels = max(levels, part.levels)
+        nesting = max(nesting, part.nesting + 1)
+        relations = max(relations, part.relations + 1)
+        calcs = max(calcs, part.calcs + 1)
+    node.levels = levels + counted
+    node.nesting, node.relations, node.calcs = nesting, relations, calcs
+    return limited(node)
+
+
+def limited(node: Node) -> Node:
+    """The node; raises ParseError if a rule of the grammar is open too often at once in it."""
+    if node.nesting >= MAX_DEPTH or node.relations > MAX_DEPTH or node.calcs > MAX_DEPTH:
         raise ParseError([Issue(-1, f"expression recursion limit exceeded: {MAX_DEPTH}")])
     return node

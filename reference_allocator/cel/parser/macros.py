@@ -19,7 +19,6 @@ from reference_allocator.cel.ast import (
     MapExpr,
     Node,
     Select,
-    copy_at,
 )
 
 __all__ = ["ACCUMULATOR", "MacroError", "expand"]
@@ -212,7 +211,7 @@ def _opt_map(flat: bool) -> Callable[[int, Node, list[Node]], Node]:
 
     def expander(at: int, target: Node, args: list[Node]) -> Node:
         name = _name(args[0], f"{label}() variable name must be a simple identifier")
-        value = Call(at, "value", [], copy_at(target, at))
+        value = Call(at, "value", [], target)
         body = _binding(at, name, value, args[1])
         present = body if flat else Call(at, "optional.of", [body])
         has_value = Call(at, "hasValue", [], target)

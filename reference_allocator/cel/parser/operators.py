@@ -7,7 +7,7 @@ from typing import Any, Final
 from lark import Token
 
 from reference_allocator.cel.ast import Call, Literal, Node
-from reference_allocator.cel.parser.helper import at, report, sized
+from reference_allocator.cel.parser.helper import at, limited, report, sized
 from reference_allocator.cel.runtime.values import INT_MIN
 
 __all__ = ["OperatorRules"]
@@ -26,6 +26,7 @@ _OPERATORS: Final = {
     "/": "_/_",
     "%": "_%_",
 }
+_CALCS: Final = frozenset("+-*/%")
 
 
 class OperatorRules:
@@ -39,7 +40,9 @@ class OperatorRules:
         """``a ? b : c``."""
         condition, question, yes, _, no = children
         call = Call(at(question), "_?_:_", [condition, yes, no])
-        return sized(call, (condition, yes), (no,), counted=True)
+        sized(call, (condition, yes, no), counted=True)
+        call.nesting = max(call.nesting, no.nesting + 1)
+        return limited(call)
 
     def conditionalor(self, children: list[Any]) -> Node:
         """``a || b``."""
@@ -69,7 +72,12 @@ class OperatorRules:
     def _binary(self, children: list[Any]) -> Node:
         (left, operator), right = children
         call = Call(at(operator), _OPERATORS[str(operator)], [left, right])
-        return sized(call, (left, right), counted=True)
+        sized(call, (left, right), counted=True)
+        if str(operator) in _CALCS:
+            call.calcs = max(call.calcs, right.calcs + 1)
+        else:
+            call.relations = max(call.relations, right.relations + 1)
+        return limited(call)
 
     relation = addition = multiplication = _binary
 

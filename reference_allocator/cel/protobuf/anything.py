@@ -19,8 +19,9 @@ from reference_allocator.cel.protobuf.wire import (
     WireError,
     fields,
 )
+from reference_allocator.cel.runtime.maps import JsonMap
 from reference_allocator.cel.runtime.times import duration_of, timestamp_of
-from reference_allocator.cel.runtime.values import JsonMap, Message, UInt
+from reference_allocator.cel.runtime.values import Message, UInt
 
 __all__ = ["Packed", "show", "unpack"]
 

@@ -13,13 +13,12 @@ from typing import Any, Final
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.protobuf.anything import Packed, show, unpack
 from reference_allocator.cel.protobuf.native import JSON, JSON_LIST, JSON_MAP, to_native
+from reference_allocator.cel.runtime.maps import JsonMap, unmap_key
 from reference_allocator.cel.runtime.times import duration_of, timestamp_of
 from reference_allocator.cel.runtime.values import (
-    JsonMap,
     Message,
     UInt,
     type_name,
-    unmap_key,
 )
 
 __all__ = ["build", "qualify"]

@@ -13,13 +13,12 @@ from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.conversions import to_string
+from reference_allocator.cel.runtime.maps import JsonMap, unmap_key
 from reference_allocator.cel.runtime.values import (
-    JsonMap,
     Message,
     Optional,
     UInt,
     type_name,
-    unmap_key,
 )
 
 __all__ = ["JSON", "JSON_LIST", "JSON_MAP", "to_native"]

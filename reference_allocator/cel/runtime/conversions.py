@@ -12,11 +12,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.maps import unmap_key
 from reference_allocator.cel.runtime.times import (
     format_duration,
     format_timestamp,
     parse_duration,
     parse_timestamp,
+    show_duration,
+    show_timestamp,
     timestamp_from_seconds,
     unix_seconds,
 )
@@ -158,12 +161,30 @@ def _same(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A value as messages show it."""
-    if value.__class__ is bool:
-        return "true" if value else "false"
-    if value.__class__ is float:
-        return format_double(value)
+    """A value as messages show it: Go's ``%v``."""
+    name = type_name(value)
+    if name in _SHOWN:
+        return _SHOWN[name](value)
+    if name == "list":
+        return f"[{', '.join(map(shown, value))}]"
+    if name == "map":
+        entries = (f"{shown(unmap_key(key))}: {shown(item)}" for key, item in value.items())
+        return f"{{{', '.join(entries)}}}"
+    if name == "optional_type":
+        return f"optional({shown(value.value)})" if value.present else "optional.none()"
     return str(value)
+
+
+_SHOWN: Final[dict[str, Callable[[Any], str]]] = {
+    "bool": lambda value: "true" if value else "false",
+    "bytes": lambda value: f"[{' '.join(map(str, value))}]",
+    "double": format_double,
+    "google.protobuf.Duration": show_duration,
+    "google.protobuf.Timestamp": show_timestamp,
+    "kubernetes.NamedFormat": lambda value: str(value.name),
+    "null_type": lambda _: "0",
+    "type": lambda value: str(value.name),
+}
 
 
 def _no_duration(_value: Any) -> Any:

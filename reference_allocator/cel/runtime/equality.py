@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime.maps import MISSING, find, unmap_key
 from reference_allocator.cel.runtime.values import (
     Duration,
     Message,
     Optional,
     Timestamp,
     UInt,
-    map_key,
     type_name,
 )
 
@@ -79,7 +79,8 @@ def equal(left: Any, right: Any) -> bool:
         return len(left) == len(right) and all(map(_not_unequal, left, right))
     if name == "map":
         return len(left) == len(right) and all(
-            key in right and _not_unequal(value, right[key]) for key, value in left.items()
+            (other := find(right, unmap_key(key))) is not MISSING and _not_unequal(value, other)
+            for key, value in left.items()
         )
     if kind is Optional:
         if not (left.present and right.present):
@@ -139,11 +140,3 @@ def compare(left: Any, right: Any, function: str = "") -> int:
 def contains(items: list[Any], item: Any) -> bool:
     """Whether a list has the item, by equality; errors count as unequal."""
     return any(equal_or_false(item, element) for element in items)
-
-
-def has_key(mapping: dict[Any, Any], key: Any) -> bool:
-    """Whether a map has the key."""
-    try:
-        return map_key(key) in mapping
-    except TypeError:  # a list or map is no key
-        return False

@@ -5,15 +5,15 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import MAXYEAR, UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, Final
 from zoneinfo import ZoneInfo, available_timezones
 
+from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.runtime.quoting import go_quote
 from reference_allocator.cel.runtime.values import INT_MAX, INT_MIN, Duration, Timestamp
 
 __all__ = [
@@ -23,6 +23,8 @@ __all__ = [
     "format_timestamp",
     "parse_duration",
     "parse_timestamp",
+    "show_duration",
+    "show_timestamp",
     "timestamp_from_seconds",
     "timestamp_of",
     "unix_seconds",
@@ -40,7 +42,7 @@ _UNITS: Final = {
 }
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
 _RFC3339: Final = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?"
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?"
     r"(Z|[+-][0-9]{2}:[0-9]{2})"
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -92,6 +94,28 @@ def format_duration(value: Duration) -> str:
     return f"{text.removesuffix('.0')}s"
 
 
+def show_duration(value: Duration) -> str:
+    """The span as Go's ``time.Duration`` prints itself: ``1h30m0s``, ``1.5ms``."""
+    nanos = abs(value.nanos)
+    if nanos < 10**9:
+        size, unit = next(
+            (each for each in ((10**6, "ms"), (10**3, "\u00b5s"), (1, "ns")) if nanos >= each[0]),
+            (1, "s"),
+        )
+        text = f"{_decimal(nanos, size)}{unit}"
+    else:
+        hours, rest = divmod(nanos, 3600 * 10**9)
+        minutes, rest = divmod(rest, 60 * 10**9)
+        text = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+        text += f"{_decimal(rest, 10**9)}s"
+    return f"-{text}" if value.nanos < 0 else text
+
+
+def _decimal(nanos: int, size: int) -> str:
+    whole, rest = divmod(nanos, size)
+    return f"{whole}.{str(size + rest)[1:].rstrip('0')}" if rest else str(whole)
+
+
 def timestamp_from_seconds(seconds: int) -> Timestamp:
     """A time from Unix seconds."""
     if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
@@ -123,7 +147,7 @@ def _int64(value: int) -> int:
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """An RFC 3339 time."""
+    """An RFC 3339 time, with what else Go's ``time.Parse`` takes: an hour of one digit."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise _failed("string", "google.protobuf.Timestamp")
@@ -136,7 +160,7 @@ def parse_timestamp(text: str) -> Timestamp:
     zone = match[8]
     if zone != "Z":
         hours, minutes = int(zone[1:3]), int(zone[4:6])
-        if hours > 24 or minutes >= 60:
+        if hours > 24 or minutes > 60:  # "some people do write offsets of 24 hours or 60 minutes"
             raise _failed("string", "google.protobuf.Timestamp")
         offset = hours * 3600 + minutes * 60
         seconds -= offset if zone[0] == "+" else -offset
@@ -147,28 +171,50 @@ def parse_timestamp(text: str) -> Timestamp:
     return Timestamp(seconds * 10**9 + nanos)
 
 
-def _datetime(value: Timestamp, zone: tzinfo) -> tuple[datetime, int]:
-    """The time in a zone, and how many years have to be added to what Python can represent.
+_Offset = Callable[[int], int]
+"""Of a time in Unix seconds to the seconds that a zone is ahead of UTC then."""
+
+
+def _utc(_seconds: int) -> int:
+    return 0
+
+
+def _go_seconds(value: Timestamp) -> int:
+    """Unix seconds as Go's calendar sees them: before its first day it counts from the end."""
+    seconds = value.nanos // 10**9
+    return seconds + 2**64 if seconds - _MIN_SECONDS < -_BEFORE_YEAR_ONE else seconds
+
+
+def _in_python(seconds: int) -> tuple[datetime, int]:
+    """The calendar's time, and how many years have to be added to what Python can represent.
 
     The calendar repeats itself every 400 years, weekdays included.
     """
-    seconds = value.nanos // 10**9
-    if seconds - _MIN_SECONDS < -_BEFORE_YEAR_ONE:  # before its first day Go counts from the end
-        seconds += 2**64
     cycles = 0
-    if not _MIN_SECONDS + _YEAR <= seconds <= _MAX_SECONDS - _YEAR:
+    if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
         cycles = (seconds - _MAX_SECONDS // 2) // _CYCLE
         seconds -= cycles * _CYCLE
-    return (_EPOCH + timedelta(seconds=seconds)).astimezone(zone), 400 * cycles
+    return _EPOCH + timedelta(seconds=seconds), 400 * cycles
+
+
+def _local(value: Timestamp, offset: _Offset) -> tuple[datetime, int]:
+    seconds = _go_seconds(value)
+    return _in_python(seconds + offset(seconds))
 
 
 def format_timestamp(value: Timestamp) -> str:
     """RFC 3339 in UTC with as many digits of a second as needed."""
-    moment, years = _datetime(value, UTC)
+    moment, years = _local(value, _utc)
     year = moment.year + years
     nanos = value.nanos % 10**9
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
     return f"{'-' * (year < 0)}{abs(year):04d}{moment:-%m-%dT%H:%M:%S}{fraction}Z"
+
+
+def show_timestamp(value: Timestamp) -> str:
+    """The time as Go's ``time.Time`` prints itself, always in UTC."""
+    day, _, time = format_timestamp(value).removesuffix("Z").partition("T")
+    return f"{day} {time} +0000 UTC"
 
 
 @cache
@@ -178,38 +224,60 @@ def _regions() -> frozenset[str]:
     return frozenset(str(parent) for each in parents for parent in each)
 
 
-def _zone(name: str) -> tzinfo:
-    """A zone by name, or an offset such as ``-08:00``."""
+def _atoi(text: str) -> int:
+    """Go's ``strconv.Atoi``."""
+    problem = ""
+    if not re.fullmatch(r"[-+]?[0-9]+", text):
+        problem = "invalid syntax"
+    elif len(text) > 400 or not INT_MIN <= int(text) <= INT_MAX:
+        problem = "value out of range"
+    if problem:
+        message = f"strconv.Atoi: parsing {go_quote(text)}: {problem}"
+        raise CelRuntimeError(message)
+    return int(text)
+
+
+def _zone(name: str) -> _Offset:
+    """A zone by name, or an offset such as ``-08:00`` (cel-go ``stdlib``, ``inTimeZone``).
+
+    The offset has no limits. ``Local`` is UTC, which the control plane's containers have.
+    """
     hours_text, colon, minutes_text = name.partition(":")
     if not colon:
-        if name in ("", "UTC"):
-            return UTC
-        if ".." in name or name[0] in "/\\":
-            message = "time: invalid location name"
-            raise CelRuntimeError(message)
-        plain = posixpath.normpath(name)
-        if plain in _regions():
-            raise CelRuntimeError("is a directory")
-        try:
-            return ZoneInfo(plain)
-        except (ValueError, OSError, KeyError):
-            message = f"unknown time zone {name}"
-            raise CelRuntimeError(message) from None
-    parts = []
-    for text in (hours_text, minutes_text):
-        if not re.fullmatch(r"[-+]?[0-9]{1,4}", text):
-            message = f"strconv.Atoi: parsing {go_quote(text)}: invalid syntax"
-            raise CelRuntimeError(message)
-        parts.append(int(text))
-    hours, minutes = parts
-    if not 0 <= minutes <= 59:
-        message = f"timezone offset minutes out of range [0, 59]: {name}"
+        return _named_zone(name)
+    hours, minutes = _atoi(hours_text), _atoi(minutes_text)
+    total = _int64(hours * 60 - minutes if name.startswith("-") else hours * 60 + minutes)
+    nanos = _int64(total * 60 * 10**9)
+    whole = _truncate(nanos, 10**9)
+    offset = int(float(whole) + (nanos - whole * 10**9) / 1e9)
+    return lambda _: offset
+
+
+def _named_zone(name: str) -> _Offset:
+    if name in ("", "UTC", "Local"):
+        return _utc
+    if ".." in name or name[0] in "/\\":
+        message = "time: invalid location name"
         raise CelRuntimeError(message)
-    offset = hours * 60 - minutes if name.startswith("-") else hours * 60 + minutes
-    if abs(offset) >= 24 * 60:  # Go allows it, Python does not; no zone is that far
-        message = f"timezone offset out of range: {name}"
-        raise CelRuntimeError(message)
-    return timezone(timedelta(minutes=offset))
+    plain = posixpath.normpath(name)
+    if plain in _regions():
+        raise CelRuntimeError("is a directory")
+    try:
+        zone = ZoneInfo(plain)
+    except (ValueError, OSError, KeyError):
+        message = f"unknown time zone {name}"
+        raise CelRuntimeError(message) from None
+
+    def offset(seconds: int) -> int:
+        # Before Python's first years a zone has its local mean time, as in them.
+        moment, _ = _in_python(max(seconds, _MIN_SECONDS + _YEAR))
+        if moment.year == MAXYEAR:
+            moment = moment.replace(year=MAXYEAR - 400)
+        found = moment.astimezone(zone).utcoffset()
+        assert found is not None
+        return int(found.total_seconds())
+
+    return offset
 
 
 def _truncate(nanos: int, unit: int) -> int:
@@ -232,13 +300,13 @@ _FIELDS: Final[dict[str, Callable[[datetime, int], int]]] = {
 
 def _accessor(field: Callable[[datetime, int], int]) -> Callable[..., int]:
     def access(value: Timestamp, zone: str = "UTC") -> int:
-        return field(_datetime(value, _zone(zone))[0], value.nanos % 10**9)
+        return field(_local(value, _zone(zone))[0], value.nanos % 10**9)
 
     return access
 
 
 def _year(value: Timestamp, zone: str = "UTC") -> int:
-    moment, years = _datetime(value, _zone(zone))
+    moment, years = _local(value, _zone(zone))
     return moment.year + years
 
 

@@ -4,7 +4,7 @@
 |---|---|
 | bool, int, double, string, bytes, null | bool, int, float, str, bytes, None |
 | uint | `UInt` |
-| list, map | list, dict (a bool key is a `BoolKey`, because ``True == 1`` in Python) |
+| list, map | list, dict (for its keys see `runtime.maps`) |
 | duration, timestamp | `Duration`, `Timestamp` (nanoseconds) |
 | type | `TypeValue` |
 | optional | `Optional` |
@@ -24,19 +24,14 @@ __all__ = [
     "INT_MAX",
     "INT_MIN",
     "UINT_MAX",
-    "BoolKey",
     "Duration",
-    "JsonMap",
     "Message",
     "Optional",
     "Timestamp",
     "TypeValue",
     "UInt",
     "UndefinedType",
-    "map_key",
-    "map_keys",
     "type_name",
-    "unmap_key",
 ]
 
 INT_MAX: Final = 2**63 - 1
@@ -48,19 +43,6 @@ class UInt(int):
     """An unsigned 64-bit integer; equal to the int of the same value, as CEL compares numbers."""
 
     __slots__ = ()
-
-
-class BoolKey:
-    """A bool as the key of a map; there are only two."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: bool) -> None:
-        self.value = value
-
-
-_TRUE_KEY: Final = BoolKey(True)
-_FALSE_KEY: Final = BoolKey(False)
 
 
 class TypeValue:
@@ -135,12 +117,6 @@ class Optional:
         return self.value
 
 
-class JsonMap(dict[str, Any]):
-    """A map that was a ``google.protobuf.Struct``, which only names of Go types tell."""
-
-    __slots__ = ()
-
-
 class Message:
     """A protobuf message that stays one: ``Empty`` and the entries of a ``Struct``.
 
@@ -181,22 +157,3 @@ def type_name(value: Any) -> str:
         return "list"
     named: str = value.cel_type
     return named
-
-
-def map_key(key: Any) -> Any:
-    """A CEL value in the form in which dicts hold it as a key."""
-    if key is True:
-        return _TRUE_KEY
-    if key is False:
-        return _FALSE_KEY
-    return key
-
-
-def unmap_key(key: Any) -> Any:
-    """The CEL value of a dict's key."""
-    return key.value if key.__class__ is BoolKey else key
-
-
-def map_keys(mapping: dict[Any, Any]) -> list[Any]:
-    """The keys of a map as CEL values."""
-    return [unmap_key(key) for key in mapping]

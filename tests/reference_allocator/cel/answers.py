@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +14,8 @@ from reference_allocator.cel import (
     CelDevice,
     CelFeatures,
     CelRuntimeError,
+    DerivedAttribute,
+    Selector,
     compile_derived,
     compile_selector,
 )
@@ -21,10 +24,15 @@ from reference_allocator.cel.environment.tables import LATEST
 Json = dict[str, Any]
 
 GOLDEN: Final = Path(__file__).parent / "golden"
-KNOWN: Final[dict[str, dict[str, str]]] = json.loads(
-    (GOLDEN / "known-differences.json").read_text(encoding="utf-8")
-)
-"""Reasons: "answer" and "cost" per expression, "kinds" for differences that the fuzzer explains."""
+
+
+@cache
+def known() -> dict[str, dict[str, str]]:
+    """Reasons: "answer" and "cost" per expression, "kinds" for differences the fuzzer explains."""
+    reasons: dict[str, dict[str, str]] = json.loads(
+        (GOLDEN / "known-differences.json").read_text(encoding="utf-8")
+    )
+    return reasons
 
 
 def lines(path: Path) -> list[Json]:
@@ -51,30 +59,48 @@ def ours(question: Json, kubernetes: str = LATEST) -> Json:
     expression, options = question["expression"], features(question, kubernetes)
     limit = question.get("costLimit", COST_LIMIT)
     lists = kubernetes == LATEST or (kubernetes == "1.36" and options.list_type_attributes)
-    answer: Json = {}
+    driver = question["device"]["driver"]
     try:
         if question.get("derived"):
             derived = compile_derived(expression, features=options, cost_limit=limit)
             answer = {"type": derived.type.declared, "maxCost": derived.max_cost}
-            device = CelDevice.from_api(question["device"]["driver"], question["device"])
-            attribute = derived.attribute(device)
-            # Go leaves an empty list out of the JSON text.
-            answer["attribute"] = {name: value for name, value in attribute.items() if value != []}
-            return answer
+            return answer | _attribute(derived, driver, question["device"])
         selector = compile_selector(expression, features=options, cost_limit=limit)
-        answer = {"type": selector.type.declared, "maxCost": selector.max_cost}
-        device = CelDevice.from_api(question["device"]["driver"], question["device"], lists=lists)
-        matches = selector.matches(device)
-        _, answer["cost"] = selector.evaluate_with_cost(device)
-        answer["match"] = selector.interpret(device)
-        if matches is not answer["match"]:
-            answer["match"] = f"{matches} by generated code, {answer['match']} by the interpreter"
     except CelCompileError as error:
         return {"compileError": str(error)}
+    answer = {"type": selector.type.declared, "maxCost": selector.max_cost}
+    try:
+        device = CelDevice.from_api(driver, question["device"], lists=lists)
     except CelRuntimeError as error:
-        answer.pop("cost", None)
-        answer["error"] = str(error)
-    return answer
+        return answer | {"error": str(error)}
+    generated, interpreted = _generated(selector, device), _interpreted(selector, device)
+    if {**generated, "cost": 0} != {**interpreted, "cost": 0}:
+        return answer | {"match": f"{generated} by generated code, {interpreted} otherwise"}
+    return answer | interpreted
+
+
+def _attribute(derived: DerivedAttribute, driver: str, device: Json) -> Json:
+    try:
+        attribute = derived.attribute(CelDevice.from_api(driver, device))
+    except CelRuntimeError as error:
+        return {"error": str(error)}
+    # Go leaves an empty list out of the JSON text.
+    return {"attribute": {name: value for name, value in attribute.items() if value != []}}
+
+
+def _generated(selector: Selector, device: CelDevice) -> Json:
+    try:
+        return {"match": selector.matches(device)}
+    except CelRuntimeError as error:
+        return {"error": str(error)}
+
+
+def _interpreted(selector: Selector, device: CelDevice) -> Json:
+    try:
+        match = selector.interpret(device)
+        return {"match": match, "cost": selector.evaluate_with_cost(device)[1]}
+    except CelRuntimeError as error:
+        return {"error": str(error)}
 
 
 def comparable(answer: Json) -> Json:

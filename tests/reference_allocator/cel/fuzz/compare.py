@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from reference_allocator.cel.environment.tables import LATEST, MINORS
-from tests.reference_allocator.cel.answers import KNOWN, Json, comparable, ours
+from tests.reference_allocator.cel.answers import Json, comparable, known, ours
 from tests.reference_allocator.cel.fuzz.questions import question
 
 _OUTCOMES: Final = ("match", "attribute", "error", "compileError")
@@ -153,7 +153,7 @@ def older(item: Json, kubernetes: str) -> Json:
 
 
 def _known(kind: str) -> str:
-    assert kind in KNOWN["kinds"], kind
+    assert kind in known()["kinds"], kind
     return f"known: {kind}"
 
 

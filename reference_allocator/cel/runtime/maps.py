@@ -1,0 +1,170 @@
+"""Maps: which keys are the same, and what a look-up finds.
+
+A map literal is a Go map from CEL value to CEL value: ``1``, ``1u`` and ``1.0`` are three keys, of
+which a look-up tries those of the same number (cel-go ``common/types/map.go``). Lists, maps,
+quantities and URLs are told apart by their address, so no two are the same key. What Go cannot hash
+ends the evaluation. The maps of a device and those of JSON have string keys and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from reference_allocator.cel.errors import CelInternalError
+from reference_allocator.cel.runtime.values import INT_MAX, INT_MIN, UINT_MAX, UInt, type_name
+
+__all__ = [
+    "KEY_CLASSES",
+    "MISSING",
+    "DomainMap",
+    "JsonMap",
+    "StringMap",
+    "check_hashable",
+    "find",
+    "has_key",
+    "map_key",
+    "map_keys",
+    "unmap_key",
+]
+
+MISSING: Final = object()
+"""What `find` gives for a key that is not there."""
+KEY_CLASSES: Final = frozenset({bool, float, int, str, UInt})
+"""What can be a key or an index, whatever it is a key of."""
+
+_TYPED: Final = frozenset({bool, float, UInt})
+_BY_ADDRESS: Final = frozenset(
+    ["list", "map", "optional_type", "kubernetes.Quantity", "kubernetes.URL"]
+)
+_UNHASHABLE: Final = {
+    "bytes": "types.Bytes",
+    "kubernetes.NamedFormat": "cel.Format",
+    "kubernetes.Semver": "cel.Semver",
+}
+
+
+class StringMap(dict[str, Any]):
+    """A map whose keys are strings by its Go type: one domain of a device's attributes."""
+
+    __slots__ = ()
+
+
+class DomainMap(StringMap):
+    """Attributes or capacity by domain: looking up an unknown domain gives an empty map.
+
+    Membership, size and iteration know only the domains that are there
+    (``dynamic-resource-allocation/cel/compile.go``, ``newStringInterfaceMapWithDefault``).
+    """
+
+    __slots__ = ()
+
+    def __missing__(self, key: object) -> dict[str, Any]:
+        return {}
+
+
+class JsonMap(StringMap):
+    """A map that was a ``google.protobuf.Struct``, which only names of Go types tell."""
+
+    __slots__ = ()
+
+
+class _TypedKey:
+    """A key that Python takes for another one: ``True == 1 == 1.0``."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            other.__class__ is _TypedKey
+            and other.value.__class__ is self.value.__class__
+            and other.value == self.value
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+class _UniqueKey:
+    """A key that is no other key: nothing here has an address of its own to look it up by."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def check_hashable(key: Any) -> None:
+    """Raise CelInternalError for what Go cannot hash."""
+    go_type = _UNHASHABLE.get(type_name(key))
+    if go_type is not None:
+        message = f"internal error: runtime error: hash of unhashable type {go_type}"
+        raise CelInternalError(message)
+
+
+def map_key(key: Any) -> Any:
+    """A CEL value in the form in which dicts hold it as a key.
+
+    Raises:
+        CelInternalError: Go cannot hash it.
+    """
+    kind = key.__class__
+    if kind is str or kind is int:
+        return key
+    if kind in _TYPED:
+        return _TypedKey(key)
+    check_hashable(key)
+    return _UniqueKey(key) if type_name(key) in _BY_ADDRESS else key
+
+
+def unmap_key(key: Any) -> Any:
+    """The CEL value of a dict's key."""
+    return key.value if key.__class__ in (_TypedKey, _UniqueKey) else key
+
+
+def map_keys(mapping: dict[Any, Any]) -> list[Any]:
+    """The keys of a map as CEL values."""
+    return [unmap_key(key) for key in mapping]
+
+
+def _same_numbers(key: Any) -> list[Any]:
+    """The same number in the other types in which it may be a key."""
+    kind = key.__class__
+    if kind is int:
+        return [UInt(key)] if key >= 0 else []
+    if kind is UInt:
+        return [int(key)] if key <= INT_MAX else []
+    if kind is float and key.is_integer():
+        whole = int(key)
+        found: list[Any] = [whole] if INT_MIN < whole < INT_MAX else []
+        return [*found, UInt(whole)] if 0 <= whole < UINT_MAX else found
+    return []
+
+
+def find(mapping: dict[Any, Any], key: Any) -> Any:
+    """The value of a key, or `MISSING`.
+
+    Raises:
+        CelInternalError: Go cannot hash the key.
+    """
+    if key.__class__ is str:
+        try:
+            return mapping[key]
+        except KeyError:
+            return MISSING
+    if not mapping or isinstance(mapping, StringMap):
+        return MISSING
+    found = mapping.get(map_key(key), MISSING)
+    if found is MISSING:
+        for number in _same_numbers(key):
+            found = mapping.get(map_key(number), MISSING)
+            if found is not MISSING:
+                break
+    return found
+
+
+def has_key(mapping: dict[Any, Any], key: Any) -> bool:
+    """Whether a map has the key; raises as `find`."""
+    return key in mapping if key.__class__ is str else find(mapping, key) is not MISSING
