@@ -34,7 +34,7 @@ from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening import Opened, check_context, open_reference, open_target
-from conformance.targets.options import REFERENCE_DRIVER, TargetOptions, check_options
+from conformance.targets.options import TargetOptions, check_options
 from conformance.text import visible
 from reference_allocator.gates import gates_for_version
 
@@ -96,18 +96,16 @@ def on_reference(
 ) -> tuple[ScenarioFinished, ...]:
     """The same scenarios on a reference that behaves like the cluster's version.
 
-    It runs the suite's own driver, whatever the cluster's is: what scenarios observe is compared
-    without the names of devices.
+    Where the cluster's driver is not the suite's own, the reference has the devices that the
+    profile describes, or those that the driver has published in the cluster.
     """
     options = opened.options
-    ours = opened.profile is not None and opened.profile.driver == REFERENCE_DRIVER
     version = opened.capabilities.kubernetes_version.removeprefix("v")
     gates = opened.capabilities.feature_gates
     same = replace(
         options,
         target="reference",
         cluster=None,
-        driver=options.driver if ours else REFERENCE_DRIVER,
         image="",
         kubernetes_version=version,
         # A cluster also tells gates that have nothing to do with DRA.
@@ -118,7 +116,10 @@ def on_reference(
         },
         record=False,
     )
-    with open_reference(same) as reference:
+    scope = opened.target.scope("default")
+    published = scope.list("resource.k8s.io/v1", "ResourceSlice")
+    scope.close()
+    with open_reference(same, published) as reference:
         result = run_suite(scenarios, Setup(run_id, reference), ())
     if result.interrupted:
         raise KeyboardInterrupt

@@ -19,7 +19,8 @@ def reason_to_skip(
     """Why the scenario cannot run on the target, None if it can."""
     needs = spec.requires
     if spec.tier not in capabilities.tiers:
-        return f"tier {spec.tier} is not served by this target"
+        why = capabilities.unserved.get(spec.tier, "")
+        return f"tier {spec.tier} is not served by this target" + (f": {why}" if why else "")
     version = _release(capabilities.kubernetes_version)
     if version is None or not SpecifierSet(needs.kubernetes).contains(version):
         return f"needs Kubernetes {needs.kubernetes}, this is {capabilities.kubernetes_version}"

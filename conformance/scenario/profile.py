@@ -7,14 +7,16 @@ scenarios refer to as ``${...}``, and says how a container shows which devices i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from conformance.errors import UsageError
 from conformance.scenario.base import Strict
 from conformance.scenario.validate import load_document
+from reference_allocator.api import schema
 
 
 class ClassProfile(Strict):
@@ -71,6 +73,70 @@ class Probe(Strict):
         return {(self.device_name or "{0}").format(match.group(0), **groups)}
 
 
+class Simulated(Strict):
+    """What the reference publishes, and shows to containers, in the driver's place.
+
+    In names and values ``{device}`` stands for the device's name and ``{index}`` for the number at
+    its end (failing that, its place among ``devices``). What is shown must be what ``probe`` reads
+    back; if neither ``env`` nor ``deviceNodes`` is given, the reference has a way of its own.
+    """
+
+    devices: tuple[dict[str, Any], ...] = Field(
+        default=(),
+        description="devices of each node, as in a ResourceSlice: name, attributes, capacity ...",
+    )
+    env: dict[str, str] = Field(default={}, description="environment of a container, per device")
+    device_nodes: tuple[str, ...] = Field(
+        default=(), alias="deviceNodes", description="device files of a container, per device"
+    )
+    config_env: dict[str, dict[str, str]] = Field(
+        default={},
+        alias="configEnv",
+        description="configuration name -> further environment of a container, per device",
+    )
+
+    @field_validator("devices")
+    @classmethod
+    def _devices(cls, value: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+        for mistake in schema.mistakes("[]resource/v1.Device", list(value)):
+            place = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in mistake.path)
+            if isinstance(mistake, schema.UnknownField):
+                raise ValueError(f"{place}: a device has no such field")
+            raise ValueError(f"{place}: {mistake.value!r} is not of the type that the API has")
+        return value
+
+    @property
+    def shows_devices(self) -> bool:
+        """Whether it says how a container shows its devices."""
+        return bool(self.env or self.device_nodes)
+
+    def shown(
+        self, device: str, place: int, configs: Iterable[str] = ()
+    ) -> tuple[dict[str, str], tuple[str, ...]]:
+        """The environment and the device files of a container that has a device.
+
+        Args:
+            device: its name.
+            place: its place among the devices of its node.
+            configs: names of the configurations that it was allocated with.
+        """
+        number = re.search(r"\d+$", device)
+        index = number[0] if number else str(place)
+
+        def filled(text: str) -> str:
+            return text.replace("{device}", device).replace("{index}", index)
+
+        env = dict(self.env if self.shows_devices else _OWN_ENV)
+        for name in configs:
+            env |= self.config_env.get(name, {})
+        environment = {filled(name): filled(value) for name, value in env.items()}
+        return environment, tuple(filled(path) for path in self.device_nodes)
+
+
+_OWN_ENV = {"DRA_CONFORMANCE_DEVICE_{device}": "{device}"}
+_OWN_PROBE = Probe(env=r"^DRA_CONFORMANCE_DEVICE_[^=]+=(?P<device>.+)$")
+
+
 class ProfileSpec(Strict):
     """The contents of a driver profile."""
 
@@ -81,6 +147,20 @@ class ProfileSpec(Strict):
     selectors: dict[str, str] = Field(default={})
     config: dict[str, dict[str, Any]] = Field(default={})
     probe: Probe = Probe()
+    simulated: Simulated = Simulated()
+
+    @model_validator(mode="after")
+    def _probe_reads_what_is_shown(self) -> Self:
+        if self.simulated.shows_devices:
+            for place, device in enumerate(self.simulated.devices):
+                name = str(device.get("name"))
+                seen = self.probe.devices(*self.simulated.shown(name, place))
+                if seen != {name}:
+                    raise ValueError(
+                        f"probe: reads {sorted(seen) or 'no device'} from what simulated shows of"
+                        f" the device {name}"
+                    )
+        return self
 
 
 class ProfileMetadata(Strict):
@@ -101,6 +181,23 @@ class DriverProfile(Strict):
     def driver(self) -> str:
         """The driver's name as in ResourceSlices."""
         return self.spec.driver
+
+    def for_reference(self) -> DriverProfile:
+        """The profile as it is for the reference, which shows devices as ``simulated`` says.
+
+        A configuration whose effect on containers the reference cannot show is not in it.
+        """
+        spec, shown = self.spec, self.spec.simulated.config_env
+        config = {
+            name: value
+            for name, value in spec.config.items()
+            if name in shown or name not in spec.probe.config_env
+        }
+        probe = spec.probe
+        if not spec.simulated.shows_devices:
+            probe = _OWN_PROBE.model_copy(update={"config_env": probe.config_env})
+        changed = spec.model_copy(update={"config": config, "probe": probe})
+        return self.model_copy(update={"spec": changed})
 
 
 def load_profile(name_or_file: str, directory: Path) -> DriverProfile:

@@ -75,6 +75,7 @@ class Capabilities:
         kubernetes_version: for example ``1.37.1``.
         served_apis: group/versions, for example ``resource.k8s.io/v1``, ``v1``.
         tiers: the tiers that it can serve.
+        unserved: tier -> why it is not served, where there is more to say than that.
         driver: the driver whose devices the ``node`` tier uses, None without one.
         devices: how many devices of that driver the ``node`` tier may use at once.
         nodes: nodes with a kubelet that the suite may use.
@@ -88,6 +89,7 @@ class Capabilities:
     kubernetes_version: str
     served_apis: frozenset[str]
     tiers: frozenset[Tier]
+    unserved: Mapping[Tier, str] = field(default_factory=dict)
     driver: str | None = None
     devices: int = 0
     nodes: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ was started is stopped again when a context ends, however it ends; what was ther
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from conformance.clusters.base import (
     silent,
 )
 from conformance.errors import UsageError
-from conformance.targets.base import Capabilities, Target
+from conformance.targets.base import Capabilities, Obj, Target
 from conformance.targets.options import (
     DEFAULT_SIMULATION,
     REFERENCE_DRIVER,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from conformance.clusters.kubeconfig import KubeconfigCluster
     from conformance.clusters.local import LocalCluster
     from conformance.scenario.profile import DriverProfile
+    from conformance.targets.reference.nodes.drivers import Drivers
 
 REFERENCE_IMAGE = "dra-conformance.dev/probe:1"
 """Images mean nothing to the reference: its kubelet runs no process."""
@@ -65,7 +66,7 @@ def open_target(options: TargetOptions, progress: Progress = silent) -> Iterator
     """
     check_options(options)
     if options.target == "reference":
-        with open_reference(options) as opened:
+        with open_reference(options, progress=progress) as opened:
             yield opened
         return
     with (
@@ -76,40 +77,79 @@ def open_target(options: TargetOptions, progress: Progress = silent) -> Iterator
 
 
 @contextmanager
-def open_reference(options: TargetOptions) -> Iterator[Opened]:
-    """The in-process reference, for itself or to compare a cluster with."""
+def open_reference(
+    options: TargetOptions,
+    published: Sequence[Obj] | None = None,
+    progress: Progress = silent,
+) -> Iterator[Opened]:
+    """The in-process reference, for itself or to compare a cluster with.
+
+    Args:
+        options: what was asked for.
+        published: the ResourceSlices of the cluster that it is compared with, if there is one.
+        progress: told what the reference cannot do here.
+
+    Raises:
+        UsageError: the options do not go together, or the devices are not known.
+    """
+    from conformance.targets.reference.nodes.drivers import DescribedDevices, NoDriver
     from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
     from nvml_driver.errors import NvmlUnavailableError, ProfileError
-    from nvml_driver.features import Features
 
-    profile = options.profile()
-    if profile.driver != REFERENCE_DRIVER:
-        raise UsageError(
-            f"--driver {options.driver}: the reference runs our own driver, {REFERENCE_DRIVER};"
-            " other drivers run in a cluster (--target cluster)"
-        )
-    version = options.kubernetes_version
-    simulate = options.simulate or DEFAULT_SIMULATION
+    version, profile = options.kubernetes_version, options.profile()
+    chosen = ReferenceOptions(
+        kubernetes_version=version,
+        feature_gates=options.feature_gates,
+        drivers=_drivers(options, profile, published),
+    )
+    if isinstance(chosen.drivers, DescribedDevices):
+        profile = profile.for_reference()
+        chosen = replace(chosen, nodes=chosen.drivers.nodes or chosen.nodes)
     try:
-        target = ReferenceTarget(
-            ReferenceOptions(
-                kubernetes_version=version,
-                feature_gates=options.feature_gates,
-                driver=profile.driver,
-                driver_features=Features(dynamic_mig=options.dynamic_mig),
-                profile=simulate,
-            )
-        )
+        target = ReferenceTarget(chosen)
     except ValueError as error:
         raise UsageError(f"the reference cannot be Kubernetes {version}: {error}") from None
-    except (NvmlUnavailableError, ProfileError) as error:
-        raise UsageError(f"--simulate {simulate}: {error}") from None
+    except ProfileError as error:
+        raise UsageError(f"--simulate {options.simulate}: {error}") from None
+    except NvmlUnavailableError as error:
+        if published is not None or options.simulate or options.dynamic_mig:
+            raise UsageError(f"the reference has no devices: {error}") from None
+        # Nobody has asked for GPUs, and what needs none can run.
+        progress(f"scenarios of the node tier are skipped: {error}")
+        target = ReferenceTarget(replace(chosen, drivers=NoDriver(str(error))))
     try:
         yield Opened(
             target, target.capabilities(), profile, options.image or REFERENCE_IMAGE, options
         )
     finally:
         target.close()
+
+
+def _drivers(
+    options: TargetOptions, profile: DriverProfile, published: Sequence[Obj] | None
+) -> Drivers:
+    """The driver of the reference's nodes: our own on simulated GPUs, or one that is described."""
+    from conformance.targets.reference.nodes.drivers import DescribedDevices, SimulatedGpus
+
+    if profile.driver == REFERENCE_DRIVER:
+        simulate = options.simulate or DEFAULT_SIMULATION
+        return SimulatedGpus(simulate, dynamic_mig=options.dynamic_mig)
+    if options.simulate or options.dynamic_mig:
+        flag = "--simulate" if options.simulate else "--dynamic-mig"
+        raise UsageError(
+            f"{flag} is for our own driver, {REFERENCE_DRIVER}; with --driver {options.driver} it "
+            "would do nothing"
+        )
+    if profile.spec.simulated.devices:
+        return DescribedDevices(profile)
+    if published is None:
+        raise UsageError(
+            f"--driver {options.driver}: the reference does not know the devices of "
+            f"{profile.driver}; describe some in the profile (spec.simulated.devices), or run in a "
+            "cluster (--target cluster)"
+        )
+    slices = [item for item in published if item["spec"]["driver"] == profile.driver]
+    return DescribedDevices(profile, slices)
 
 
 @contextmanager

@@ -43,8 +43,8 @@ def compiler() -> tuple[str, ...]:
     if importlib.util.find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
     raise NvmlUnavailableError(
-        "simulated NVML needs a C compiler and there is no `cc` on PATH: install gcc or clang "
-        "(on Debian: apt-get install gcc libc6-dev), or pip install ziglang"
+        "simulated NVML needs a C compiler and there is no `cc` on PATH: pip install "
+        "'dra-conformance[compiler]', or install gcc or clang (on Debian: gcc libc6-dev)"
     )
 
 

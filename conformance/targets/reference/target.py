@@ -19,11 +19,9 @@ from typing import Any, Final
 from conformance import __version__
 from conformance.targets.base import RUN_LABEL, Capabilities, Obj, Ref
 from conformance.targets.reference.apiserver.resources import served_apis
+from conformance.targets.reference.nodes.drivers import Drivers, NoDriver, SimulatedGpus
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.world import World
-from nvml_driver.features import Features
-from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DEFAULT_DRIVER_NAME
 from reference_allocator.gates import check_gates, gates_for_version
 
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private one in it
@@ -49,18 +47,14 @@ class ReferenceOptions:
         kubernetes_version: whose rules and default feature gates apply.
         feature_gates: gates set on top of the version's defaults.
         nodes: names of nodes with a kubelet and the driver.
-        profile: the simulated GPUs of each node: a shipped profile's name or a file.
-        driver: the driver's name in slices and allocations.
-        driver_features: what the driver publishes beyond full GPUs and static MIG devices.
+        drivers: the driver on each of them.
         seed: uids and generated names depend on it.
     """
 
     kubernetes_version: str = "1.37.1"
     feature_gates: Mapping[str, bool] | None = None
     nodes: Sequence[str] = ("reference-node-0",)
-    profile: str | Path = "t4x4"
-    driver: str = DEFAULT_DRIVER_NAME
-    driver_features: Features = field(default_factory=Features)
+    drivers: Drivers = field(default_factory=SimulatedGpus)
     seed: int = 0
 
 
@@ -82,7 +76,6 @@ class ReferenceTarget:
         check_gates(version, chosen)
         self._gates = {name: gate.default for name, gate in gates_for_version(version).items()}
         self._gates |= chosen
-        library = NvmlLibrary.simulated(self.options.profile)
         self._root = Path(tempfile.mkdtemp(prefix="dra-reference-", dir=_memory()))
         # Also when nobody closes it: at the latest when the interpreter ends.
         self._remove = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
@@ -92,11 +85,7 @@ class ReferenceTarget:
                 kubernetes_version=version,
                 gates=self._gates,
                 seed=self.options.seed,
-                nodes=self.options.nodes,
-                driver=self.options.driver,
-                driver_features=self.options.driver_features,
-                library=library,
-                root=self._root,
+                nodes=self.options.drivers.start(self.options.nodes, self._root),
             )
         except BaseException:
             self.close()
@@ -104,12 +93,13 @@ class ReferenceTarget:
 
     def capabilities(self) -> Capabilities:
         """What it is and can do."""
-        kubelets = self.world.kubelets
+        kubelets, drivers = self.world.kubelets, self.options.drivers
         return Capabilities(
             kubernetes_version=self.options.kubernetes_version,
             served_apis=served_apis(self._gates),
-            tiers=frozenset({"allocation", "node"}),
-            driver=self.options.driver,
+            tiers=frozenset({"allocation", "node"} if drivers.driver else {"allocation"}),
+            unserved={"node": drivers.why} if isinstance(drivers, NoDriver) else {},
+            driver=drivers.driver,
             devices=sum(len(item.driver.devices) for item in kubelets if item.driver),
             nodes=tuple(self.options.nodes),
             abilities=frozenset({"cdi", "image"}),
@@ -120,7 +110,7 @@ class ReferenceTarget:
                 "scheduler (reference allocator)",
                 "kubelet",
                 "containers",
-                "NVML",
+                *filter(None, [drivers.simulated]),
             ),
             versions={"kubernetes": self.options.kubernetes_version, "reference": __version__},
         )

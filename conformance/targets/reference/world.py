@@ -6,8 +6,7 @@ Then time jumps to the next moment at which something is due.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Final
 
 from conformance.targets.base import Obj, TargetError
@@ -26,8 +25,6 @@ from conformance.targets.reference.controllers.jobs import JobController
 from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublisher
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.scheduling.scheduler import Scheduler
-from nvml_driver.features import Features as DriverFeatures
-from nvml_driver.nvml.library import NvmlLibrary
 from reference_allocator.features import Features
 from reference_allocator.gates import minor_of
 
@@ -43,12 +40,16 @@ class World:
         kubernetes_version: str,
         gates: Mapping[str, bool],
         seed: int,
-        nodes: Sequence[str],
-        driver: str,
-        driver_features: DriverFeatures,
-        library: NvmlLibrary,
-        root: Path,
+        nodes: Mapping[str, NodeDriver | None],
     ) -> None:
+        """Start it.
+
+        Args:
+            kubernetes_version: whose rules apply.
+            gates: every feature gate of that version, as it is set.
+            seed: uids and generated names depend on it.
+            nodes: name of each node with a kubelet -> its driver, if it has one.
+        """
         self.clock = VirtualClock()
         identity = Identity(seed)
         store = Store(self.clock, identity)
@@ -58,17 +59,16 @@ class World:
         self.api = ApiServer(self.cluster)
         self.scheduler = Scheduler(self.cluster, kubernetes_version)
         self.kubelets: list[Kubelet] = []
-        for name in nodes:
+        for name, driver in nodes.items():
             store.add(_node(name, kubernetes_version))
-            node_driver = NodeDriver(driver, name, root / name, library, driver_features)
-            self.kubelets.append(Kubelet(self.cluster, self.api, name, node_driver))
+            self.kubelets.append(Kubelet(self.cluster, self.api, name, driver))
         self.controllers: list[Controller] = [
             ClaimController(self.cluster, self.api),
             JobController(self.cluster, self.api),
             EvictionController(self.cluster, self.api),
             self.scheduler,
             *self.kubelets,
-            SlicePublisher(self.cluster, {item.node: item.driver for item in self.kubelets}),
+            SlicePublisher(self.cluster, nodes),
             GarbageCollector(self.cluster, self.api),
             NamespaceController(self.cluster, self.api),
         ]

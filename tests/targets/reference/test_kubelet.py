@@ -262,7 +262,7 @@ def test_devices_of_a_driver_that_does_not_run_there_are_not_prepared(
 
 
 def test_each_node_has_devices_of_its_own(open_target: Open) -> None:
-    target: ReferenceTarget = open_target(nodes=("n0", "n1"), profile="t4x4")
+    target: ReferenceTarget = open_target(nodes=("n0", "n1"))
     scope = new_scope(target)
     scope.create(kit.device_class())
     assert target.capabilities().devices == 8

@@ -1,54 +1,34 @@
-"""The driver of a node: our own NVML-backed one, called in-process on simulated GPUs.
+"""The driver of a node: what the kubelet asks of it, and what it keeps published.
 
-Discovery, preparation and CDI specs are the driver's; what a container gets is read back from the
-specs on disk, as a container runtime does.
+What a container gets is read back from the CDI specs that the driver wrote to disk, as a container
+runtime does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.store import name_of, uid_of
 from conformance.targets.reference.cluster import Cluster
 from nvml_driver.cdi import specs as cdi
-from nvml_driver.core import DriverCore
-from nvml_driver.features import Features
 from nvml_driver.model.prepared import PreparedDevice
-from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions
 
 
-class NodeDriver:
-    """One node's driver, with its files below ``root``.
+class NodeDriver(ABC):
+    """A driver on one node.
 
     Attributes:
         name: the driver's name in slices and allocations.
+        slices: the ResourceSlices that it publishes.
     """
 
-    def __init__(
-        self,
-        name: str,
-        node: str,
-        root: Path,
-        library: NvmlLibrary,
-        features: Features,
-    ) -> None:
+    def __init__(self, name: str, cdi_root: Path, slices: Sequence[Obj]) -> None:
         self.name = name
-        self._core = DriverCore(
-            DriverOptions(
-                node_name=node,
-                cdi_root=root / "cdi",
-                state_dir=root / "state",
-                driver_name=name,
-                device_nodes="declare",
-                durable=False,
-                features=features,
-            ),
-            library,
-        )
-        self.slices: tuple[Obj, ...] = tuple(self._core.resource_slices())
+        self.slices = tuple(slices)
+        self._cdi_root = cdi_root
 
     @property
     def devices(self) -> list[str]:
@@ -56,21 +36,21 @@ class NodeDriver:
         found = [item["spec"].get("devices") or () for item in self.slices]
         return [device["name"] for devices in found for device in devices]
 
+    @abstractmethod
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
         """NodePrepareResources for one claim.
 
         Raises:
             DriverError: it could not be prepared.
         """
-        return self._core.prepare(claim)
 
+    @abstractmethod
     def unprepare(self, uid: str) -> None:
         """NodeUnprepareResources for one claim.
 
         Raises:
             DriverError: it could not be unprepared.
         """
-        self._core.unprepare(uid)
 
     def edits(self, cdi_device_ids: Iterable[str]) -> cdi.ContainerEdits:
         """What a container with these CDI devices gets.
@@ -78,12 +58,12 @@ class NodeDriver:
         Raises:
             DriverError: a device that no spec on disk defines.
         """
-        return cdi.resolve(self._core.options.cdi_root, cdi_device_ids)
+        return cdi.resolve(self._cdi_root, cdi_device_ids)
 
     def spec_files(self) -> Mapping[str, list[str]]:
         """Claim uid -> names of the CDI specs on disk that are for it."""
         found: dict[str, list[str]] = {}
-        for path in sorted(self._core.options.cdi_root.glob("*.json")):
+        for path in sorted(self._cdi_root.glob("*.json")):
             uid = cdi.claim_uid_of(path, self.name)
             if uid is not None:
                 found.setdefault(uid, []).append(path.name)

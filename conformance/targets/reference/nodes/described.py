@@ -1,0 +1,121 @@
+"""A driver that exists only as a description: its devices, and how a container shows them.
+
+So a profile and its scenarios can be tried without the driver and without a cluster. The devices
+come from the profile (``spec.simulated.devices``), or are what a cluster's driver has published.
+What a container gets goes through CDI specs on disk, as with a driver that is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from conformance.errors import UsageError
+from conformance.scenario.profile import ProfileSpec
+from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.validation.resource_slice import check_slice
+from conformance.targets.reference.nodes.driver import NodeDriver
+from nvml_driver.cdi import specs as cdi
+from nvml_driver.model.prepared import PreparedDevice
+
+_DEVICES_PER_SLICE: Final = 64
+"""As many as a slice may have when devices have taints or counters."""
+
+
+class DescribedDriver(NodeDriver):
+    """The driver of a profile on one node.
+
+    Args:
+        profile: its classes are not used here, only ``driver``, ``config`` and ``simulated``.
+        node: the node's name.
+        root: where its files are.
+        slices: what it publishes on this node; without any, the devices of the profile.
+    """
+
+    def __init__(
+        self, profile: ProfileSpec, node: str, root: Path, slices: Sequence[Obj] = ()
+    ) -> None:
+        super().__init__(profile.driver, root / "cdi", slices or _described(profile, node))
+        self._profile = profile
+        self._cdi_root.mkdir(parents=True, exist_ok=True)
+
+    def prepare(self, claim: Obj) -> list[PreparedDevice]:
+        """See `NodeDriver.prepare`: writes the claim's CDI spec."""
+        uid, allocation = claim["metadata"]["uid"], claim["status"]["allocation"]["devices"]
+        results = [item for item in allocation["results"] if item["driver"] == self.name]
+        edits = {
+            result["device"]: self._edits(result, allocation.get("config") or ())
+            for result in results
+        }
+        devices = [
+            {"name": f"{uid}-{device}", "containerEdits": edit} for device, edit in edits.items()
+        ]
+        spec = {
+            "cdiVersion": cdi.VERSION,
+            "kind": f"{cdi.vendor(self.name)}/{cdi.CLASS}",
+            "devices": devices,
+        }
+        cdi.spec_path(self._cdi_root, self.name, uid).write_bytes(cdi.encode(spec))
+        return [
+            PreparedDevice(
+                request_names=(result["request"].partition("/")[0],),
+                pool_name=result["pool"],
+                device_name=result["device"],
+                cdi_device_ids=(cdi.qualified_name(self.name, f"{uid}-{result['device']}"),),
+            )
+            for result in results
+        ]
+
+    def unprepare(self, uid: str) -> None:
+        """See `NodeDriver.unprepare`: removes the claim's CDI spec."""
+        cdi.spec_path(self._cdi_root, self.name, uid).unlink(missing_ok=True)
+
+    def _edits(self, result: Obj, config: Sequence[Obj]) -> Mapping[str, Any]:
+        """``containerEdits`` of one allocated device."""
+        device = result["device"]
+        environment, nodes = self._profile.simulated.shown(
+            device, self.devices.index(device), self._configured(result, config)
+        )
+        edits: dict[str, Any] = {"env": [f"{name}={value}" for name, value in environment.items()]}
+        if nodes:
+            edits["deviceNodes"] = [{"path": path, "type": "c"} for path in nodes]
+        return edits
+
+    def _configured(self, result: Obj, config: Sequence[Obj]) -> Iterator[str]:
+        """Names of the profile's configurations that an allocation has for a device."""
+        request = result["request"]
+        for item in config:
+            opaque, requests = item.get("opaque") or {}, item.get("requests") or []
+            if requests and not {request, request.partition("/")[0]} & set(requests):
+                continue
+            if opaque.get("driver") == self.name:
+                for name, parameters in self._profile.config.items():
+                    if parameters == opaque.get("parameters"):
+                        yield name
+
+
+def _described(profile: ProfileSpec, node: str) -> list[Obj]:
+    devices = profile.simulated.devices
+    parts = [
+        devices[start : start + _DEVICES_PER_SLICE]
+        for start in range(0, len(devices), _DEVICES_PER_SLICE)
+    ]
+    found: list[Obj] = [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": f"{node}-{profile.driver}-{index}"},
+            "spec": {
+                "driver": profile.driver,
+                "nodeName": node,
+                "pool": {"name": node, "generation": 1, "resourceSliceCount": len(parts)},
+                "devices": list(part),
+            },
+        }
+        for index, part in enumerate(parts)
+    ]
+    for resource_slice in found:
+        for problem in check_slice(resource_slice):
+            raise UsageError(f"driver profile, spec.simulated: {problem}")
+    return found

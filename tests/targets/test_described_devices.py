@@ -1,0 +1,220 @@
+"""A vendor tries an own driver profile and own scenarios on the reference, without the driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.data import scenarios_dir
+from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.engine.scenario_run import Setup
+from conformance.engine.suite import run_suite
+from conformance.errors import UsageError
+from conformance.scenario.loader import default_paths, load_scenarios
+from conformance.scenario.registry import load_registry
+from conformance.targets.opening import open_reference
+from conformance.targets.options import TargetOptions
+
+PROFILE = """
+apiVersion: dra-conformance/v1
+kind: DriverProfile
+metadata: {name: fpga.acme.example.com}
+spec:
+  driver: fpga.acme.example.com
+  classes:
+    fpga:
+      name: fpga.acme.example.com
+      spec: {selectors: [{cel: {expression: device.driver == "fpga.acme.example.com"}}]}
+  attributes: {board: board}
+  selectors:
+    match: device.attributes["fpga.acme.example.com"].board == "A10"
+    noMatch: device.attributes["fpga.acme.example.com"].board == "none"
+  config:
+    fast: {apiVersion: acme.example.com/v1, kind: FpgaConfig, mode: fast}
+  probe: PROBE
+  simulated: SIMULATED
+"""
+BY_ENV = "{env: '^ACME_FPGA_(?P<index>[0-9]+)=(?P<device>.+)$'}"
+BY_NODE = "{deviceNodes: '^/dev/fpga(?P<index>[0-9]+)$', deviceName: 'fpga-{index}'}"
+DEVICES = """devices: [
+    {name: fpga-4, attributes: {board: {string: A10}}, capacity: {memory: {value: 8Gi}}},
+    {name: fpga-7, attributes: {board: {string: B20}}, capacity: {memory: {value: 8Gi}}}]"""
+SHOWN_BY_ENV = "env: {'ACME_FPGA_{index}': '{device}'}"
+SHOWN_BY_NODE = "deviceNodes: ['/dev/fpga{index}']"
+
+SCENARIO = """
+apiVersion: dra-conformance/v1
+kind: Scenario
+metadata: {name: fpga-picked}
+spec:
+  summary: A claim gets the board that it asks for, and the pod sees it.
+  level: extended
+  feature: ResourceClaim
+  tier: node
+  requires: {devices: 1}
+  references: [https://acme.example.com/docs]
+  steps:
+  - apply:
+    - apiVersion: resource.k8s.io/v1
+      kind: ResourceClaim
+      metadata: {name: board}
+      spec:
+        devices:
+          requests:
+          - name: fpga
+            exactly:
+              deviceClassName: "${class.fpga}"
+              selectors: [{cel: {expression: '${selector.match}'}}]
+    - apiVersion: v1
+      kind: Pod
+      metadata: {name: user}
+      spec:
+        restartPolicy: Never
+        resourceClaims: [{name: board, resourceClaimName: board}]
+        containers:
+        - name: ctr
+          image: ${image}
+          command: ${probe.hold}
+          resources: {claims: [{name: board}]}
+  - expect:
+    - pod: user
+      phase: Running
+    - devices: {seenBy: [user/ctr], relation: same, count: 1}
+    - object: {kind: ResourceClaim, name: board}
+      match: {status: {allocation: {devices: {results: [{driver: "${driver}", device: fpga-4}]}}}}
+"""
+REGISTRY = load_registry(scenarios_dir() / "features.yaml")
+
+
+def profile(tmp_path: Path, probe: str, *simulated: str) -> TargetOptions:
+    text = PROFILE.replace("PROBE", probe).replace("SIMULATED", "{" + ", ".join(simulated) + "}")
+    file = tmp_path / "profile.yaml"
+    file.write_text(text, encoding="utf-8")
+    return TargetOptions(driver=str(file))
+
+
+def outcomes(
+    tmp_path: Path, options: TargetOptions, published: list[dict[str, Any]] | None = None
+) -> list[ScenarioFinished]:
+    folder = tmp_path / "scenarios"
+    folder.mkdir()
+    (folder / "fpga-picked.yaml").write_text(SCENARIO, encoding="utf-8")
+    scenarios = load_scenarios([folder], folder, REGISTRY)
+    with open_reference(options, published) as opened:
+        return list(run_suite(scenarios, Setup("t", opened), ()).finished)
+
+
+@pytest.mark.parametrize(
+    ("probe", "shown"),
+    [
+        (BY_ENV, [SHOWN_BY_ENV]),
+        (BY_NODE, [SHOWN_BY_NODE]),
+        # Nothing is said of how devices show: the reference has its own way.
+        (BY_ENV, []),
+    ],
+    ids=["env", "device-nodes", "unsaid"],
+)
+def test_a_vendors_scenario_runs_with_the_devices_of_the_profile(
+    tmp_path: Path, probe: str, shown: list[str]
+) -> None:
+    [finished] = outcomes(tmp_path, profile(tmp_path, probe, DEVICES, *shown))
+    assert finished.outcome is Outcome.PASSED, finished.message
+
+
+def test_that_the_devices_are_only_described_is_said(tmp_path: Path) -> None:
+    with open_reference(profile(tmp_path, BY_ENV, DEVICES, SHOWN_BY_ENV)) as opened:
+        found = opened.capabilities
+    assert found.driver == "fpga.acme.example.com"
+    assert found.devices == 2
+    described = "the devices of fpga.acme.example.com (as its profile describes them)"
+    assert described in found.simulated
+    assert "NVML" not in found.simulated
+
+
+def published(node: str, *names: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"{node}-slice", "uid": "u", "resourceVersion": "7"},
+        "spec": {
+            "driver": "fpga.acme.example.com",
+            "nodeName": node,
+            "pool": {"name": node, "generation": 3, "resourceSliceCount": 1},
+            "devices": [
+                {"name": name, "attributes": {"board": {"string": "A10"}}} for name in names
+            ],
+        },
+    }
+
+
+def test_a_cluster_is_compared_with_the_devices_that_its_driver_has_published(
+    tmp_path: Path,
+) -> None:
+    ours = published("other", "gpu-0")
+    ours["spec"]["driver"] = "gpu.nvidia.com"
+    slices = [published("worker", "fpga-4"), ours]
+    [finished] = outcomes(tmp_path, profile(tmp_path, BY_ENV), slices)
+    assert finished.outcome is Outcome.PASSED, finished.message
+    with open_reference(profile(tmp_path, BY_ENV), slices) as opened:
+        assert opened.capabilities.nodes == ("worker",)
+        assert opened.capabilities.devices == 1
+
+
+def test_what_a_claim_is_configured_with_shows_as_the_profile_says(tmp_path: Path) -> None:
+    simulated = "configEnv: {fast: {'ACME_FPGA_{index}_MODE': fast}}"
+    probe = (
+        BY_ENV.replace("}'", "", 1)[:-1] + ", configEnv: {fast: {'^ACME_FPGA_[0-9]+_MODE$': fast}}}"
+    )
+    with open_reference(profile(tmp_path, probe, DEVICES, SHOWN_BY_ENV, simulated)) as opened:
+        assert opened.profile is not None
+        assert set(opened.profile.spec.config) == {"fast"}
+        edits = opened.profile.spec.simulated.shown("fpga-4", 0, ["fast"])
+        assert edits[0]["ACME_FPGA_4_MODE"] == "fast"
+    # Without it the reference cannot show what the driver would: the scenario is skipped.
+    with open_reference(profile(tmp_path, probe, DEVICES, SHOWN_BY_ENV)) as opened:
+        assert opened.profile is not None
+        assert opened.profile.spec.config == {}
+
+
+@pytest.mark.parametrize(
+    ("probe", "simulated", "says"),
+    [
+        (BY_ENV, [], r"spec.simulated.devices"),
+        (BY_ENV, ["devices: [{name: a, atributes: {}}]"], r"\[0\].atributes: a device has no such"),
+        (BY_ENV, ["devices: [{name: 7}]"], r"\[0\].name: 7 is not of the type"),
+        (BY_ENV, ["devices: [{name: A_B}]"], r"spec.devices\[0\].name: Invalid value: \"A_B\""),
+        (BY_ENV, [DEVICES, SHOWN_BY_NODE], r"probe: reads no device from what simulated shows"),
+        (BY_NODE, [DEVICES, "deviceNodes: ['/dev/fpga1']"], r"probe: reads \['fpga-1'\] from"),
+    ],
+    ids=["none", "unknown-field", "wrong-type", "name", "not-probed", "wrong-device"],
+)
+def test_a_description_that_cannot_be_used_is_refused(
+    tmp_path: Path, probe: str, simulated: list[str], says: str
+) -> None:
+    options = profile(tmp_path, probe, *simulated)
+    with pytest.raises(UsageError, match=says), open_reference(options):
+        pass
+
+
+def test_simulated_gpus_do_nothing_for_another_driver(tmp_path: Path) -> None:
+    options = profile(tmp_path, BY_ENV, DEVICES)
+    options = TargetOptions(driver=options.driver, simulate="b200x8")
+    with (
+        pytest.raises(UsageError, match="--simulate is for our own driver"),
+        open_reference(options),
+    ):
+        pass
+
+
+def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described() -> None:
+    root = scenarios_dir()
+    scenarios = load_scenarios(default_paths(root), root, REGISTRY)
+    gates = {"DRANodeAllocatableResources": True}
+    with open_reference(TargetOptions(driver="gpu.example.com", feature_gates=gates)) as opened:
+        found = run_suite(scenarios, Setup("t", opened), ()).finished
+    others = {
+        item.scenario.id: item.message for item in found if item.outcome is not Outcome.PASSED
+    }
+    assert others == {}

@@ -1,0 +1,53 @@
+"""Without a C compiler there are no simulated GPUs, and what needs none still runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.data import scenarios_dir
+from conformance.engine.events import Outcome
+from conformance.engine.scenario_run import Setup
+from conformance.engine.suite import run_suite
+from conformance.errors import UsageError
+from conformance.scenario.loader import default_paths, load_scenarios
+from conformance.scenario.registry import load_registry
+from conformance.targets.opening import open_reference
+from conformance.targets.options import TargetOptions
+
+
+@pytest.fixture(autouse=True)
+def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+
+
+def test_scenarios_without_devices_run_and_the_others_say_what_to_install() -> None:
+    root, said = scenarios_dir(), list[str]()
+    scenarios = load_scenarios(default_paths(root), root, load_registry(root / "features.yaml"))
+    with open_reference(TargetOptions(), progress=said.append) as opened:
+        found = run_suite(scenarios, Setup("t", opened), ()).finished
+    assert "dra-conformance[compiler]" in said[0]
+    assert "--simulate" not in said[0]
+    for item in found:
+        if item.scenario.tier == "allocation":
+            alpha = item.scenario.id.startswith("extended/node-allocatable")
+            assert item.outcome is (Outcome.SKIPPED if alpha else Outcome.PASSED), item.message
+        else:
+            assert item.outcome is Outcome.SKIPPED
+            assert "pip install 'dra-conformance[compiler]'" in item.message
+
+
+@pytest.mark.parametrize(
+    "options", [TargetOptions(simulate="t4x4"), TargetOptions(dynamic_mig=True)]
+)
+def test_gpus_that_were_asked_for_are_not_left_out(options: TargetOptions) -> None:
+    with pytest.raises(UsageError, match="compiler"), open_reference(options):
+        pass
+
+
+def test_a_comparison_is_not_made_without_devices() -> None:
+    with pytest.raises(UsageError, match="compiler"), open_reference(TargetOptions(), []):
+        pass
