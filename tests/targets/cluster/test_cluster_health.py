@@ -32,7 +32,8 @@ CLAIM = {
 }
 OBJECT = {"kind": "ResourceClaim", "name": "c"}
 PASSES = ({"apply": [CLAIM]}, {"expect": [{"object": OBJECT, "cel": "has(object.spec)"}]})
-WAITS = ({"apply": [CLAIM]}, {"expect": [{"object": OBJECT, "cel": "has(object.status)"}]})
+ALLOCATED = "has(object.status) && has(object.status.allocation)"
+WAITS = ({"apply": [CLAIM]}, {"expect": [{"object": OBJECT, "cel": ALLOCATED}]})
 
 Leave = Callable[[FakeApi], None]
 
