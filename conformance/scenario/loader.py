@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from conformance.errors import UsageError
-from conformance.scenario.base import API_VERSION
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.model import Scenario
 from conformance.scenario.registry import FeatureRegistry
-from conformance.scenario.validate import USES, InvalidDocumentError, one_document, validated
+from conformance.scenario.validate import (
+    USES,
+    InvalidDocumentError,
+    is_own,
+    one_document,
+    validated,
+)
 from conformance.scenario.variables import Variables, substitute
 from conformance.scenario.yamlfile import Document, PathTuple, Problem, read_documents, yaml_files
 
@@ -122,14 +127,6 @@ def set_digest(scenarios: Iterable[LoadedScenario]) -> str:
     """``sha256:`` over ids and digests of a set of scenarios."""
     lines = sorted(f"{item.id} {item.digest}\n" for item in scenarios)
     return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def is_own(document: Document) -> bool:
-    """Whether a document is of a kind of the suite's, or says so."""
-    data = document.data
-    return isinstance(data, dict) and (
-        data.get("apiVersion") == API_VERSION or data.get("kind") == "Scenario"
-    )
 
 
 def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:

@@ -13,11 +13,10 @@ from conformance.data import scenarios_dir
 from conformance.scenario.lint.objects import standalone_problems
 from conformance.scenario.lint.profiles import check_profile_names, profile_problems
 from conformance.scenario.lint.scenarios import checked_scenario
-from conformance.scenario.loader import is_own
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.registry import FeatureRegistry, load_registry
-from conformance.scenario.validate import InvalidDocumentError, validated
+from conformance.scenario.validate import InvalidDocumentError, is_own, validated
 from conformance.scenario.yamlfile import Document, Problem, read_documents
 
 OWN_KINDS: Mapping[str, type[BaseModel]] = {
