@@ -131,7 +131,7 @@ def schema(
 def schema_of(which: SchemaName) -> dict[str, Any]:
     """The schema by its name."""
     from conformance.certify.model import report_schema
-    from conformance.resultfile.records import result_schema
+    from conformance.resultfile.lines import result_schema
     from conformance.scenario.schema import json_schema, published
 
     match which:

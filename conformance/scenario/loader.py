@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from conformance.digest import document_digest
 from conformance.errors import UsageError
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.model import Scenario
@@ -123,12 +122,6 @@ def default_paths(root: Path) -> list[Path]:
     return [root / folder for folder in SCENARIO_FOLDERS if (root / folder).is_dir()]
 
 
-def set_digest(scenarios: Iterable[LoadedScenario]) -> str:
-    """``sha256:`` over ids and digests of a set of scenarios."""
-    lines = sorted(f"{item.id} {item.digest}\n" for item in scenarios)
-    return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
 def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
     """Files, each with the folder in which it was searched for; None for one that is named."""
     for path in paths:
@@ -167,9 +160,7 @@ def _load(
         return None
     document = one_document(documents, "scenario", file)
     scenario = checked_scenario(document, registry)
-    canonical = json.dumps(document.data, sort_keys=True, separators=(",", ":"))
-    digest = "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
-    return LoadedScenario(identity, scenario, document, digest)
+    return LoadedScenario(identity, scenario, document, document_digest(document.data))
 
 
 def _may_be_scenario(document: Document) -> bool:
