@@ -15,12 +15,12 @@ from typing import Any
 
 from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
+from conformance.scenario.base import POD_CLAIM_ANNOTATION
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.loader import default_paths, load_scenarios
 from conformance.scenario.model import Scenario, Step
 from conformance.scenario.registry import load_registry
 
-POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 """Annotation of a generated claim (k8s.io/api/resource/v1, PodResourceClaimAnnotation)."""
 
 NO_DEVICES = "cannot allocate all claims"
@@ -48,7 +48,7 @@ class WantedClaim:
         name = name_in(claim)
         if self.claim:
             return name == self.claim
-        entry = _part(_part(claim, "metadata"), "annotations").get(POD_CLAIM_NAME)
+        entry = _part(_part(claim, "metadata"), "annotations").get(POD_CLAIM_ANNOTATION)
         return entry == self.entry and name.startswith(f"{self.owner}-")
 
 

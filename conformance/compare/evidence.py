@@ -12,26 +12,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from conformance.errors import UsageError
-from reference_allocator.api import Node, NodeSelector
+from reference_allocator.api import NodeSelector
 from reference_allocator.api.reading import (
     InputError,
-    boolean,
     child,
-    entries,
     items,
     mapping,
     string,
-    text_item,
 )
 from reference_allocator.errors import AllocationError
-from reference_allocator.rules.nodeselector import node_matches
+from reference_allocator.rules.node_eligibility import node_problem, selector_matches
 from reference_allocator.snapshot import Snapshot
 
 Obj = dict[str, Any]
 Object = Mapping[str, Any]
 T = TypeVar("T")
-
-_BLOCKING = ("NoSchedule", "NoExecute")
 
 
 def reading(ask: Callable[[], T]) -> T:
@@ -74,20 +69,22 @@ def eligible_nodes(snapshot: Obj, pod: Object | None = None) -> tuple[str, ...]:
 
     def ask() -> tuple[str, ...]:
         read = Snapshot.from_dict(snapshot)
-        try:
-            selectors = list(_selectors(pod, read)) if pod is not None else []
-        except InputError as error:
-            raise error.under("pod") from None
+        wanted: list[NodeSelector] = []
+        pod_spec: Object = {}
+        if pod is not None:
+            try:
+                pod_spec = child(pod, "spec", mapping) or {}
+                wanted = list(_of_claims(pod, pod_spec, read))
+                _suits({}, pod_spec, wanted)  # what is wrong with the pod is not a node's fault
+            except InputError as error:
+                raise error.under("pod") from None
         found = []
         for index, node in enumerate(read.nodes):
             try:
-                suits = _is_open(node, pod) and all(
-                    _matches(node, selector) for selector in selectors
-                )
+                if _is_ready(node) and _suits(node, pod_spec, wanted):
+                    found.append(name_of(node))
             except InputError as error:
                 raise error.under("nodes", index) from None
-            if suits:
-                found.append(name_of(node))
         return tuple(found)
 
     return reading(ask)
@@ -152,52 +149,25 @@ def key_of(obj: Object) -> tuple[str, str]:
     return str((obj.get("metadata") or {}).get("namespace", "")), name_of(obj)
 
 
-def _is_open(node: Object, pod: Object | None) -> bool:
-    spec = child(node, "spec", mapping) or {}
-    if boolean(spec, "unschedulable"):
-        return False
-    pod_spec = (child(pod, "spec", mapping) if pod is not None else None) or {}
-    tolerations = items(pod_spec, "tolerations", mapping)
-    for taint in items(spec, "taints", mapping):
-        blocking = string(taint, "effect") in _BLOCKING
-        if blocking and not any(_tolerates(item, taint) for item in tolerations):
-            return False
+def _is_ready(node: Object) -> bool:
     status = child(node, "status", mapping) or {}
     conditions = items(status, "conditions", mapping)
     ready = [string(item, "status") for item in conditions if item.get("type") == "Ready"]
     return all(value == "True" for value in ready)  # reduced snapshots have no conditions
 
 
-def _tolerates(toleration: Object, taint: Object) -> bool:
-    """v1.Toleration.ToleratesTaint: an empty effect or key covers all."""
-    if string(toleration, "effect") not in ("", string(taint, "effect")):
-        return False
-    if string(toleration, "key") not in ("", string(taint, "key")):
-        return False
-    if string(toleration, "operator", "Equal") == "Exists":
-        return True
-    return string(toleration, "value") == string(taint, "value")
+def _suits(node: Object, pod_spec: Object, wanted: Sequence[NodeSelector]) -> bool:
+    try:
+        return node_problem(node, pod_spec) is None and all(
+            selector_matches(selector, node) for selector in wanted
+        )
+    except AllocationError:
+        return False  # a selector that does not parse keeps the pod from every node
 
 
-def _selectors(pod: Object, snapshot: Snapshot) -> Iterator[NodeSelector]:
-    """What a node must match: the pod's selector, its affinity, its allocated claims."""
-    spec = child(pod, "spec", mapping) or {}
-    labels = entries(spec, "nodeSelector", text_item)
-    required = [{"key": k, "operator": "In", "values": [v]} for k, v in sorted(labels.items())]
-    node_name = string(spec, "nodeName")
-    fields = [{"key": "metadata.name", "operator": "In", "values": [node_name]}]
-    if required:
-        yield _selector({"nodeSelectorTerms": [{"matchExpressions": required}]})
-    if node_name:
-        yield _selector({"nodeSelectorTerms": [{"matchFields": fields}]})
-    affinity = child(spec, "affinity", mapping) or {}
-    node_affinity = child(affinity, "nodeAffinity", mapping) or {}
-    selector = child(
-        node_affinity, "requiredDuringSchedulingIgnoredDuringExecution", NodeSelector.from_dict
-    )
-    if selector is not None:
-        yield selector
-    names = set(_claim_names(pod, spec))
+def _of_claims(pod: Object, pod_spec: Object, snapshot: Snapshot) -> Iterator[NodeSelector]:
+    """What a node must match because of the claims that the pod has been given already."""
+    names = set(_claim_names(pod, pod_spec))
     namespace = key_of(pod)[0]
     for claim in snapshot.allocated:
         if key_of(claim) in {(namespace, name) for name in names}:
@@ -215,14 +185,3 @@ def _claim_names(pod: Object, spec: Object) -> Iterator[str]:
     status = child(pod, "status", mapping) or {}
     for entry in items(status, "resourceClaimStatuses", mapping):
         yield string(entry, "resourceClaimName")
-
-
-def _selector(value: Obj) -> NodeSelector:
-    return NodeSelector.from_dict(value)
-
-
-def _matches(node: Object, selector: NodeSelector) -> bool:
-    try:
-        return node_matches(Node.from_dict(node), None, False, selector)
-    except AllocationError:
-        return False  # a selector that does not parse keeps the pod from every node

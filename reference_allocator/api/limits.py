@@ -32,6 +32,14 @@ COUNTERS_MAX: Final = 32
 """Of one counter set, and of one consumption."""
 CONSUMES_COUNTERS_MAX: Final = 2
 TAINTS_MAX: Final = 16
+SELECTORS_MAX: Final = 32
+"""Of a class, and of a request."""
+REQUESTS_MAX: Final = 32
+FIRST_AVAILABLE_MAX: Final = 8
+CONSTRAINTS_MAX: Final = 32
+CONFIGS_MAX: Final = 32
+"""Of a class, and of a claim; an allocation has those of both."""
+RESERVED_FOR_MAX: Final = 256
 CEL_EXPRESSION_MAX: Final = 10 * 1024
 OPAQUE_PARAMETERS_MAX: Final = 10 * 1024
 ALLOCATION_RESULTS_MAX: Final = 32
@@ -79,10 +87,13 @@ _LIMITS: Final[Mapping[str, _Fields]] = {
         "compatibilityGroups": (2, ""),
     },
     "DeviceClass": {"spec": (None, "DeviceClassSpec")},
-    "DeviceClassSpec": {"selectors": (32, "DeviceSelector"), "config": (32, "Config")},
+    "DeviceClassSpec": {
+        "selectors": (SELECTORS_MAX, "DeviceSelector"),
+        "config": (CONFIGS_MAX, "Config"),
+    },
     "DeviceSelector": {"cel": (None, "Expression")},
     "Expression": {"expression": (CEL_EXPRESSION_MAX, "")},
-    "Config": {"requests": (32, ""), "opaque": (None, "OpaqueConfig")},
+    "Config": {"requests": (REQUESTS_MAX, ""), "opaque": (None, "OpaqueConfig")},
     "OpaqueConfig": {"driver": (DRIVER_NAME_MAX, "")},
     "ResourceClaim": {
         "spec": (None, "ResourceClaimSpec"),
@@ -90,30 +101,30 @@ _LIMITS: Final[Mapping[str, _Fields]] = {
     },
     "ResourceClaimSpec": {"devices": (None, "DeviceClaim")},
     "DeviceClaim": {
-        "requests": (32, "DeviceRequest"),
-        "constraints": (32, "DeviceConstraint"),
-        "config": (32, "Config"),
+        "requests": (REQUESTS_MAX, "DeviceRequest"),
+        "constraints": (CONSTRAINTS_MAX, "DeviceConstraint"),
+        "config": (CONFIGS_MAX, "Config"),
     },
-    "DeviceConstraint": {"requests": (32, "")},
+    "DeviceConstraint": {"requests": (REQUESTS_MAX, "")},
     "DeviceRequest": {
         "name": (_NAME, ""),
         "exactly": (None, "RequestSpec"),
-        "firstAvailable": (8, "RequestSpec"),
+        "firstAvailable": (FIRST_AVAILABLE_MAX, "RequestSpec"),
     },
     "RequestSpec": {
         "name": (_NAME, ""),
-        "selectors": (32, "DeviceSelector"),
+        "selectors": (SELECTORS_MAX, "DeviceSelector"),
         "tolerations": (16, ""),
         "derivedAttributes": (32, "Expression"),
     },
     "ResourceClaimStatus": {
         "allocation": (None, "AllocationResult"),
-        "reservedFor": (256, ""),
+        "reservedFor": (RESERVED_FOR_MAX, ""),
     },
     "AllocationResult": {"devices": (None, "DeviceAllocationResult")},
     "DeviceAllocationResult": {
         "results": (ALLOCATION_RESULTS_MAX, "DeviceResult"),
-        "config": (64, "Config"),
+        "config": (2 * CONFIGS_MAX, "Config"),
     },
     "DeviceResult": {
         "driver": (DRIVER_NAME_MAX, ""),

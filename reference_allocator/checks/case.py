@@ -19,9 +19,7 @@ from reference_allocator.api import (
     ResourceClaim,
     ResourceSlice,
 )
-from reference_allocator.api.reading import InputError
 from reference_allocator.cel import CelFeatures
-from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.rules.nodeselector import node_matches
 
@@ -201,23 +199,13 @@ class Case:
             item.node_name or item.all_nodes or item.node_selector
         ):
             return any(self.usable(item, device) for device in item.devices)
-        return self._matches(item, item)
+        return node_matches(self.node, item.node_name, item.all_nodes, item.node_selector)
 
     def usable(self, item: ResourceSlice, device: Device) -> bool:
         """Whether node selection lets this node use the device, its slice being for the node."""
         if not item.per_device_node_selection:
             return True
-        return self._matches(item, device)
-
-    def _matches(self, item: ResourceSlice, placed: ResourceSlice | Device) -> bool:
-        """Whether the node is one of those that a slice, or a device of it, is for."""
-        try:
-            return node_matches(self.node, placed.node_name, placed.all_nodes, placed.node_selector)
-        except AllocationError as error:
-            path: list[str | int] = ["slices", self.slices.index(item), "spec"]
-            if isinstance(placed, Device):
-                path += ["devices", item.devices.index(placed)]
-            raise InputError(str(error), *path, "nodeSelector") from None
+        return node_matches(self.node, device.node_name, device.all_nodes, device.node_selector)
 
     def _view(self, pool: PoolId, slices: Sequence[ResourceSlice]) -> View | None:
         for_node = [item for item in slices if not self._ignored(item) and self._is_for_node(item)]

@@ -68,6 +68,14 @@ def test_a_node_counts_if_it_suits_the_pod(spec: Obj, expected: tuple[str, ...])
     assert nodes(waiting=pod(**spec)) == expected
 
 
+def test_a_cordoned_node_counts_for_a_pod_that_tolerates_it() -> None:
+    state = snapshot(nodes=(node("cordoned", unschedulable=True),))
+    key = "node.kubernetes.io/unschedulable"
+    tolerant = pod(tolerations=[{"key": key, "operator": "Exists"}])
+    assert eligible_nodes(state, pod()) == ()
+    assert eligible_nodes(state, tolerant) == ("cordoned",)
+
+
 def test_a_claim_that_the_pod_has_already_ties_it_to_its_nodes() -> None:
     held = allocated("shared", "gpu-0")
     held["status"]["allocation"]["nodeSelector"]["nodeSelectorTerms"] = [

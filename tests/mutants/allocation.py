@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.store import clone
 from conformance.targets.reference.scheduling.filtering import SchedulingError
 from conformance.targets.reference.scheduling.nodefit import Misfit
+from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace

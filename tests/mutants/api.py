@@ -8,8 +8,8 @@ from typing import Any
 
 from conformance.targets.base import ApiError, Obj, Ref
 from conformance.targets.reference.apiserver import conversion
-from conformance.targets.reference.apiserver.resources import DRA_GROUP, KINDS
-from conformance.targets.reference.apiserver.store import clone
+from conformance.targets.reference.resources import DRA_GROUP, KINDS
+from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from reference_allocator.api import schema
 from tests.mutants.faults import Fault

@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace as changed
 from typing import Any
 
+from conformance.scenario.base import POD_CLAIM_ANNOTATION
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.apiserver.store import name_of, namespace_of, uid_of
-from conformance.targets.reference.controllers.claims import (
-    POD_CLAIM_ANNOTATION,
-    ClaimController,
-)
+from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.controllers.eviction import EvictionController
 from conformance.targets.reference.controllers.evictor import Eviction, Evictor
 from conformance.targets.reference.controllers.garbage_collection import GarbageCollector
+from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.world import World
 from tests.mutants.api import lose_selectors
 from tests.mutants.faults import Fault

@@ -7,9 +7,9 @@ from typing import Any
 
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.apiserver.store import clone, uid_of
 from conformance.targets.reference.nodes.dra_manager import DRAManager
 from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.store import clone, uid_of
 from conformance.targets.reference.world import World
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace

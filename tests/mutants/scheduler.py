@@ -7,11 +7,11 @@ from typing import Any
 
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.apiserver.store import uid_of
 from conformance.targets.reference.controllers.claims import FINALIZER
 from conformance.targets.reference.scheduling.bindingconditions import Readiness
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.scheduling.shares import Shares
+from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace

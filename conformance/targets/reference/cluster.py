@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.apiserver.store import (
+from conformance.targets.reference.clock import VirtualClock
+from conformance.targets.reference.store import (
     Identity,
     Store,
     name_of,
     namespace_of,
     uid_of,
 )
-from conformance.targets.reference.clock import VirtualClock
 from reference_allocator.features import Features
 from reference_allocator.taintrules import apply_taint_rules
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.store import uid_of
+from conformance.targets.reference.store import uid_of
 
 
 def is_finished(pod: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from conformance.targets.base import (
     Ref,
     TargetError,
 )
-from conformance.targets.reference.apiserver.resources import KINDS
+from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.world import World
 
 T = TypeVar("T")

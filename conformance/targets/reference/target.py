@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from conformance import __version__
 from conformance.targets.base import RUN_LABEL, Capabilities, Obj, Ref
-from conformance.targets.reference.apiserver.resources import served_apis
 from conformance.targets.reference.nodes.drivers import Drivers, NoDriver, SimulatedGpus
+from conformance.targets.reference.resources import served_apis
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.world import World
 from reference_allocator.gates import check_gates, gates_for_version

@@ -11,7 +11,6 @@ from typing import Final
 
 from conformance.targets.base import Obj, TargetError
 from conformance.targets.reference.apiserver.server import ApiServer
-from conformance.targets.reference.apiserver.store import Identity, Store
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers import Controller
@@ -25,6 +24,7 @@ from conformance.targets.reference.controllers.jobs import JobController
 from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublisher
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.scheduling.scheduler import Scheduler
+from conformance.targets.reference.store import Identity, Store
 from reference_allocator.features import Features
 from reference_allocator.gates import minor_of
 

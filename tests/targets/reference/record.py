@@ -15,7 +15,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from conformance.targets.reference.apiserver.resources import KINDS
+from conformance.targets.reference.resources import KINDS
 from tests.targets.reference.refusals import CASES, NAMESPACE
 
 RECORDED = Path(__file__).with_name("refusals.json")

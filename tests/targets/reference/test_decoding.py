@@ -4,7 +4,7 @@ import pytest
 
 from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.apiserver.decoding import decode
-from conformance.targets.reference.apiserver.resources import KINDS, kind_of
+from conformance.targets.reference.resources import KINDS, kind_of
 from conformance.targets.reference.scope import ReferenceScope
 from reference_allocator.api.schema import roots
 from tests.targets.reference import kit

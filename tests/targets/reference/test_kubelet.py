@@ -6,7 +6,7 @@ import pytest
 
 from conformance import probe
 from conformance.targets.base import Obj
-from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from nvml_driver.errors import PrepareError
@@ -202,16 +202,16 @@ def test_pod_of_the_same_name_is_not_taken_for_the_old_one(scope: ReferenceScope
 def test_failed_preparation_is_said_and_tried_again(
     scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prepare = NodeDriver.prepare
+    prepare = NvmlDriver.prepare
     attempts: list[float] = []
 
-    def failing(self: NodeDriver, claim: Obj) -> Any:
+    def failing(self: NvmlDriver, claim: Obj) -> Any:
         attempts.append(1)
         if len(attempts) < 3:
             raise PrepareError("no luck")
         return prepare(self, claim)
 
-    monkeypatch.setattr(NodeDriver, "prepare", failing)
+    monkeypatch.setattr(NvmlDriver, "prepare", failing)
     scope.create(kit.claim("c"))
     scope.create(kit.pod("p", claims={"g": "c"}))
     message = (
@@ -227,15 +227,15 @@ def test_failed_preparation_is_said_and_tried_again(
 def test_failed_unpreparation_keeps_the_pod_and_is_tried_again(
     scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unprepare = NodeDriver.unprepare
+    unprepare = NvmlDriver.unprepare
     failures = ["x", "y"]
 
-    def failing(self: NodeDriver, uid: str) -> None:
+    def failing(self: NvmlDriver, uid: str) -> None:
         if failures:
             raise PrepareError(failures.pop())
         unprepare(self, uid)
 
-    monkeypatch.setattr(NodeDriver, "unprepare", failing)
+    monkeypatch.setattr(NvmlDriver, "unprepare", failing)
     scope.create(kit.claim("c"))
     scope.create(kit.pod("p", claims={"g": "c"}))
     kit.runs(scope, "p")

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from conformance.targets.base import ApiError, Obj
-from conformance.targets.reference.apiserver.resources import KINDS
 from conformance.targets.reference.apiserver.server import merge
-from conformance.targets.reference.apiserver.store import Identity, Store
 from conformance.targets.reference.clock import VirtualClock
+from conformance.targets.reference.resources import KINDS
+from conformance.targets.reference.store import Identity, Store
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.resources import DRA_GROUP, KINDS
-from conformance.targets.reference.apiserver.store import clone
+from conformance.targets.reference.resources import DRA_GROUP, KINDS
+from conformance.targets.reference.store import clone
 
 _EXACT_FIELDS = (
     "deviceClassName",

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from conformance.targets.base import ApiError, Obj
-from conformance.targets.reference.apiserver.resources import Kind
-from conformance.targets.reference.apiserver.store import clone
+from conformance.targets.reference.resources import Kind
+from conformance.targets.reference.store import clone
 from reference_allocator.api import schema
 from reference_allocator.api.schema import LIST, MAP, UnknownField, WrongType
 

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.apiserver.conversion import device_requests, devices
-from conformance.targets.reference.apiserver.store import Store, name_of
-from conformance.targets.reference.scheduling.nodefit import matches
+from conformance.targets.reference.store import Store, name_of
+from reference_allocator.api import NodeSelector
+from reference_allocator.rules.node_eligibility import selector_matches
 
 _REQUEST_FIELDS: Final = {
     "adminAccess": ("DRAAdminAccess",),
@@ -97,7 +98,9 @@ def _nodes(store: Store, obj: Obj, device: Obj, place: Obj) -> Iterator[Obj]:
         yield node
     elif place.get("nodeSelector") or place.get("allNodes"):
         for node in store.all("Node"):
-            if place.get("allNodes") or matches(place["nodeSelector"], node):
+            if place.get("allNodes") or selector_matches(
+                NodeSelector.from_dict(place["nodeSelector"]), node
+            ):
                 yield node
     else:
         text = (

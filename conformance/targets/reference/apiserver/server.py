@@ -17,9 +17,9 @@ from conformance.targets.reference.apiserver import (
     disabled_fields,
     validation,
 )
-from conformance.targets.reference.apiserver.resources import Kind, kind_of, resolve
-from conformance.targets.reference.apiserver.store import clone, not_found
 from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.resources import Kind, kind_of, resolve
+from conformance.targets.reference.store import clone, not_found
 
 _SYSTEM_METADATA = (
     "uid",

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from conformance.scenario.base import POD_CLAIM_ANNOTATION
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
-from conformance.targets.reference.apiserver.store import clone, name_of, namespace_of, uid_of
-from conformance.targets.reference.apiserver.validation.dra import MAX_RESERVED
 from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
+from reference_allocator.api.limits import RESERVED_FOR_MAX
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
 _MAX_GENERATE_NAME: Final = 57
 
 
@@ -119,7 +119,7 @@ class ClaimController:
             if claim is None or "allocation" not in claim["status"]:
                 continue
             users = claim["status"].get("reservedFor") or []
-            if not pods.is_reserved(claim, pod) and len(users) < MAX_RESERVED:
+            if not pods.is_reserved(claim, pod) and len(users) < RESERVED_FOR_MAX:
                 self._store.modify(claim, lambda new: _add_user(new, pods.reservation(pod)))
 
     def _sync_claim(self, claim: Obj) -> None:

@@ -12,10 +12,10 @@ from typing import Final
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.server import ApiServer
-from conformance.targets.reference.apiserver.store import uid_of
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.controllers.evictor import Eviction, Evictor
 from conformance.targets.reference.controllers.rule_status import RuleReporter
+from conformance.targets.reference.store import uid_of
 
 _CONDITION: Final = {
     "type": "DisruptionTarget",

@@ -11,8 +11,8 @@ from typing import Final
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
-from conformance.targets.reference.apiserver.store import clone, name_of, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster, set_condition
+from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 _COMPONENT: Final = "job-controller"

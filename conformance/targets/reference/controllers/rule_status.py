@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.store import clone, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.controllers.evictor import (
     Evictor,
@@ -18,6 +17,7 @@ from conformance.targets.reference.controllers.evictor import (
     results,
     selects,
 )
+from conformance.targets.reference.store import clone, namespace_of, uid_of
 from reference_allocator.api import DeviceId
 
 _PERIOD: Final = 10.0

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.apiserver.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from nvml_driver.cdi.specs import ContainerEdits
 from nvml_driver.errors import DriverError
 from nvml_driver.model.prepared import PreparedDevice

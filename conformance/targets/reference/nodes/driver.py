@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.store import name_of, uid_of
 from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.store import name_of, uid_of
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.model.prepared import PreparedDevice
 

@@ -15,12 +15,12 @@ from typing import Final
 from conformance.targets.base import ContainerView, Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
-from conformance.targets.reference.apiserver.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.nodes import containers, podstatus
 from conformance.targets.reference.nodes.containers import Command, Run
 from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
 from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.store import name_of, namespace_of, uid_of
 
 _RETRY_SECONDS: Final = 2.0
 _MAX_RETRY_SECONDS: Final = 60.0

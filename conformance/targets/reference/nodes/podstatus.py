@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.store import clone, uid_of
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import set_condition
 from conformance.targets.reference.nodes.containers import CANNOT_RUN, Run, command_of
+from conformance.targets.reference.store import clone, uid_of
 
 
 def build(

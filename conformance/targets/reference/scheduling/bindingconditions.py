@@ -14,9 +14,9 @@ from typing import Final
 
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.apiserver.store import name_of, uid_of
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling.binding import Binder
+from conformance.targets.reference.store import name_of, uid_of
 
 TIMEOUT: Final = 600.0
 """Seconds, the default of ``bindingTimeout`` in DynamicResourcesArgs."""

@@ -12,18 +12,19 @@ from typing import Final
 
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.apiserver.store import name_of, uid_of
-from conformance.targets.reference.apiserver.validation.dra import MAX_RESERVED
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.scheduling.bindingconditions import BindingConditions
-from conformance.targets.reference.scheduling.nodefit import Misfit, matches, misfits
+from conformance.targets.reference.scheduling.nodefit import Misfit, misfits
 from conformance.targets.reference.scheduling.shares import Shares
+from conformance.targets.reference.store import name_of, uid_of
 from reference_allocator.allocatable import AllocatableError, PodClaim
 from reference_allocator.allocator import Allocator
-from reference_allocator.api import ResourceSlice
+from reference_allocator.api import NodeSelector, ResourceSlice
 from reference_allocator.api.defaulting import default_claim
+from reference_allocator.api.limits import RESERVED_FOR_MAX
 from reference_allocator.extended import classes_by_resource, extended_claim
+from reference_allocator.rules.node_eligibility import selector_matches
 
 _SPECIAL_NAME: Final = "<extended-resources>"
 
@@ -71,7 +72,7 @@ class Filter:
         for claim in claims:
             if "allocation" in claim["status"]:
                 users = claim["status"].get("reservedFor") or []
-                if len(users) >= MAX_RESERVED and not pods.is_reserved(claim, pod):
+                if len(users) >= RESERVED_FOR_MAX and not pods.is_reserved(claim, pod):
                     return "resourceclaim in use"
                 continue
             for request in (claim["spec"].get("devices") or {}).get("requests") or []:
@@ -209,7 +210,9 @@ class Filter:
             if allocation is None:
                 continue
             selector = allocation.get("nodeSelector")
-            elsewhere = selector is not None and not matches(selector, node)
+            elsewhere = selector is not None and not selector_matches(
+                NodeSelector.from_dict(selector), node
+            )
             if elsewhere or self._conditions.is_hopeless(claim):
                 given_up = True
                 if claim not in plan.unavailable:

@@ -1,20 +1,21 @@
-"""Whether a node suits a pod, devices aside: selectors, taints, readiness, resources.
+"""Whether a node suits a pod, devices aside, and what the scheduler says where it does not.
 
 The texts are those of the scheduler's plugins (pkg/scheduler/framework/plugins/*).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from conformance.targets.base import Obj
-from reference_allocator import api
 from reference_allocator.allocatable import demand
 from reference_allocator.api.quantity import parse_quantity
-from reference_allocator.rules.nodeselector import node_matches
+from reference_allocator.rules.node_eligibility import node_problem
 
+NO_NODES: Final = "no nodes available to schedule pods"
 _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
@@ -42,54 +43,49 @@ def misfits(
         node: the node.
         others: pods that are on the node.
         backed_by_devices: extended resources that a DeviceClass provides.
+
+    Raises:
+        InputError: an object has not the form of its kind.
+        AllocationError: a node selector does not parse.
     """
     spec = node.get("spec") or {}
-    tolerations = pod["spec"].get("tolerations") or []
-    unschedulable = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-    if spec.get("unschedulable") and not _tolerated(unschedulable, tolerations):
-        return [Misfit("node(s) were unschedulable")]
-    taints = [*(spec.get("taints") or []), *([] if _is_ready(node) else [_NOT_READY])]
-    for taint in taints:
-        if taint["effect"] in {"NoSchedule", "NoExecute"} and not _tolerated(taint, tolerations):
-            return [Misfit("node(s) had untolerated taint(s)")]
-    if not _is_selected(pod, node):
-        return [Misfit("node(s) didn't match Pod's node affinity/selector")]
+    if not _is_ready(node):
+        # What the node lifecycle controller sees to in a cluster.
+        spec = {**spec, "taints": [*(spec.get("taints") or []), _NOT_READY]}
+    problem = node_problem({**node, "spec": spec}, pod["spec"])
+    if problem is not None:
+        return [Misfit(problem)]
     return _lacking(pod, node, others, backed_by_devices)
+
+
+def prefilter_message(nodes: int, reason: str) -> str:
+    """No node was looked at, for a reason that concerns the pod itself."""
+    return f"0/{nodes} nodes are available: {reason}. {_preemption({}, nodes)}"
+
+
+def filter_message(nodes: Mapping[str, Sequence[Misfit]]) -> str:
+    """Each node was looked at: node -> why it does not suit."""
+    reasons = [misfit.reason for misfits in nodes.values() for misfit in misfits]
+    return (
+        f"0/{len(nodes)} nodes are available: {_histogram(reasons)}. "
+        f"{_preemption(nodes, len(nodes))}"
+    )
+
+
+def _preemption(nodes: Mapping[str, Sequence[Misfit]], total: int) -> str:
+    helpful = sum(1 for misfits in nodes.values() if misfits and all(m.resolvable for m in misfits))
+    reasons = ["No preemption victims found for incoming pod"] * helpful
+    reasons += ["Preemption is not helpful for scheduling"] * (total - helpful)
+    return f"preemption: 0/{total} nodes are available: {_histogram(reasons)}."
+
+
+def _histogram(reasons: Sequence[str]) -> str:
+    return ", ".join(sorted(f"{count} {reason}" for reason, count in Counter(reasons).items()))
 
 
 def _is_ready(node: Obj) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or []
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-
-
-def _tolerated(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) -> bool:
-    for toleration in tolerations:
-        if toleration.get("effect") and toleration["effect"] != taint["effect"]:
-            continue
-        if toleration.get("key") and toleration["key"] != taint["key"]:
-            continue
-        if toleration.get("operator") == "Exists":
-            return True
-        if (toleration.get("value") or "") == (taint.get("value") or ""):
-            return True
-    return False
-
-
-def _is_selected(pod: Obj, node: Obj) -> bool:
-    labels = node["metadata"].get("labels") or {}
-    if not (pod["spec"].get("nodeSelector") or {}).items() <= labels.items():
-        return False
-    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-    selector = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    if selector is None:
-        return True
-    return matches(selector, node)
-
-
-def matches(selector: Obj, node: Obj) -> bool:
-    """Whether a ``v1.NodeSelector`` matches a node."""
-    parsed = api.NodeSelector.from_dict(selector)
-    return node_matches(api.Node.from_dict(node), None, False, parsed)
 
 
 def _lacking(

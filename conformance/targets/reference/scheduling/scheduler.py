@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from conformance.targets.base import Decision, Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.apiserver.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.scheduling import messages
+from conformance.targets.reference.scheduling import nodefit
 from conformance.targets.reference.scheduling.binding import SCHEDULER, Binder, Plan
 from conformance.targets.reference.scheduling.bindingconditions import (
     BindingConditions,
     WaitingPods,
 )
 from conformance.targets.reference.scheduling.filtering import Filter, SchedulingError
+from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from reference_allocator.api.reading import InputError
 from reference_allocator.errors import AllocationError
 from reference_allocator.snapshot import Snapshot
@@ -110,11 +110,11 @@ class Scheduler:
     def _schedule(self, pod: Obj, claims: list[Obj]) -> None:
         nodes = self._nodes()
         if not nodes:
-            self.binder.fail(pod, "Unschedulable", messages.NO_NODES)
+            self.binder.fail(pod, "Unschedulable", nodefit.NO_NODES)
             return
         reason = self.filter.prefilter(pod, claims)
         if reason is not None:
-            self.binder.fail(pod, "Unschedulable", messages.prefilter(len(nodes), reason))
+            self.binder.fail(pod, "Unschedulable", nodefit.prefilter_message(len(nodes), reason))
             return
         plan = Plan(claims)
         try:
@@ -125,7 +125,7 @@ class Scheduler:
             return
         if plan.node is None:
             self.binder.give_up(pod, plan)
-            self.binder.fail(pod, "Unschedulable", messages.unfit(unfit))
+            self.binder.fail(pod, "Unschedulable", nodefit.filter_message(unfit))
             return
         snapshot = self.snapshot(plan.to_allocate) if plan.to_allocate else None
         written = self.binder.reserve(pod, plan)

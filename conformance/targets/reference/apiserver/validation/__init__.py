@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.resources import Kind
 from conformance.targets.reference.apiserver.validation import (
     dra,
-    metadata,
+    names,
     pod,
     resource_slice,
 )
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
 from conformance.targets.reference.apiserver.validation.expressions import Expressions
+from conformance.targets.reference.resources import Kind
 
 __all__ = ["Expressions", "check_create", "check_update"]
 
@@ -36,7 +36,7 @@ def check_create(
     Raises:
         ApiError: 422 Invalid with a cause for each violated rule.
     """
-    errors = [*metadata.check(kind, obj), *_spec(kind, obj, namespace_labels, expressions)]
+    errors = [*names.check_metadata(kind, obj), *_spec(kind, obj, namespace_labels, expressions)]
     if errors:
         raise invalid_status(kind, obj["metadata"].get("name") or "", errors)
 
@@ -52,7 +52,7 @@ def check_update(
     if status:
         errors = list(dra.check_status(new, old)) if kind.name == "ResourceClaim" else []
     else:
-        errors = [*metadata.check(kind, new), *_change(kind, new, old, expressions)]
+        errors = [*names.check_metadata(kind, new), *_change(kind, new, old, expressions)]
     if errors:
         raise invalid_status(kind, new["metadata"]["name"], errors)
 

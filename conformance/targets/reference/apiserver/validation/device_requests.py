@@ -5,25 +5,37 @@ Source: pkg/apis/resource/validation/validation.go, validateDeviceClaim and what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.validation import derived, names
+from conformance.targets.reference.apiserver.validation import names
+from conformance.targets.reference.apiserver.validation.constraints import (
+    check_constraint,
+    check_derived,
+    check_references,
+    request_names,
+)
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
-    duplicate,
+    each,
     invalid,
     not_supported,
     required,
     too_long,
-    too_many,
+    unique,
 )
 from conformance.targets.reference.apiserver.validation.expressions import Expressions
+from reference_allocator.api.limits import (
+    CONFIGS_MAX,
+    CONSTRAINTS_MAX,
+    FIRST_AVAILABLE_MAX,
+    OPAQUE_PARAMETERS_MAX,
+    REQUESTS_MAX,
+    SELECTORS_MAX,
+)
 
-MAX_REQUESTS: Final = 32
-MAX_CONSTRAINTS: Final = 32
-MAX_CONFIGS: Final = 32
 _ORDER: Final = (
     "name",
     "exactly",
@@ -36,73 +48,35 @@ _ORDER: Final = (
     "tolerations",
     "capacity",
 )
-_MAX_SELECTORS: Final = 32
-_MAX_FIRST_AVAILABLE: Final = 8
-_MAX_PARAMETERS: Final = 10 * 1024
 
 
 def check_claim_spec(spec: Any, path: str, expressions: Expressions) -> Iterator[FieldError]:
     """``spec`` of a ResourceClaim, defaults applied; ``path`` is its field path."""
     devices = (spec or {}).get("devices") or {}
     path = f"{path}.devices"
-    known = _request_names(devices.get("requests") or [])
+    known = request_names(devices.get("requests") or [])
     yield from unique(
         devices.get("requests") or [],
-        MAX_REQUESTS,
+        REQUESTS_MAX,
         lambda request, inner: _request(request, inner, expressions),
         lambda request: request.get("name") or "",
         f"{path}.requests",
         show=_in_go_order,
     )
-    yield from derived.check(devices, path, expressions)
+    yield from check_derived(devices, path, expressions)
     yield from each(
         devices.get("constraints") or [],
-        MAX_CONSTRAINTS,
-        lambda constraint, inner: _constraint(constraint, inner, known),
+        CONSTRAINTS_MAX,
+        lambda constraint, inner: check_constraint(constraint, inner, known),
         f"{path}.constraints",
     )
     yield from each(
         devices.get("config") or [],
-        MAX_CONFIGS,
+        CONFIGS_MAX,
         lambda config, inner: _claim_config(config, inner, known),
         f"{path}.config",
     )
     yield from expressions.check_together(devices, path)
-
-
-def each(
-    items: Sequence[Any],
-    limit: int,
-    check: Callable[[Any, str], Iterator[FieldError]],
-    path: str,
-) -> Iterator[FieldError]:
-    """Every item of a list that may have ``limit`` of them."""
-    if len(items) > limit:
-        yield too_many(path, len(items), limit)
-        return
-    for index, item in enumerate(items):
-        yield from check(item, f"{path}[{index}]")
-
-
-def unique(
-    items: Sequence[Any],
-    limit: int,
-    check: Callable[[Any, str], Iterator[FieldError]],
-    key: Callable[[Any], str],
-    path: str,
-    *,
-    show: Callable[[Any], Any] | None = None,
-) -> Iterator[FieldError]:
-    """Every item of a list with unique keys; ``show`` is what a duplicate's error prints."""
-    yield from each(items, limit, check, path)
-    if len(items) > limit:
-        return
-    seen: set[str] = set()
-    for index, item in enumerate(items):
-        name = key(item)
-        if name in seen:
-            yield duplicate(f"{path}[{index}]", name if show is None else show(item))
-        seen.add(name)
 
 
 def _in_go_order(request: Any) -> Any:
@@ -128,7 +102,7 @@ def _request(request: Obj, path: str, expressions: Expressions) -> Iterator[Fiel
     elif alternatives:
         yield from unique(
             alternatives,
-            _MAX_FIRST_AVAILABLE,
+            FIRST_AVAILABLE_MAX,
             lambda wanted, inner: _sub_request(wanted, inner, expressions),
             lambda alternative: alternative.get("name") or "",
             f"{path}.firstAvailable",
@@ -177,7 +151,7 @@ def selectors(
             text = cel.get("expression") or ""
             yield from expressions.check(text, f"{inner}.cel.expression")
 
-    yield from each(items, _MAX_SELECTORS, check, path)
+    yield from each(items, SELECTORS_MAX, check, path)
 
 
 def _toleration(toleration: Obj, path: str) -> Iterator[FieldError]:
@@ -186,8 +160,7 @@ def _toleration(toleration: Obj, path: str) -> Iterator[FieldError]:
         if value:
             yield invalid(f"{path}.value", value, "must be empty for operator `Exists`")
     elif operator == "Equal":
-        for problem in names.label_value_problems(value):
-            yield invalid(f"{path}.value", value, problem)
+        yield from names.label_value(value, f"{path}.value")
     elif not operator:
         yield required(f"{path}.operator")
     else:
@@ -197,24 +170,8 @@ def _toleration(toleration: Obj, path: str) -> Iterator[FieldError]:
         yield not_supported(f"{path}.effect", effect, ("NoExecute", "NoSchedule"))
 
 
-def _constraint(constraint: Obj, path: str, known: dict[str, set[str]]) -> Iterator[FieldError]:
-    yield from _request_references(constraint.get("requests") or [], f"{path}.requests", known)
-    match, distinct = constraint.get("matchAttribute"), constraint.get("distinctAttribute")
-    if match is not None:
-        yield from names.fully_qualified(match, f"{path}.matchAttribute")
-    elif distinct is not None:
-        yield from names.fully_qualified(distinct, f"{path}.distinctAttribute")
-    else:
-        # The text speaks of multiple fields although none is set; so does the API server.
-        yield required(
-            path,
-            'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple '
-            "fields are set",
-        )
-
-
 def _claim_config(config: Obj, path: str, known: dict[str, set[str]]) -> Iterator[FieldError]:
-    yield from _request_references(config.get("requests") or [], f"{path}.requests", known)
+    yield from check_references(config.get("requests") or [], f"{path}.requests", known)
     yield from device_config(config, path)
 
 
@@ -230,34 +187,5 @@ def device_config(config: Obj, path: str) -> Iterator[FieldError]:
         yield required(f"{path}.opaque.parameters")
     elif not isinstance(parameters, dict):
         yield invalid(f"{path}.opaque.parameters", "<value omitted>", "must be a valid JSON object")
-    elif len(str(parameters)) > _MAX_PARAMETERS:
-        yield too_long(f"{path}.opaque.parameters", _MAX_PARAMETERS)
-
-
-def _request_names(requests: Sequence[Obj]) -> dict[str, set[str]]:
-    return {
-        request.get("name") or "": {
-            alternative.get("name") or "" for alternative in request.get("firstAvailable") or []
-        }
-        for request in requests
-    }
-
-
-def _request_references(
-    references: Sequence[str], path: str, known: dict[str, set[str]]
-) -> Iterator[FieldError]:
-    def check(reference: str, inner: str) -> Iterator[FieldError]:
-        request, _, alternative = reference.partition("/")
-        if "/" not in alternative:
-            for segment in reference.split("/"):
-                yield from names.label(segment, inner)
-            if request in known and ("/" not in reference or alternative in known[request]):
-                return
-        yield invalid(
-            inner,
-            reference,
-            "must be the name of a request in the claim or the name of a request and a "
-            "subrequest separated by '/'",
-        )
-
-    yield from unique(references, MAX_REQUESTS, check, str, path)
+    elif len(json.dumps(parameters, separators=(",", ":")).encode()) > OPAQUE_PARAMETERS_MAX:
+        yield too_long(f"{path}.opaque.parameters", OPAQUE_PARAMETERS_MAX)

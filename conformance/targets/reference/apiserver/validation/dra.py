@@ -9,17 +9,18 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.validation import device_requests, metadata, names
+from conformance.targets.reference.apiserver.validation import device_requests, names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
+    each,
     forbidden,
     invalid,
     required,
+    unique,
 )
 from conformance.targets.reference.apiserver.validation.expressions import Expressions
-
-MAX_RESERVED: Final = 256
-"""Entries of ``status.reservedFor`` (``ResourceClaimReservedForMaxSize``)."""
+from reference_allocator.api.limits import CONFIGS_MAX, RESERVED_FOR_MAX
+from reference_allocator.api.names import label_key_problems
 
 _ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
 
@@ -42,7 +43,7 @@ def check_template(
     """A new ResourceClaimTemplate."""
     spec = template.get("spec") or {}
     meta = spec.get("metadata") or {}
-    yield from metadata.labels(meta.get("labels") or {}, "spec.metadata.labels")
+    yield from names.labels(meta.get("labels") or {}, "spec.names.labels")
     inner = spec.get("spec") or {}
     yield from device_requests.check_claim_spec(inner, "spec.spec", expressions)
     yield from _admin_access(inner, namespace_labels)
@@ -58,9 +59,9 @@ def check_status(new: Obj, old: Obj) -> Iterator[FieldError]:
     """A change of a claim's status: reservations need an allocation, which never changes."""
     status, before = new.get("status") or {}, old.get("status") or {}
     users = status.get("reservedFor") or []
-    yield from device_requests.unique(
+    yield from unique(
         users,
-        MAX_RESERVED,
+        RESERVED_FOR_MAX,
         _user,
         lambda user: str(user.get("uid")),
         "status.reservedFor",
@@ -96,9 +97,9 @@ def check_class(
     stored = old is not None and found == ((old.get("spec") or {}).get("selectors") or [])
     checked = None if stored else expressions
     yield from device_requests.selectors(found, "spec.selectors", checked)
-    yield from device_requests.each(
+    yield from each(
         spec.get("config") or [],
-        device_requests.MAX_CONFIGS,
+        CONFIGS_MAX,
         device_requests.device_config,
         "spec.config",
     )
@@ -116,7 +117,7 @@ def _extended_resource_problems(name: str) -> Iterator[str]:
         yield 'must not have "kubernetes.io/" domain'
     if name.startswith("requests."):
         yield 'must not have "requests." prefix'
-    yield from names.label_key_problems(f"requests.{name}")
+    yield from label_key_problems(f"requests.{name}")
 
 
 def _admin_access(spec: Obj, namespace_labels: Labels) -> Iterator[FieldError]:

@@ -7,12 +7,12 @@ k8s.io/apimachinery/pkg/api/errors: a scenario that expects a message must see t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from conformance.targets.base import ApiError, Cause
-from conformance.targets.reference.apiserver.resources import Kind
+from conformance.targets.reference.resources import Kind
 
 _GO_JSON_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
@@ -83,6 +83,41 @@ def invalid_status(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiEr
         f'{kind.group_kind} "{name}" is invalid: {summary}',
         [Cause(error.path, error.reason, error.body) for error in errors],
     )
+
+
+def each(
+    items: Sequence[Any],
+    limit: int,
+    check: Callable[[Any, str], Iterator[FieldError]],
+    path: str,
+) -> Iterator[FieldError]:
+    """Every item of a list that may have ``limit`` of them."""
+    if len(items) > limit:
+        yield too_many(path, len(items), limit)
+        return
+    for index, item in enumerate(items):
+        yield from check(item, f"{path}[{index}]")
+
+
+def unique(
+    items: Sequence[Any],
+    limit: int,
+    check: Callable[[Any, str], Iterator[FieldError]],
+    key: Callable[[Any], str],
+    path: str,
+    *,
+    show: Callable[[Any], Any] | None = None,
+) -> Iterator[FieldError]:
+    """Every item of a list with unique keys; ``show`` is what a duplicate's error prints."""
+    yield from each(items, limit, check, path)
+    if len(items) > limit:
+        return
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        name = key(item)
+        if name in seen:
+            yield duplicate(f"{path}[{index}]", name if show is None else show(item))
+        seen.add(name)
 
 
 def _body(start: str, detail: str) -> str:

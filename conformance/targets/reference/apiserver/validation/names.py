@@ -1,115 +1,83 @@
-"""Formats of names: what the API server says of one that does not fit.
+"""Checks of names, and of ``metadata``, which is the same for all kinds but for the name's format.
 
-Source: k8s.io/apimachinery/pkg/api/validate/content and pkg/apis/resource/validation.
+Source: k8s.io/apimachinery/pkg/api/validation and pkg/apis/resource/validation. What is wrong with
+a name by itself is in ``reference_allocator.api.names``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
 
+from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     invalid,
     required,
     too_long,
 )
-
-_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN: Final = _LABEL + r"(\." + _LABEL + ")*"
-_C_IDENTIFIER: Final = "[A-Za-z_][A-Za-z0-9_]*"
-_KEY: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_LABEL_VALUE: Final = f"({_KEY})?"
-
-_LABEL_TEXT: Final = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
-    "and must start and end with an alphanumeric character"
+from conformance.targets.reference.resources import Kind
+from reference_allocator.api.limits import (
+    ATTRIBUTE_ID_MAX,
+    DRIVER_NAME_MAX,
+    POOL_NAME_MAX,
 )
-_SUBDOMAIN_TEXT: Final = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
-    "'-' or '.', and must start and end with an alphanumeric character"
-)
-_C_IDENTIFIER_TEXT: Final = (
-    "a valid C identifier must start with alphabetic character or '_', followed by a string of "
-    "alphanumeric characters or '_'"
-)
-_KEY_TEXT: Final = (
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-    "alphanumeric character"
-)
-_LABEL_VALUE_TEXT: Final = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-    "'.', and must start and end with an alphanumeric character"
+from reference_allocator.api.names import (
+    c_identifier_problems,
+    dns_label_problems,
+    dns_subdomain_problems,
+    label_key_problems,
+    label_value_problems,
 )
 
-_MAX_LABEL: Final = 63
-_MAX_SUBDOMAIN: Final = 253
-_MAX_ID: Final = 32
 
-
-def _regex_error(text: str, pattern: str, *examples: str) -> str:
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{text} (e.g. {shown}regex used for validation is '{pattern}')"
-
-
-def label_problems(value: str) -> Iterator[str]:
-    """Why a value is no DNS-1123 label."""
-    if len(value) > _MAX_LABEL:
-        yield f"must be no more than {_MAX_LABEL} characters"
-    if re.fullmatch(_LABEL, value):
-        return
-    if re.fullmatch(_SUBDOMAIN, value):
-        yield "must not contain dots"
-    else:
-        yield _regex_error(_LABEL_TEXT, _LABEL, "my-name", "123-abc")
-
-
-def subdomain_problems(value: str) -> Iterator[str]:
-    """Why a value is no DNS-1123 subdomain."""
-    if len(value) > _MAX_SUBDOMAIN:
-        yield f"must be no more than {_MAX_SUBDOMAIN} characters"
-    if not re.fullmatch(_SUBDOMAIN, value):
-        yield _regex_error(_SUBDOMAIN_TEXT, _SUBDOMAIN, "example.com")
-
-
-def label_key_problems(value: str) -> Iterator[str]:
-    """Why a value is no label key ("qualified name")."""
-    prefix, slash, name = value.rpartition("/")
-    if "/" in prefix:
-        yield (
-            f"a valid label key {_regex_error(_KEY_TEXT, _KEY, 'MyName', 'my.name', '123-abc')} "
-            "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        )
-        return
-    if slash and not prefix:
-        yield "prefix part must be non-empty"
-    elif slash:
-        yield from (f"prefix part {problem}" for problem in subdomain_problems(prefix))
+def check_metadata(kind: Kind, obj: Obj) -> Iterator[FieldError]:
+    """Name, labels and owner references of an object that has its name already."""
+    meta = obj["metadata"]
+    name = meta.get("name") or ""
     if not name:
-        yield "name part must be non-empty"
-    elif len(name) > _MAX_LABEL:
-        yield f"name part must be no more than {_MAX_LABEL} bytes"
-    if not re.fullmatch(_KEY, name):
-        yield f"name part {_regex_error(_KEY_TEXT, _KEY, 'MyName', 'my.name', '123-abc')}"
+        yield required("metadata.name", "name or generateName is required")
+    elif kind.name == "Namespace":
+        yield from label(name, "metadata.name")
+    else:
+        yield from subdomain(name, "metadata.name")
+    yield from labels(meta.get("labels") or {}, "metadata.labels")
+    for key in meta.get("annotations") or {}:
+        for problem in label_key_problems(key.lower()):
+            yield invalid("metadata.annotations", key, problem)
+    for index, owner in enumerate(meta.get("ownerReferences") or []):
+        path = f"metadata.ownerReferences[{index}]"
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                yield invalid(f"{path}.{field}", "", "must not be empty")
+    for index, finalizer in enumerate(meta.get("finalizers") or []):
+        yield from label_key(finalizer, f"metadata.finalizers[{index}]")
 
 
-def label_value_problems(value: str) -> Iterator[str]:
-    """Why a value is no label value."""
-    if len(value) > _MAX_LABEL:
-        yield f"must be no more than {_MAX_LABEL} bytes"
-    if not re.fullmatch(_LABEL_VALUE, value):
-        yield _regex_error(_LABEL_VALUE_TEXT, _LABEL_VALUE, "MyValue", "my_value", "12345")
+def labels(values: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    """Keys and values of labels (also those of a pod template)."""
+    for key, value in values.items():
+        yield from label_key(key, path)
+        yield from label_value(value, path)
+
+
+def label_key(value: str, path: str) -> Iterator[FieldError]:
+    """The key of a label, a taint or the like."""
+    yield from (invalid(path, value, problem) for problem in label_key_problems(value))
+
+
+def label_value(value: str, path: str) -> Iterator[FieldError]:
+    """The value of a label, a taint or the like."""
+    yield from (invalid(path, value, problem) for problem in label_value_problems(value))
 
 
 def label(value: str, path: str) -> Iterator[FieldError]:
     """A DNS-1123 label."""
-    yield from (invalid(path, value, problem) for problem in label_problems(value))
+    yield from (invalid(path, value, problem) for problem in dns_label_problems(value))
 
 
 def subdomain(value: str, path: str) -> Iterator[FieldError]:
     """A DNS-1123 subdomain."""
-    yield from (invalid(path, value, problem) for problem in subdomain_problems(value))
+    yield from (invalid(path, value, problem) for problem in dns_subdomain_problems(value))
 
 
 def driver(value: str, path: str) -> Iterator[FieldError]:
@@ -117,9 +85,9 @@ def driver(value: str, path: str) -> Iterator[FieldError]:
     if not value:
         yield required(path)
         return
-    if len(value) > _MAX_LABEL:
-        yield too_long(path, _MAX_LABEL)
-    yield from (invalid(path, value, problem) for problem in subdomain_problems(value.lower()))
+    if len(value) > DRIVER_NAME_MAX:
+        yield too_long(path, DRIVER_NAME_MAX)
+    yield from (invalid(path, value, problem) for problem in dns_subdomain_problems(value.lower()))
 
 
 def pool(value: str, path: str) -> Iterator[FieldError]:
@@ -127,8 +95,8 @@ def pool(value: str, path: str) -> Iterator[FieldError]:
     if not value:
         yield required(path)
         return
-    if len(value) > _MAX_SUBDOMAIN:
-        yield too_long(path, _MAX_SUBDOMAIN)
+    if len(value) > POOL_NAME_MAX:
+        yield too_long(path, POOL_NAME_MAX)
     for part in value.split("/"):
         yield from subdomain(part, path)
 
@@ -158,8 +126,6 @@ def fully_qualified(value: str, path: str) -> Iterator[FieldError]:
 
 
 def _c_identifier(value: str, path: str) -> Iterator[FieldError]:
-    if len(value) > _MAX_ID:
-        yield too_long(path, _MAX_ID)
-    if not re.fullmatch(_C_IDENTIFIER, value):
-        examples = ("my_name", "MY_NAME", "MyName")
-        yield invalid(path, value, _regex_error(_C_IDENTIFIER_TEXT, _C_IDENTIFIER, *examples))
+    if len(value) > ATTRIBUTE_ID_MAX:
+        yield too_long(path, ATTRIBUTE_ID_MAX)
+    yield from (invalid(path, value, problem) for problem in c_identifier_problems(value))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.validation import metadata, names
+from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     duplicate,
@@ -72,7 +72,7 @@ def check_job(job: Obj) -> Iterator[FieldError]:
             yield invalid(f"spec.{field}", spec[field], "must be greater than or equal to 0")
     template = spec["template"]
     labels = (template.get("metadata") or {}).get("labels") or {}
-    yield from metadata.labels(labels, "spec.template.metadata.labels")
+    yield from names.labels(labels, "spec.template.names.labels")
     yield from check_spec(template["spec"], "spec.template.spec")
     policy = template["spec"].get("restartPolicy") or ""
     path = "spec.template.spec.restartPolicy"

@@ -5,36 +5,33 @@ Source: pkg/apis/resource/validation/validation.go, validateResourceSliceSpec an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import names
-from conformance.targets.reference.apiserver.validation.device_requests import each, unique
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
+    each,
     invalid,
     not_supported,
     required,
     too_long,
+    unique,
 )
+from reference_allocator.api.limits import (
+    ATTRIBUTE_VALUE_MAX,
+    ATTRIBUTES_AND_CAPACITIES_MAX,
+    CONSUMES_COUNTERS_MAX,
+    COUNTER_SETS_MAX,
+    TAINTS_MAX,
+    devices_max,
+)
+from reference_allocator.api.semver import SemverError, parse_semver
 
-_MAX_DEVICES: Final = 128
-_MAX_DEVICES_ADVANCED: Final = 64
-_MAX_COUNTER_SETS: Final = 8
-_MAX_CONSUMPTIONS: Final = 2
-_MAX_TAINTS: Final = 16
-_MAX_ATTRIBUTES: Final = 32
-_MAX_VALUE: Final = 64
 _NODE_FIELDS: Final = ("nodeName", "nodeSelector", "allNodes")
 _VALUES: Final = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
 _LISTS: Final = ("bools", "ints", "strings", "versions")
-_SEMVER: Final = re.compile(
-    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
-    r"(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?"
-    r"(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?"
-)
 
 
 def check_slice(resource_slice: Obj) -> Iterator[FieldError]:
@@ -56,14 +53,14 @@ def check_slice(resource_slice: Obj) -> Iterator[FieldError]:
     per_device = bool(spec.get("perDeviceNodeSelection"))
     yield from unique(
         devices,
-        _MAX_DEVICES_ADVANCED if any(_advanced(device) for device in devices) else _MAX_DEVICES,
+        devices_max(devices),
         lambda device, path: _device(device, path, per_device=per_device),
         lambda device: device.get("name") or "",
         "spec.devices",
     )
     yield from unique(
         spec.get("sharedCounters") or [],
-        _MAX_COUNTER_SETS,
+        COUNTER_SETS_MAX,
         _counter_set,
         lambda counter_set: counter_set.get("name") or "",
         "spec.sharedCounters",
@@ -128,21 +125,13 @@ def _node_selection(spec: Obj) -> Iterator[FieldError]:
         yield invalid("spec", shown, f"{rule}, but multiple fields are set")
 
 
-def _advanced(device: Obj) -> bool:
-    attributes = device.get("attributes") or {}
-    return (
-        bool(device.get("taints"))
-        or bool(device.get("consumesCounters"))
-        or any(value.get(field) is not None for value in attributes.values() for field in _LISTS)
-    )
-
-
 def _device(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]:
     yield from names.label(device.get("name") or "", f"{path}.name")
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
     total = len(attributes) + len(capacity)
-    if total > _MAX_ATTRIBUTES:
-        detail = f"the total number of attributes and capacities must not exceed {_MAX_ATTRIBUTES}"
+    if total > ATTRIBUTES_AND_CAPACITIES_MAX:
+        most = ATTRIBUTES_AND_CAPACITIES_MAX
+        detail = f"the total number of attributes and capacities must not exceed {most}"
         yield invalid(path, total, detail)
     for name, attribute in attributes.items():
         yield from names.qualified(name, f"{path}.attributes")
@@ -153,10 +142,10 @@ def _device(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]
             detail = "allowMultipleAllocations must be true"
             inner = f"{path}.capacity[{name}].requestPolicy"
             yield FieldError(inner, "FieldValueForbidden", f"Forbidden: {detail}")
-    yield from each(device.get("taints") or [], _MAX_TAINTS, _taint, f"{path}.taints")
+    yield from each(device.get("taints") or [], TAINTS_MAX, _taint, f"{path}.taints")
     yield from unique(
         device.get("consumesCounters") or [],
-        _MAX_CONSUMPTIONS,
+        CONSUMES_COUNTERS_MAX,
         _consumption,
         lambda consumption: consumption.get("counterSet") or "",
         f"{path}.consumesCounters",
@@ -189,10 +178,10 @@ def _attribute(attribute: Obj, path: str) -> Iterator[FieldError]:
             yield invalid(f"{path}.{field}", texts, "must not be empty if specified")
         for index, text in enumerate(texts):
             inner = f"{path}.{field}[{index}]" if field in _LISTS else f"{path}.{field}"
-            if field.startswith("version") and not _SEMVER.fullmatch(text):
+            if field.startswith("version") and not _is_semver(text):
                 yield invalid(inner, text, "must be a string compatible with semver.org spec 2.0.0")
-            if isinstance(text, str) and len(text) > _MAX_VALUE:
-                yield too_long(inner, _MAX_VALUE)
+            if isinstance(text, str) and len(text) > ATTRIBUTE_VALUE_MAX:
+                yield too_long(inner, ATTRIBUTE_VALUE_MAX)
     listed = ", ".join(f"`{field}`" for field in _VALUES)
     if not values:
         yield invalid(path, "", f"must specify one of: {listed}")
@@ -201,11 +190,17 @@ def _attribute(attribute: Obj, path: str) -> Iterator[FieldError]:
         yield invalid(path, shown, f"must specify exactly one of: {listed}")
 
 
+def _is_semver(text: str) -> bool:
+    try:
+        parse_semver(text)
+    except SemverError:
+        return False
+    return True
+
+
 def _taint(taint: Obj, path: str) -> Iterator[FieldError]:
-    for problem in names.label_key_problems(taint.get("key") or ""):
-        yield invalid(f"{path}.key", taint.get("key") or "", problem)
-    for problem in names.label_value_problems(taint.get("value") or ""):
-        yield invalid(f"{path}.value", taint["value"], problem)
+    yield from names.label_key(taint.get("key") or "", f"{path}.key")
+    yield from names.label_value(taint.get("value") or "", f"{path}.value")
     effects = ("NoExecute", "NoSchedule", "None")
     if not taint.get("effect"):
         yield required(f"{path}.effect")

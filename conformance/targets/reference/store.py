@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from conformance.targets.base import ApiError, Obj
-from conformance.targets.reference.apiserver.resources import KINDS, Kind
 from conformance.targets.reference.clock import VirtualClock
+from conformance.targets.reference.resources import KINDS, Kind
 
 T = TypeVar("T")
 

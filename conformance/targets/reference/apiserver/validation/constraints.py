@@ -1,0 +1,112 @@
+"""Checks of what a claim says of its requests together: constraints and derived attributes.
+
+Sources: pkg/apis/resource/validation/validation.go, validateDeviceConstraint,
+validateDeviceDerivedAttribute and isAttributeUsedByConstraint (derived attributes: KEP-6080).
+Kubernetes reports errors of derived attributes between a request's others; here they come after
+those of all requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.validation import names
+from conformance.targets.reference.apiserver.validation.errors import (
+    FieldError,
+    invalid,
+    required,
+    unique,
+)
+from conformance.targets.reference.apiserver.validation.expressions import Expressions
+from reference_allocator.api.limits import REQUESTS_MAX
+
+
+def check_constraint(
+    constraint: Obj, path: str, known: dict[str, set[str]]
+) -> Iterator[FieldError]:
+    """One constraint of a claim; ``known``: request -> its alternatives."""
+    yield from check_references(constraint.get("requests") or [], f"{path}.requests", known)
+    match, distinct = constraint.get("matchAttribute"), constraint.get("distinctAttribute")
+    if match is not None:
+        yield from names.fully_qualified(match, f"{path}.matchAttribute")
+    elif distinct is not None:
+        yield from names.fully_qualified(distinct, f"{path}.distinctAttribute")
+    else:
+        # The text speaks of multiple fields although none is set; so does the API server.
+        yield required(
+            path,
+            'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple '
+            "fields are set",
+        )
+
+
+def request_names(requests: Sequence[Obj]) -> dict[str, set[str]]:
+    """Request -> the names of its alternatives."""
+    return {
+        request.get("name") or "": {
+            alternative.get("name") or "" for alternative in request.get("firstAvailable") or []
+        }
+        for request in requests
+    }
+
+
+def check_references(
+    references: Sequence[str], path: str, known: dict[str, set[str]]
+) -> Iterator[FieldError]:
+    """References to requests, ``request`` or ``request/subrequest``."""
+
+    def check(reference: str, inner: str) -> Iterator[FieldError]:
+        request, _, alternative = reference.partition("/")
+        if "/" not in alternative:
+            for segment in reference.split("/"):
+                yield from names.label(segment, inner)
+            if request in known and ("/" not in reference or alternative in known[request]):
+                return
+        yield invalid(
+            inner,
+            reference,
+            "must be the name of a request in the claim or the name of a request and a "
+            "subrequest separated by '/'",
+        )
+
+    yield from unique(references, REQUESTS_MAX, check, str, path)
+
+
+def check_derived(devices: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
+    """The derived attributes in ``spec.devices`` of a claim; ``path`` is its field path."""
+    constraints = devices.get("constraints") or []
+    for name, wanted, inner in _wanted(devices, path):
+        for index, derived in enumerate(wanted.get("derivedAttributes") or []):
+            place = f"{inner}.derivedAttributes[{index}]"
+            attribute = derived.get("name")
+            if attribute and not any(_uses(item, attribute, name) for item in constraints):
+                detail = (
+                    "must be referenced by at least one matchAttribute or distinctAttribute "
+                    "constraint targeting this request"
+                )
+                yield invalid(f"{place}.name", attribute, detail)
+            if derived.get("expression"):
+                where = f"{place}.expression"
+                yield from expressions.check(derived["expression"], where, derived=True)
+
+
+def _wanted(devices: Obj, path: str) -> Iterator[tuple[str, Obj, str]]:
+    """What is asked for: name (``request/subrequest`` for alternatives), the wish, its path."""
+    for index, request in enumerate(devices.get("requests") or []):
+        inner = f"{path}.requests[{index}]"
+        name = request.get("name") or ""
+        if request.get("exactly") is not None:
+            yield name, request["exactly"], f"{inner}.exactly"
+        for number, wanted in enumerate(request.get("firstAvailable") or []):
+            full = f"{name}/{wanted.get('name') or ''}"
+            yield full, wanted, f"{inner}.firstAvailable[{number}]"
+
+
+def _uses(constraint: Any, attribute: str, request: str) -> bool:
+    match = constraint.get("matchAttribute")
+    named = constraint.get("distinctAttribute") if match is None else match
+    targets = constraint.get("requests") or []
+    concerned = not targets or request in targets or request.partition("/")[0] in targets
+    return bool(named == attribute and concerned)
