@@ -32,8 +32,9 @@ from benchmarks.timing import TimedTarget
 from conformance import __version__
 from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome
+from conformance.engine.result import RunResult
 from conformance.engine.scenario_run import Setup
-from conformance.engine.suite import RunResult, run_suite
+from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
 from conformance.scenario.registry import load_registry
 from conformance.targets.base import Target

@@ -48,10 +48,20 @@ def shorten(text: str, lines: int, characters: int) -> str:
     return f"{kept}\n... ({len(text) - len(kept)} more characters)"
 
 
+def cut(text: str, longest: int) -> str:
+    """The text, or its beginning and dots where it has more characters than that."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
 def one_line(text: object, longest: int = 300) -> str:
     """What somebody else said, as one line that a terminal can show: nothing but printable."""
     shown = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
-    return shown if len(shown) <= longest else shown[:longest] + "..."
+    return cut(shown, longest)
+
+
+def is_address(reference: str) -> bool:
+    """Whether a reference can be followed; a document's bare name cannot."""
+    return reference.startswith(("https://", "http://"))
 
 
 def public_path(file: str, scenario_id: str) -> str:

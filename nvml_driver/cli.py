@@ -7,6 +7,7 @@ exit status 2 for what was asked for, 1 for what was found.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -18,9 +19,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
-from nvml_driver import dump
 from nvml_driver.cli_options import (
     CdiHook,
     ConsumableShares,
@@ -54,7 +53,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
-app.command("dump")(dump.command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -220,7 +218,33 @@ def slices(
         roots = NodeRoots() if shown is None else make_node(shown, Path(scratch))
         inventory = discover(library, roots, salt=node, features=features)
     found = resource_slices(inventory, driver_name=driver_name, node_name=node)
+    import yaml
+
     typer.echo(yaml.safe_dump_all(found, sort_keys=False), nl=False)
+
+
+@app.command()
+def dump(
+    simulate: Annotated[
+        str | None,
+        typer.Option(metavar="PROFILE", help="Record simulated GPUs instead of this node's."),
+    ] = None,
+    name: Annotated[str, typer.Option(help="The profile's name.")] = "recorded",
+    keep_uuids: Annotated[
+        bool, typer.Option("--keep-uuids", help="Record the GPUs' real UUIDs.")
+    ] = False,
+    sysfs_root: Annotated[Path, typer.Option(envvar="SYSFS_ROOT", help="Where sysfs is.")] = Path(
+        "/sys"
+    ),
+) -> None:
+    """Print this node's GPUs as a profile for --simulate, as JSON; changes nothing."""
+    from nvml_driver.dump import record
+    from nvml_driver.model.roots import NodeRoots
+    from nvml_driver.nvml.library import NvmlLibrary
+
+    library = NvmlLibrary.simulated(simulate) if simulate else NvmlLibrary.system()
+    found = record(library, NodeRoots(sysfs=sysfs_root), name=name, keep_uuids=keep_uuids)
+    typer.echo(json.dumps(found, indent=2) + os.linesep, nl=False)
 
 
 def _features(dynamic_mig: bool, vfio: bool, numa_list: bool, shares: str) -> Features:

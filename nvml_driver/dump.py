@@ -8,15 +8,12 @@ name somebody's hardware.
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pynvml
-import typer
 from pydantic import ValidationError
 
 from nvml_driver.errors import DriverError, NvmlUnavailableError
@@ -202,22 +199,3 @@ def _constant(prefix: str, value: int) -> str | int:
         if name.startswith(prefix) and number == value and not name.endswith("_COUNT"):
             return str(name.removeprefix(prefix))
     return int(value)
-
-
-def command(
-    simulate: Annotated[
-        str | None,
-        typer.Option(metavar="PROFILE", help="Record simulated GPUs instead of this node's."),
-    ] = None,
-    name: Annotated[str, typer.Option(help="The profile's name.")] = "recorded",
-    keep_uuids: Annotated[
-        bool, typer.Option("--keep-uuids", help="Record the GPUs' real UUIDs.")
-    ] = False,
-    sysfs_root: Annotated[Path, typer.Option(envvar="SYSFS_ROOT", help="Where sysfs is.")] = Path(
-        "/sys"
-    ),
-) -> None:
-    """Print this node's GPUs as a profile for --simulate, as JSON; changes nothing."""
-    library = NvmlLibrary.simulated(simulate) if simulate else NvmlLibrary.system()
-    found = record(library, NodeRoots(sysfs=sysfs_root), name=name, keep_uuids=keep_uuids)
-    typer.echo(json.dumps(found, indent=2) + os.linesep, nl=False)

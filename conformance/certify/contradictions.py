@@ -1,34 +1,31 @@
-"""Where a result file contradicts itself.
+"""Where a result file contradicts itself, or the scenarios that the suite ships.
 
 A digest says that a file was not changed by somebody careless; it says nothing of one who computes
-it again. What a run writes hangs together, though: outcomes and steps, scenarios and their
-documents, decisions and verdicts, the header and what the snapshots show. Evidence in which it does
-not is no evidence, so no report is made of it and none is verified.
+it again. What can be worked out again from the file is: digests, outcomes, what the snapshots show
+of the target, and every verdict. Evidence in which one of these differs is no evidence, so no
+report is made of it and none is verified.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.certify.judging import rejudged
-from conformance.compare.demands import demand_of
-from conformance.compare.judging import Witness
+from conformance.compare.compare import compare_scenario
+from conformance.digest import document_digest, set_digest
 from conformance.engine.events import Outcome, PlannedScenario, RunStarted, ScenarioFinished
+from conformance.engine.result import count_verdicts
+from conformance.engine.verdicts import ScenarioCompared
 from conformance.errors import ConformanceError, ExitCode
-from conformance.resultfile.read import RunResult
-from conformance.targets.cluster.capabilities import simulated_devices
+from conformance.resultfile.read import RecordedRun
+from conformance.targets.simulation import simulated_devices
 
 MAX_LINES = 20
-"""Of one error; more help nobody."""
+"""Of one error: after so many, nobody reads on."""
 
 REFERENCE_DEVICES = "NVML"
 """What the reference calls its devices among what it simulates."""
-
-_VERSION = re.compile(r"v?(\d+\.\d+(?:\.\d+)?)(?:[-+.].*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,102 +58,85 @@ class EvidenceError(ConformanceError):
         super().__init__("\n".join(lines))
 
 
-def contradictions(result: RunResult, witness: Witness | None = None) -> tuple[Discrepancy, ...]:
+def contradictions(
+    result: RecordedRun, catalogue: Sequence[PlannedScenario]
+) -> tuple[Discrepancy, ...]:
     """Every contradiction in a result file, in the order of its parts.
 
     Args:
         result: the file.
-        witness: who judges its allocations again; None is the reference that the suite ships.
+        catalogue: every scenario that the suite ships. Scenarios of others are no contradiction.
     """
-    found = [Discrepancy(result.where("header"), text) for text in _header(result)]
+    header = (*_header(result.run), *_scenarios(result.run, catalogue))
+    found = [Discrepancy(result.where("header"), text) for text in header]
+    compared = {item.scenario: item for item in result.compared}
     seen: set[str] = set()
     for event in result.finished:
         around = [text for text in _surroundings(event, result.run) if text not in seen]
-        seen.update(around)  # what is wrong in the header is told once, by the first witness
-        where = result.where("scenario", event.scenario.id)
-        texts = (*_scenario(event), *around)
-        found += [Discrepancy(where, f"{event.scenario.id}: {text}") for text in texts]
-    found += [Discrepancy(result.where("comparison"), text) for text in _compared(result)]
-    if result.comparison is not None:
-        texts = tuple(rejudged(result.comparison, result.finished, witness))
-        found += [Discrepancy(result.where("comparison"), text) for text in texts]
+        seen.update(around)  # what is wrong in the header is said once
+        where, name = result.where("scenario", event.scenario.id), event.scenario.id
+        found += [Discrepancy(where, f"{name}: {text}") for text in (*_scenario(event), *around)]
+        where = result.where("compared", name)
+        texts = _compared(result.run, event, compared.get(name))
+        found += [Discrepancy(where, f"{name}: {text}") for text in texts]
     return tuple(found)
 
 
-def scenario_set_digest(planned: Iterable[PlannedScenario]) -> str:
-    """``sha256:`` over the sorted lines ``<id> <digest>`` of a set of scenarios."""
-    lines = sorted(f"{item.id} {item.digest}\n" for item in planned)
-    text = "".join(lines).encode("utf-8", "replace")
-    return f"sha256:{hashlib.sha256(text).hexdigest()}"
-
-
-def _header(result: RunResult) -> Iterator[str]:
-    run = result.run
-    digest = scenario_set_digest(run.planned)
+def _header(run: RunStarted) -> Iterator[str]:
+    digest = set_digest(run.planned)
     if digest != run.scenario_set_digest:
         yield (
             f"the header's scenario-set digest is {run.scenario_set_digest}, that of its"
             f" scenarios is {digest}"
         )
-    version = _VERSION.fullmatch(run.kubernetes_version)
-    told = _VERSION.fullmatch(str(run.versions.get("kubernetes", "")))
-    if version is None:
-        yield f"kubernetesVersion {run.kubernetes_version!r} is no version of Kubernetes"
-    elif told is not None and told[1] != version[1]:
-        yield (
-            f"kubernetesVersion is {run.kubernetes_version}, versions.kubernetes"
-            f" {run.versions['kubernetes']}"
-        )
-    if not run.simulated:
-        if run.target == "reference" or "reference" in run.versions:
-            yield "the run was on the reference, and the header says that nothing was simulated"
-        for name, text in run.versions.items():
-            if "simulat" in f"{name} {text}".lower():
-                yield f"versions.{name} is {text!r}, and the header says that nothing was simulated"
+    if run.driver_profile is not None:
+        digest = document_digest(run.driver_profile)
+        if digest != run.driver_profile_digest:
+            yield (
+                f"the header's driver-profile digest is {run.driver_profile_digest}, that of its"
+                f" driver profile is {digest}"
+            )
+
+
+def _scenarios(run: RunStarted, catalogue: Sequence[PlannedScenario]) -> Iterator[str]:
+    """Whether scenarios with the ids of the suite's are the suite's."""
+    shipped = {item.id: item for item in catalogue}
+    for item in sorted(run.planned, key=lambda item: item.id):
+        ours = shipped.get(item.id)
+        if ours is None:
+            continue
+        if ours.digest != item.digest:
+            yield f"{item.id}: is not the scenario that the suite ships (its digest differs)"
+        elif (ours.level, ours.feature) != (item.level, item.feature):
+            yield (
+                f"{item.id}: is {ours.level} {ours.feature} in the suite, the header says"
+                f" {item.level} {item.feature}"
+            )
 
 
 def _scenario(event: ScenarioFinished) -> Iterator[str]:
-    """What one scenario says of itself."""
+    """Whether an outcome is that of the steps and the cleanup."""
     if event.outcome is Outcome.SKIPPED and (event.steps or event.decisions or event.undecided):
         yield "was skipped, and has steps or decisions"
     if event.outcome is not Outcome.PASSED:
         return
+    if not event.steps:
+        yield "passed without a step"
     for step in event.steps:
         if step.outcome is not Outcome.PASSED:
-            yield f"passed, and its step {step.index} ({step.title}) {_said(step.outcome)}"
-    if event.cleanup is not Outcome.PASSED:
-        yield f"passed, and its cleanup {_said(event.cleanup)}"
-    if event.left:
-        yield f"passed, and its cleanup left {', '.join(event.left)}"
-    if [step.index for step in event.steps] != list(range(len(event.steps))):
-        yield "its steps are not in their order"
-    demand = demand_of(event.scenario)
-    if demand is None:
-        if not event.steps:
-            yield "passed without a step"
-        return
-    if len(event.steps) != len(demand.steps):
-        yield f"passed with {len(event.steps)} steps; the scenario has {len(demand.steps)}"
-        return
-    for step, (verb, observations) in zip(event.steps, demand.steps, strict=True):
-        if step.title.partition(" ")[0] != verb:
-            yield f"its step {step.index} is {step.title!r}; the scenario's is to {verb}"
-        elif len(step.observed) != observations:
-            yield (
-                f"its step {step.index} ({step.title}) observed {len(step.observed)} things; the"
-                f" scenario has {observations} expectations there"
-            )
+            yield f"passed, and the outcome of its step {step.index} is {step.outcome}"
+    if event.cleanup is Outcome.FAILED or event.left:
+        yield f"passed, and its cleanup left {', '.join(event.left) or 'something'}"
 
 
 def _surroundings(event: ScenarioFinished, run: RunStarted) -> Iterator[str]:
     """What the snapshots of a scenario say of the target, against what the header says."""
-    version = _VERSION.fullmatch(run.kubernetes_version)
     seen: set[str] = set()
     for snapshot in _snapshots(event):
-        told = _VERSION.fullmatch(str(snapshot.get("kubernetes", "")))
-        if version and told and told[1] != version[1]:
+        version = str(snapshot.get("kubernetes", run.kubernetes_version))
+        if version != run.kubernetes_version:
             seen.add(
-                f"a snapshot is of Kubernetes {told[1]}, the header says {run.kubernetes_version}"
+                f"a snapshot is of Kubernetes {version}, the header says {run.kubernetes_version}"
             )
         for text in _simulated(run.driver, snapshot):
             if text not in run.simulated and REFERENCE_DEVICES not in run.simulated:
@@ -172,16 +152,33 @@ def _surroundings(event: ScenarioFinished, run: RunStarted) -> Iterator[str]:
     yield from sorted(seen)
 
 
-def _compared(result: RunResult) -> Iterator[str]:
-    """Whether there is a comparison exactly where there must be one."""
-    asked = result.run.options.get("compare")
-    if result.comparison is None:
-        if asked is True:
-            yield "the run was to be compared (options.compare), and there is no comparison"
-        elif any(event.decisions or event.undecided for event in result.finished):
-            yield "decisions were recorded for a comparison, and there is none"
-    elif asked is False:
-        yield "the run was not to be compared (options.compare), and there is a comparison"
+def _compared(
+    run: RunStarted, event: ScenarioFinished, claimed: ScenarioCompared | None
+) -> Iterator[str]:
+    """Whether judging the decisions of a scenario again gives what the file says.
+
+    What the reference observed is not in a result file, so that differences and what the reference
+    itself did not reach are believed.
+    """
+    if not run.compared:
+        if claimed is not None or event.decisions or event.undecided:
+            yield "has decisions or verdicts, and the header says that nothing was compared"
+        return
+    if claimed is None:
+        yield "was not compared, and the header says that the run was"
+        return
+    again = compare_scenario(event)
+    said, found = ([str(item.verdict) for item in one.judgements] for one in (claimed, again))
+    if said != found:
+        yield f"the verdicts are {_counted(claimed)}, judged again {_counted(again)}"
+    for problem in again.problems:
+        if problem not in claimed.problems:
+            yield f"cannot be judged again: {problem}"
+
+
+def _counted(compared: ScenarioCompared) -> str:
+    counts = count_verdicts([compared])
+    return ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "none"
 
 
 def _snapshots(event: ScenarioFinished) -> Iterator[Mapping[str, Any]]:
@@ -195,7 +192,7 @@ def _simulated(driver: str | None, snapshot: Mapping[str, Any]) -> list[str]:
     try:
         return simulated_devices(driver, snapshot.get("slices") or ())
     except (AttributeError, KeyError, TypeError):
-        return []  # a snapshot of another form is told where it is judged
+        return []  # a snapshot of another form is reported where it is judged
 
 
 def _drivers(decision: Mapping[str, Any]) -> set[str]:
@@ -207,13 +204,3 @@ def _drivers(decision: Mapping[str, Any]) -> set[str]:
         }
     except (AttributeError, KeyError, TypeError):
         return set()  # likewise
-
-
-def _said(outcome: Outcome) -> str:
-    return {
-        Outcome.PASSED: "passed",
-        Outcome.FAILED: "failed",
-        Outcome.ERROR: "broke",
-        Outcome.SKIPPED: "was skipped",
-        Outcome.LOST: "was lost",
-    }[outcome]

@@ -43,6 +43,9 @@ class Result(StrEnum):
     PARTIAL = "partial"
     """Nothing failed, and something that counts was skipped or not selected."""
 
+    UNCERTIFIED = "uncertified"
+    """Nothing failed, and the run is of a kind that certifies nothing: ``uncertified`` says why."""
+
     FAILURE = "failure"
     """A scenario failed, or an allocation broke a rule."""
 
@@ -55,9 +58,15 @@ class Result(StrEnum):
         return {
             Result.SUCCESS: ExitCode.CONFORMANT,
             Result.PARTIAL: ExitCode.PARTIAL,
+            Result.UNCERTIFIED: ExitCode.PARTIAL,
             Result.FAILURE: ExitCode.NOT_CONFORMANT,
             Result.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
         }[self]
+
+    @classmethod
+    def of(cls, code: ExitCode) -> Result:
+        """What stands for an exit code; ``uncertified`` has that of ``partial``."""
+        return next(item for item in cls if item.exit_code is code)
 
 
 class _Model(BaseModel):
@@ -97,6 +106,13 @@ def implementation(
         name = str(item["loc"][0])
         hint = "an address like https://example.com" if name == "url" else "1 to 400 characters"
         raise UsageError(f"--{name}: {item['msg']}; give {hint}") from None
+
+
+class UsedProfile(_Model):
+    """The driver profile that was used; the result file has it whole."""
+
+    name: str
+    digest: Digest
 
 
 class Suite(_Model):
@@ -166,17 +182,23 @@ class ConformanceReport(_Model):
     kubernetes_version: str
     target: str
     driver: str | None
+    driver_profile: UsedProfile | None
+    feature_gates: dict[str, bool] = Field(description="gates known to be on or off")
     components: dict[str, str] = Field(description="component -> version")
     simulated: tuple[str, ...] = Field(description="what was simulated, in words")
     suite: Suite
     evidence: Evidence
+    uncertified: tuple[str, ...] = Field(
+        description="why no profile can be a success, whatever passed; usually empty"
+    )
     profiles: tuple[ProfileResult, ...] = Field(min_length=1)
 
     @property
     def exit_code(self) -> ExitCode:
         """That of the worst profile: failure, then inconclusive, then partial."""
-        order = [Result.FAILURE, Result.INCONCLUSIVE, Result.PARTIAL, Result.SUCCESS]
-        return min((item.result for item in self.profiles), key=order.index).exit_code
+        order = [1, 3, 4, 0]
+        codes = [item.result.exit_code for item in self.profiles]
+        return min(codes, key=order.index)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, keys in the order of the model."""

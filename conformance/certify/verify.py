@@ -8,27 +8,24 @@ judged again.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from conformance import __version__
+from conformance.certify.build import OtherSuiteError, believed, others
 from conformance.certify.contradictions import Discrepancy, contradictions
 from conformance.certify.model import ConformanceReport, load_report
 from conformance.certify.profiles import Profile, ProfileSet
-from conformance.certify.report import OtherSuiteError, told
-from conformance.compare.judging import Witness
 from conformance.engine.events import PlannedScenario
 from conformance.errors import ExitCode, UsageError
-from conformance.resultfile.read import (
+from conformance.jsondiff import differences, json_text
+from conformance.resultfile.errors import (
     ResultFileError,
-    RunResult,
     UnknownVersionError,
     UnreadableResultFileError,
-    load_results,
 )
+from conformance.resultfile.read import load_results
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +52,21 @@ def verify(
     report_path: Path,
     results_path: Path,
     profiles: ProfileSet,
-    catalogue: Sequence[PlannedScenario] | None = None,
-    witness: Witness | None = None,
+    catalogue: Sequence[PlannedScenario],
 ) -> Verification:
-    """Check a report against its result file.
+    """Check a report.
 
     Args:
         report_path: the report.
         results_path: the result file that it claims to be made from.
         profiles: the profiles that the suite knows.
-        catalogue: every scenario that this suite ships, to compare digests with.
-        witness: who judges the allocations again; None is the reference that the suite ships.
+        catalogue: every scenario that this suite ships.
 
     Raises:
         UsageError: one of the files cannot be read, the report is malformed, or the result file is
             of another version of the format. A result file that was changed or cut off is a
             discrepancy and no error.
-        OtherSuiteError: the run was of another version of the suite, so that a catalogue and the
+        OtherSuiteError: the run was of another version of the suite, so that the catalogue and the
             rules of this one say nothing about it.
     """
     report = load_report(report_path)
@@ -81,23 +76,26 @@ def verify(
         raise
     except ResultFileError as error:
         return Verification(report, (Discrepancy("results", str(error)),))
-    if catalogue is not None and result.run.suite_version != __version__:
+    if result.run.suite_version != __version__:
         raise OtherSuiteError(result)
     known, found = _profiles(report, profiles)
-    found += contradictions(result, witness)
-    notes = []
-    if catalogue is None:
-        notes.append("the scenarios were not compared with those that the suite ships")
-    else:
-        found += _scenarios(result, catalogue)
+    found += contradictions(result, catalogue)
     if known:
         try:
-            again = told(result, report.implementation, known, catalogue)
+            again = believed(result, report.implementation, known, catalogue)
         except UsageError as error:
             return Verification(report, (*found, Discrepancy("results", str(error))))
-        found += _differences(report.to_json(), again.to_json(), catalogue is not None)
-    if result.comparison is None:
-        notes.append("the run was not compared with the reference: no allocation was judged")
+        found += [
+            Discrepancy(
+                path,
+                f"the report says {json_text(said, 200)}, its result file says"
+                f" {json_text(is_there, 200)}",
+            )
+            for path, said, is_there in differences(report.to_json(), again.to_json())
+        ]
+    notes = ["implementation is what the submitter says; nothing in a result file shows it"]
+    if foreign := others(result, catalogue):
+        notes.append(f"not of the suite, and counted for no profile: {', '.join(foreign)}")
     return Verification(report, tuple(found), tuple(notes))
 
 
@@ -117,53 +115,3 @@ def _profiles(
         else:
             known.append(by_name[item.name])
     return known, found
-
-
-def _differences(claimed: Any, found: Any, with_catalogue: bool) -> list[Discrepancy]:
-    """Where the report that was made again differs, the particulars left out."""
-    pairs = _walk(claimed, found, "$")
-    return [
-        Discrepancy(path, f"the report says {_short(left)}, its result file says {_short(right)}")
-        for path, left, right in pairs
-        # What was not selected is known from the shipped scenarios alone.
-        if with_catalogue or not _about_selection(path, left, right)
-    ]
-
-
-def _about_selection(path: str, claimed: Any, found: Any) -> bool:
-    if ".notSelected" in path:
-        return True
-    return path.endswith(".result") and claimed == "partial" and found == "success"
-
-
-def _walk(claimed: Any, found: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(claimed, dict) and isinstance(found, dict):
-        for key in [*claimed, *(key for key in found if key not in claimed)]:
-            yield from _walk(claimed.get(key), found.get(key), f"{path}.{key}")
-    elif isinstance(claimed, list) and isinstance(found, list) and len(claimed) == len(found):
-        for index, (left, right) in enumerate(zip(claimed, found, strict=True)):
-            yield from _walk(left, right, f"{path}[{index}]")
-    elif claimed != found:
-        yield path, claimed, found
-
-
-def _scenarios(result: RunResult, catalogue: Sequence[PlannedScenario]) -> Iterator[Discrepancy]:
-    """Whether the scenarios that were planned are those of the suite."""
-    shipped = {item.id: item for item in catalogue}
-    for item in sorted(result.run.planned, key=lambda item: item.id):
-        path = f"{result.where('header')}: {item.id}"
-        if item.id not in shipped:
-            yield Discrepancy(path, "the suite ships no such scenario")
-        elif shipped[item.id].digest != item.digest:
-            yield Discrepancy(path, "is not the scenario that the suite ships (its digest differs)")
-        elif (shipped[item.id].level, shipped[item.id].feature) != (item.level, item.feature):
-            yield Discrepancy(
-                path,
-                f"is {shipped[item.id].level} {shipped[item.id].feature} in the suite, the header"
-                f" says {item.level} {item.feature}",
-            )
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
-    return text if len(text) <= 200 else f"{text[:197]}..."

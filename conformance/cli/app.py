@@ -11,7 +11,8 @@ app = typer.Typer(
     name="dra-conformance",
     help="Conformance tests for Kubernetes Dynamic Resource Allocation (DRA).\n\n"
     "Exit codes: 0 conformant, 1 not conformant, 2 usage or scenario error, 3 inconclusive"
-    " (infrastructure, interrupted), 4 partial (something core was skipped).",
+    " (infrastructure, interrupted), 4 partial (something core was skipped; a report: or the run"
+    " can certify nothing).",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

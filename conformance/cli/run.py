@@ -5,28 +5,36 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from conformance.cli.options import say, takes
 from conformance.cli.selection import Level, Tier, select
-from conformance.cli.shown import shown
 from conformance.compare.compare import Comparer
-from conformance.compare.conclude import exit_code
+from conformance.compare.conclude import conclude_run
 from conformance.engine.dispatch import ReportError
 from conformance.engine.events import Reporter, ScenarioFinished
 from conformance.engine.options import RunOptions
-from conformance.engine.scenario_run import Setup, planned
-from conformance.engine.suite import RunResult, run_suite
+from conformance.engine.result import RunResult
+from conformance.engine.scenario_run import Setup
+from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
+from conformance.files import write_whole
 from conformance.report.allure import AllureResults
 from conformance.report.diagnostics import DiagnosticsFolder
-from conformance.report.folder import ALLURE, DIAGNOSTICS, HTML, JUNIT, RESULTS, OutputFolder
+from conformance.report.folder import (
+    ALLURE,
+    DIAGNOSTICS,
+    HTML,
+    JUNIT,
+    RESULTS,
+    OutputFolder,
+)
 from conformance.report.html import render_html
 from conformance.report.junit import JUnitFile
 from conformance.report.terminal import PlainConsole, TerminalReporter
@@ -69,26 +77,20 @@ def run(
     scenarios = select(paths or [], tier, level, feature, only)
     check_options(options)
     check_context(options)
-    with OutputFolder(output):
+    with OutputFolder(output) as folder:
         with open_target(options, say) as opened:
             comparer = None
             if about.compare:
                 say("running the same scenarios on the reference")
                 comparer = Comparer(on_reference(scenarios, opened, run_id))
-            result = _run(scenarios, opened, run_id, comparer, output, workers, verbose)
+            given = {"paths": paths, "tier": tier, "level": level, "feature": feature, "k": only}
+            selection = {name: value for name, value in given.items() if value}
+            folder.clear(say)
+            result = _run(
+                scenarios, Setup(run_id, opened, comparer), output, workers, verbose, selection
+            )
         _write_html(output)
-    comparison = comparer.comparison() if comparer else None
-    for problem in comparison.problems if comparison else ():
-        typer.echo(shown(f"not judged: {problem}"))
-    raise typer.Exit(
-        exit_code(
-            [planned(item) for item in scenarios],
-            result.finished,
-            comparison,
-            interrupted=result.interrupted,
-            left=result.left,
-        )
-    )
+    raise typer.Exit(conclude_run(result).code)
 
 
 def on_reference(
@@ -128,27 +130,17 @@ def on_reference(
 
 def _run(
     scenarios: Sequence[LoadedScenario],
-    opened: Opened,
-    run_id: str,
-    comparer: Comparer | None,
+    setup: Setup,
     output: Path,
     workers: int,
     verbose: bool,
+    selection: Mapping[str, Any],
 ) -> RunResult:
-    verdicts = comparer.verdicts if comparer else None
-    notes = comparer.notes if comparer else None
     diagnostics = DiagnosticsFolder(output / DIAGNOSTICS)
     with ExitStack() as stack:
-        results = stack.enter_context(
-            ResultFile(
-                output / RESULTS,
-                (lambda: comparer.comparison().to_json()) if comparer else None,
-            )
-        )
+        results = stack.enter_context(ResultFile(output / RESULTS))
         terminal = TerminalReporter(
             live=False if os.environ.get("CI") or not sys.stdout.isatty() else None,
-            verdicts=verdicts,
-            notes=notes,
             diagnostics=diagnostics.place,
             verbose=verbose,
         )
@@ -156,19 +148,11 @@ def _run(
         reporters: list[Reporter] = [
             results,
             diagnostics,
-            JUnitFile(output / JUNIT, verdicts, notes),
-            AllureResults(output / ALLURE, verdicts=verdicts, notes=notes),
+            JUnitFile(output / JUNIT),
+            AllureResults(output / ALLURE),
             terminal,
         ]
-        if comparer:
-            reporters.insert(0, comparer)
-        result = run_suite(
-            scenarios,
-            Setup(run_id, opened),
-            reporters,
-            workers=workers,
-            options={"workers": workers, "compare": comparer is not None},
-        )
+        result = run_suite(scenarios, setup, reporters, workers=workers, options=selection)
     PlainConsole().print(f"reports in {visible(str(output))}", soft_wrap=True)
     return result
 
@@ -176,6 +160,6 @@ def _run(
 def _write_html(output: Path) -> None:
     page = render_html(load_results(output / RESULTS))
     try:
-        (output / HTML).write_text(page, encoding="utf-8")
+        write_whole(output / HTML, page.encode())
     except OSError as error:
         raise ReportError(f"{output / HTML}: cannot be written: {error.strerror}") from None

@@ -131,14 +131,14 @@ def schema(
 def schema_of(which: SchemaName) -> dict[str, Any]:
     """The schema by its name."""
     from conformance.certify.model import report_schema
-    from conformance.resultfile.records import result_schema
-    from conformance.scenario.schema import json_schema
+    from conformance.resultfile.lines import result_schema
+    from conformance.scenario.schema import json_schema, published
 
     match which:
         case SchemaName.REPORT:
-            return report_schema()
+            return published(which, report_schema())
         case SchemaName.RESULTS:
-            return result_schema()
+            return published(which, result_schema())
         case _:
             return json_schema(which)
 

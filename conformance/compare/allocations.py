@@ -6,12 +6,12 @@ selector) follows from the devices and the claims, so that for the same devices 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.compare.evidence import Obj
+from conformance.jsondiff import json_text
 
 Devices = dict[str, Counter[tuple[str, str, str]]]
 
@@ -37,8 +37,8 @@ def beside_devices(
         ):
             if have != want:
                 yield (
-                    f"claim {name}: allocation.{field} is {_short(have)}; for these devices it is"
-                    f" {_short(want)}"
+                    f"claim {name}: allocation.{field} is {json_text(have, 300)}; for these devices"
+                    f" it is {json_text(want, 300)}"
                 )
 
 
@@ -86,7 +86,7 @@ def _as_set(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _as_set(item) for key, item in sorted(value.items()) if item not in (None, [])}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return sorted((_as_set(item) for item in value), key=_short)
+        return sorted((_as_set(item) for item in value), key=lambda item: json_text(item, 10_000))
     return value
 
 
@@ -104,8 +104,3 @@ def names_of(found: Sequence[Devices]) -> str:
             shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if names[4:] else "")
             parts.append(f"{shown} for {request}")
     return "; ".join(parts[:8]) + (" ..." if parts[8:] else "") or "no device"
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True)
-    return text if len(text) <= 300 else f"{text[:297]}..."

@@ -7,69 +7,90 @@ is conformant by skipping. "Nothing failed" alone is no success: something must 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from conformance.compare.compare import Comparison
-from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
+from conformance.engine.events import Outcome
+from conformance.engine.result import RunResult
 from conformance.errors import ExitCode
-from conformance.resultfile.read import by_outcome
 
 
-def exit_code(
-    planned: Sequence[PlannedScenario],
-    finished: Sequence[ScenarioFinished],
-    comparison: Comparison | None = None,
-    *,
-    interrupted: bool = False,
-    left: Sequence[str] = (),
-) -> ExitCode:
-    """The exit code of a run.
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a run, or the part of it that a profile is about, comes to.
 
-    Args:
-        planned: what was to run.
-        finished: what ended; the rest is lost.
-        comparison: with the reference, where one was asked for.
-        interrupted: the run was broken off.
-        left: what the whole run's cleanup could not remove.
+    Attributes:
+        code: the exit code.
+        reasons: why, in words; empty where it is conformant.
     """
-    core = {item.id for item in planned if item.level == "core"}
-    outcomes = by_outcome(planned, finished)
-    return conclude(
-        outcomes,
-        incomplete=bool(core.intersection(outcomes[Outcome.SKIPPED])),
-        against_rules=comparison is not None and not comparison.conformant,
-        not_judged=comparison is not None and bool(comparison.problems),
-        interrupted=interrupted,
-        left=left,
-    )
+
+    code: ExitCode
+    reasons: tuple[str, ...] = ()
+
+
+def conclude_run(result: RunResult) -> Conclusion:
+    """What a whole run comes to; only core scenarios count as skipped."""
+    core = {item.id for item in result.run.planned if item.level == "core"}
+    return conclude(result, skipped=sorted(core.intersection(result.outcomes[Outcome.SKIPPED])))
 
 
 def conclude(
-    outcomes: Mapping[Outcome, Sequence[str]],
-    *,
-    incomplete: bool,
-    against_rules: bool,
-    not_judged: bool,
-    interrupted: bool,
-    left: Sequence[str],
-) -> ExitCode:
+    result: RunResult, *, skipped: Sequence[str] = (), not_selected: Sequence[str] = ()
+) -> Conclusion:
     """The one rule for runs and for conformance reports.
 
     Args:
-        outcomes: as ``by_outcome`` gives them.
-        incomplete: something that counts was skipped, or not even selected.
-        against_rules: an allocation broke a rule.
-        not_judged: an allocation could not be judged.
-        interrupted: the run was broken off.
-        left: what the whole run's cleanup could not remove.
+        result: the run, or the part of it that counts.
+        skipped: ids of scenarios that must not be skipped, and were.
+        not_selected: ids of scenarios that count, and were not even planned.
     """
-    if outcomes[Outcome.FAILED] or against_rules:
-        return ExitCode.NOT_CONFORMANT
-    unknown = outcomes[Outcome.LOST] or outcomes[Outcome.ERROR] or interrupted or left
-    if unknown or not_judged:
-        return ExitCode.INCONCLUSIVE
-    if incomplete:
-        return ExitCode.PARTIAL
+    outcomes = result.outcomes
+    against = [item.scenario for item in result.compared if not item.conformant]
+    if outcomes[Outcome.FAILED] or against:
+        return Conclusion(
+            ExitCode.NOT_CONFORMANT,
+            _reasons(
+                (outcomes[Outcome.FAILED], "failed"),
+                (against, "with an allocation against the rules"),
+            ),
+        )
+    unknown = _reasons(
+        (outcomes[Outcome.ERROR], "broke off with an error"),
+        (outcomes[Outcome.LOST], "lost: planned, and never reported"),
+        ([item.scenario for item in result.compared if item.problems], "not judged"),
+    )
+    if result.interrupted:
+        unknown += ("the run was interrupted",)
+    if result.left:
+        unknown += ("something was left behind",)
+    if unknown:
+        return Conclusion(ExitCode.INCONCLUSIVE, unknown)
+    partial = _reasons((skipped, "skipped"), (not_selected, "not selected"))
+    if partial:
+        return Conclusion(ExitCode.PARTIAL, partial)
     if not outcomes[Outcome.PASSED]:
-        return ExitCode.INCONCLUSIVE
-    return ExitCode.CONFORMANT
+        return Conclusion(ExitCode.INCONCLUSIVE, ("nothing ran and passed",))
+    return Conclusion(ExitCode.CONFORMANT)
+
+
+def _reasons(*counted: tuple[Sequence[str], str]) -> tuple[str, ...]:
+    """``2 scenarios skipped`` for each list of ids that is not empty."""
+    return tuple(
+        f"{len(ids)} scenario{'' if len(ids) == 1 else 's'} {what}" for ids, what in counted if ids
+    )
+
+
+def uncertified(result: RunResult) -> tuple[str, ...]:
+    """Why nothing can be certified by a run, however well it went; empty where that is not so.
+
+    A certificate is about real devices on a real cluster, and about every allocation there.
+    """
+    run = result.run
+    reasons = []
+    if run.target == "reference":
+        reasons.append("the run was on the suite's own reference, not on a cluster")
+    if run.simulated:
+        reasons.append(f"simulated: {'; '.join(run.simulated)}")
+    if not run.compared:
+        reasons.append("no allocation was judged: the run was not compared with the reference")
+    return tuple(reasons)

@@ -9,9 +9,7 @@ break a rule?). The choice of the node is the scheduler's and is not judged.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from conformance.compare.allocations import (
     beside_devices,
@@ -27,117 +25,21 @@ from conformance.compare.evidence import (
     name_of,
     undecided_claims,
 )
+from conformance.compare.witness import REFERENCE, Witness
+from conformance.engine.verdicts import Judgement, Verdict
 from conformance.errors import UsageError
 
 
-class Verdict(StrEnum):
-    """What the comparison says of one decision, from best to worst."""
-
-    IDENTICAL = "identical"
-    """The reference picks the same devices on that node."""
-
-    ADMISSIBLE = "admissible"
-    """Other devices than the reference would pick, and every rule holds."""
-
-    MISSED = "missed"
-    """Left pending, though the reference finds an allocation."""
-
-    INADMISSIBLE = "inadmissible"
-    """A rule is broken."""
-
-    IMPOSSIBLE = "impossible"
-    """Allocated, though the reference proves that there is no allocation on that node."""
-
-    @property
-    def conformant(self) -> bool:
-        """Whether a conformant target may get this verdict."""
-        return self in (Verdict.IDENTICAL, Verdict.ADMISSIBLE)
-
-    @classmethod
-    def is_bad(cls, text: str | None) -> bool:
-        """Whether a verdict, as it stands in a file or table, is one against a rule."""
-        return text in [str(item) for item in cls if not item.conformant]
-
-    @property
-    def rank(self) -> int:
-        """0 for the best, 4 for the worst."""
-        return list(Verdict).index(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the reference's search says of some claims on one node.
-
-    Attributes:
-        allocations: ``status.allocation`` of each claim, in order; None: there is none.
-        reason: why there is none; empty otherwise.
-        proven: False where the search gave up, so that "none" proves nothing.
-    """
-
-    allocations: tuple[Obj, ...] | None
-    reason: str = ""
-    proven: bool = True
-
-
-class Witness(Protocol):
-    """The reference, as the comparison sees it: two parts that share no search."""
-
-    def allocate(self, snapshot: Obj, claims: Sequence[Obj], node: str) -> Answer:
-        """What the search would allocate on that node, first fit."""
-        ...
-
-    def check(
-        self, snapshot: Obj, claims: Sequence[Obj], allocations: Sequence[Obj], node: str
-    ) -> tuple[str, ...]:
-        """The rules that these allocations break, each in words; empty when all hold."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """A verdict and what it rests on.
-
-    Attributes:
-        verdict: see :class:`Verdict`.
-        reason: one sentence; names the first broken rule where there is one.
-        violations: every broken rule, in words.
-        reference_allocation: what the reference would allocate, by claim; None if nothing.
-        pod: the pod that was decided on; empty for one that stayed pending.
-        node: the node that was chosen; for ``missed`` the one the reference would choose.
-    """
-
-    verdict: Verdict
-    reason: str
-    violations: tuple[str, ...] = ()
-    reference_allocation: tuple[Obj, ...] | None = None
-    pod: str = ""
-    node: str = ""
-
-    def to_json(self) -> Obj:
-        """Plain JSON with the API's way of naming, keys in a fixed order."""
-        return {
-            "verdict": str(self.verdict),
-            "reason": self.reason,
-            "violations": list(self.violations),
-            "referenceAllocation": (
-                None if self.reference_allocation is None else list(self.reference_allocation)
-            ),
-            "pod": self.pod,
-            "node": self.node,
-        }
-
-
-def judge(decision: Mapping[str, Any], witness: Witness | None = None) -> Judgement:
+def judge(decision: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgement:
     """Judge one decision by the snapshot that it was made from.
 
     Args:
         decision: ``conformance.targets.base.Decision`` as JSON.
-        witness: the reference; None is the one that the suite ships.
+        witness: the reference.
 
     Raises:
         UsageError: the decision or its snapshot is not well formed.
     """
-    witness = witness or default_witness()
     pod, node, snapshot, claims, allocations = _parts(decision)
     violations = witness.check(snapshot, claims, allocations, node)
     answer = witness.allocate(snapshot, claims, node)
@@ -171,16 +73,14 @@ def judge(decision: Mapping[str, Any], witness: Witness | None = None) -> Judgem
         )
     if same:
         reason = f"the reference picks the same devices on node {node}"
-        return Judgement(Verdict.IDENTICAL, reason, (), answer.allocations, pod, node)
+        return Judgement(Verdict.IDENTICAL, reason, (), None, pod, node)
     reason = (
         f"every rule holds; the reference would pick {names_of(expected)}, not {names_of(found)}"
     )
     return Judgement(Verdict.ADMISSIBLE, reason, (), answer.allocations, pod, node)
 
 
-def judge_undecided(
-    snapshot: Mapping[str, Any], witness: Witness | None = None
-) -> Judgement | None:
+def judge_undecided(snapshot: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgement | None:
     """``missed`` if the reference allocates what a target left pending, None if it agrees.
 
     All claims that the snapshot leaves open are asked for together on one node, so that a pod with
@@ -190,13 +90,12 @@ def judge_undecided(
         snapshot: taken while a pod was confirmed to be pending: an object with ``snapshot`` and
             ``pod`` (a v1 Pod), or the bare snapshot. Only nodes that suit the pod count
             (``evidence.eligible_nodes``).
-        witness: the reference; None is the one that the suite ships.
+        witness: the reference.
 
     Raises:
         UsageError: the snapshot is not well formed.
     """
-    witness = witness or default_witness()
-    document, pod = _undecided_parts(snapshot)
+    document, pod = undecided_parts(snapshot)
     claims = undecided_claims(document)
     if not claims:
         return None
@@ -212,13 +111,6 @@ def judge_undecided(
                 Verdict.MISSED, reason, (), answer.allocations, name_of(pod or {}), node
             )
     return None
-
-
-def default_witness() -> Witness:
-    """The reference that the suite ships: its allocator and its checker."""
-    from conformance.compare.witness import ReferenceWitness
-
-    return ReferenceWitness()
 
 
 def _parts(
@@ -238,7 +130,7 @@ def _parts(
     return str(decision.get("pod") or ""), node, dict(snapshot), claims, allocations
 
 
-def _undecided_parts(document: Mapping[str, Any]) -> tuple[Obj, Mapping[str, Any] | None]:
+def undecided_parts(document: Mapping[str, Any]) -> tuple[Obj, Mapping[str, Any] | None]:
     """The snapshot and the pod, None where only the snapshot was kept."""
     snapshot, pod = document.get("snapshot"), document.get("pod")
     if not isinstance(snapshot, Mapping):

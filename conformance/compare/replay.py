@@ -11,32 +11,44 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance.compare.compare import Comparison, compare_runs
-from conformance.compare.judging import Judgement, Witness, judge, judge_undecided
+from conformance.compare.compare import compare_scenario
+from conformance.compare.evidence import undecided_claims
+from conformance.compare.judging import judge, judge_undecided, undecided_parts
+from conformance.engine.verdicts import Judgement, ScenarioCompared
 from conformance.errors import UsageError
+from conformance.files import read_regular
 from conformance.resultfile.read import load_results
+from conformance.resultfile.strictjson import loads
+
+MAX_BYTES = 64 << 20
+"""Of one decision or snapshot; that of a cluster with a thousand nodes has a few megabytes."""
 
 
-def replay(path: Path, witness: Witness | None = None) -> Judgement | None:
+def replay(path: Path) -> Judgement | None:
     """Judge the one decision or snapshot in a JSON file.
 
     Args:
         path: a decision (``pod``, ``node``, ``claims``, ``allocations``, ``snapshot``), or a
             snapshot document of a pod that stayed pending.
-        witness: who judges; None is the reference that the suite ships.
 
     Returns:
         The judgement; None for a snapshot whose claims the reference leaves pending too.
 
     Raises:
-        UsageError: the file is neither, with ``file: $.path`` and what is wrong.
+        UsageError: the file is neither, or nothing in it is left to be judged; with
+            ``file: $.path`` and what is wrong.
     """
     document = _read(path)
     try:
         if "allocations" in document:
-            return judge(document, witness)
+            return judge(document)
         if document.get("kind") == "Snapshot" or isinstance(document.get("snapshot"), Mapping):
-            return judge_undecided(document, witness)
+            if not undecided_claims(undecided_parts(document)[0]):
+                raise UsageError(
+                    "has no claim without an allocation, so there is nothing to judge; give a"
+                    " decision (with $.allocations), or the snapshot of a pod that stayed pending"
+                )
+            return judge_undecided(document)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     raise UsageError(
@@ -45,20 +57,21 @@ def replay(path: Path, witness: Witness | None = None) -> Judgement | None:
     )
 
 
-def replay_results(path: Path, witness: Witness | None = None) -> Comparison:
-    """Judge every decision of a result file again.
+def replay_results(path: Path) -> tuple[ScenarioCompared, ...]:
+    """Judge every decision of a result file again; scenarios in the order of their ids.
 
     What the reference observed is not in the file, so that the comparison is of decisions alone.
 
     Raises:
         UsageError: the result file cannot be used.
     """
-    return compare_runs(load_results(path).finished, (), witness)
+    finished = sorted(load_results(path).finished, key=lambda event: event.scenario.id)
+    return tuple(compare_scenario(event) for event in finished)
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_bytes())
+        document = loads(read_regular(path, MAX_BYTES))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
     except json.JSONDecodeError as error:

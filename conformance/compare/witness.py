@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from conformance.compare.evidence import Obj, key_of, node_named, reading
-from conformance.compare.judging import Answer
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import ResourceClaim
 from reference_allocator.api.claims import AllocatedDevice
@@ -22,6 +23,35 @@ from reference_allocator.snapshot import Snapshot
 
 SEARCH_SECONDS = 30.0
 """For one search; the scheduler itself gives up after 10 s (DRASchedulerFilterTimeout)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the reference's search says of some claims on one node.
+
+    Attributes:
+        allocations: ``status.allocation`` of each claim, in order; None: there is none.
+        reason: why there is none; empty otherwise.
+        proven: False where the search gave up, so that "none" proves nothing.
+    """
+
+    allocations: tuple[Obj, ...] | None
+    reason: str = ""
+    proven: bool = True
+
+
+class Witness(Protocol):
+    """The reference, as the comparison sees it: two parts that share no search."""
+
+    def allocate(self, snapshot: Obj, claims: Sequence[Obj], node: str) -> Answer:
+        """What the search would allocate on that node, first fit."""
+        ...
+
+    def check(
+        self, snapshot: Obj, claims: Sequence[Obj], allocations: Sequence[Obj], node: str
+    ) -> tuple[str, ...]:
+        """The rules that these allocations break, each in words; empty when all hold."""
+        ...
 
 
 class ReferenceWitness:
@@ -70,6 +100,10 @@ class ReferenceWitness:
             return tuple(f"{item.rule}: {item.message}" for item in found)
 
         return reading(ask)
+
+
+REFERENCE = ReferenceWitness()
+"""The reference that the suite ships."""
 
 
 def _defaulted(claims: Sequence[Obj]) -> list[Obj]:

@@ -1,9 +1,10 @@
 """What happens in a run, as frozen values: the only thing that reporters see.
 
 Order of a run: one RunStarted; for each scenario ScenarioStarted, then its StepStarted /
-StepFinished pairs, Diagnostics (on failure, taken before the cleanup), ScenarioFinished; one
-RunFinished. Events of scenarios that run in parallel interleave; each names its scenario. A
-RunStopping may come anywhere between, and more than once.
+StepFinished pairs, Diagnostics (on failure, taken before the cleanup), ScenarioCompared (where a
+comparison was asked for), ScenarioFinished; one RunFinished. Events of scenarios that run in
+parallel interleave; each names its scenario. A RunStopping may come anywhere between, and more than
+once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
+
+from conformance.engine.verdicts import ScenarioCompared, recorded
 
 
 class Outcome(StrEnum):
@@ -28,6 +31,7 @@ class Outcome(StrEnum):
     LOST = "lost"
 
 
+@recorded
 @dataclass(frozen=True, slots=True)
 class PlannedScenario:
     """What reporters need to know of a scenario.
@@ -35,6 +39,7 @@ class PlannedScenario:
     Attributes:
         id: the public id: path below the scenario root without suffix, for example
             ``core/shared-template-two-containers``.
+        references: where the behaviour is written down; those that can be followed come first.
         digest: ``sha256:`` of the document's canonical JSON.
     """
 
@@ -50,9 +55,21 @@ class PlannedScenario:
     digest: str
 
 
+@recorded
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """The header: what was planned, against what."""
+    """The header: what was planned, against what.
+
+    Attributes:
+        simulated: what is simulated, in words; empty where nothing is.
+        versions: component -> version.
+        feature_gates: the gates of the target that are known to be on or off.
+        driver_profile: the driver profile as a document, credentials left out; None without one.
+        driver_profile_digest: ``sha256:`` of its canonical JSON.
+        image: that scenario pods run.
+        compared: whether each scenario is judged against the reference.
+        options: what else the user asked for: target, selection, simulated machine, workers, ...
+    """
 
     run: str
     target: str
@@ -64,6 +81,11 @@ class RunStarted:
     suite_version: str
     scenario_set_digest: str
     started_at: str
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    driver_profile: Mapping[str, Any] | None = None
+    driver_profile_digest: str | None = None
+    image: str = ""
+    compared: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -84,6 +106,7 @@ class StepStarted:
     title: str
 
 
+@recorded
 @dataclass(frozen=True, slots=True)
 class StepFinished:
     """A step ended.
@@ -102,6 +125,7 @@ class StepFinished:
     observed: tuple[Mapping[str, Any], ...] = ()
 
 
+@recorded
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
     """What was there when a scenario failed: name -> text."""
@@ -110,6 +134,7 @@ class Diagnostics:
     items: Mapping[str, str]
 
 
+@recorded
 @dataclass(frozen=True, slots=True)
 class ScenarioFinished:
     """A scenario ended, after its cleanup.
@@ -150,6 +175,7 @@ class RunStopping:
     running: tuple[str, ...] = ()
 
 
+@recorded
 @dataclass(frozen=True, slots=True)
 class RunFinished:
     """The footer: a result file without it was cut off.
@@ -174,6 +200,7 @@ Event = (
     | StepStarted
     | StepFinished
     | Diagnostics
+    | ScenarioCompared
     | ScenarioFinished
     | RunStopping
     | RunFinished

@@ -109,7 +109,7 @@ class Ledger:
             self._clean_up(timeout, left)
         except TargetGoneError as error:
             self.unanswered = error
-            left.append(f"perhaps {', '.join(map(str, self._made))}: {error}")
+            left.append(f"perhaps {', '.join(map(str, self._made))}")
         self._made.clear()
         return tuple(left)
 

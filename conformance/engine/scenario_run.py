@@ -25,6 +25,7 @@ from conformance.engine.events import (
 from conformance.engine.ledger import Ledger
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.steps import hollow_node, perform, title
+from conformance.engine.verdicts import ScenarioCompared
 from conformance.errors import ConformanceError, TargetGoneError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Step
@@ -37,6 +38,7 @@ from conformance.targets.base import (
     Scope,
 )
 from conformance.targets.opening import Opened
+from conformance.text import is_address
 from reference_allocator.explain import explain
 from reference_allocator.snapshot import Snapshot
 
@@ -52,12 +54,14 @@ class Setup:
 
     Attributes:
         run: the run's id, a valid label value.
+        compare: judges a scenario that ended, where a comparison is asked for.
         stop: set when the user wants the run to end.
         worker: which of several processes of the run this is; "" where it is the only one.
     """
 
     run: str
     opened: Opened
+    compare: Callable[[ScenarioFinished], ScenarioCompared] | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     worker: str = ""
 
@@ -87,7 +91,7 @@ def planned(loaded: LoadedScenario) -> PlannedScenario:
         level=spec.level,
         feature=spec.feature,
         tier=spec.tier,
-        references=spec.references,
+        references=tuple(sorted(spec.references, key=lambda item: not is_address(item))),
         file=str(loaded.document.file),
         line=1,
         digest=loaded.digest,
@@ -102,8 +106,15 @@ def run_scenario(loaded: LoadedScenario, setup: Setup, emit: Emit) -> ScenarioFi
     """
     emit(ScenarioStarted(planned(loaded), setup.namespace(loaded)))
     finished = _Run(loaded, setup, emit).finish()
-    emit(finished)
+    report_end(finished, setup, emit)
     return finished
+
+
+def report_end(finished: ScenarioFinished, setup: Setup, emit: Emit) -> None:
+    """Say how a scenario ended; before that, what the comparison says of it."""
+    if setup.compare is not None:
+        emit(setup.compare(finished))
+    emit(finished)
 
 
 class _Run:

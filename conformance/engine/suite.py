@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from conformance import __version__
+from conformance.digest import document_digest, set_digest
 from conformance.engine.classes import ensure_classes
 from conformance.engine.dispatch import Dispatcher
 from conformance.engine.events import (
@@ -23,29 +24,25 @@ from conformance.engine.events import (
 )
 from conformance.engine.ledger import Ledger
 from conformance.engine.requirements import fits_beside
-from conformance.engine.scenario_run import Setup, check_bindings, planned, run_scenario
+from conformance.engine.result import RunCollector, RunResult
+from conformance.engine.scenario_run import (
+    Setup,
+    check_bindings,
+    planned,
+    report_end,
+    run_scenario,
+)
 from conformance.errors import TargetGoneError, UsageError
-from conformance.scenario.loader import LoadedScenario, set_digest
+from conformance.redaction import redact_json
+from conformance.scenario.loader import LoadedScenario
 from conformance.targets.base import RUN_LABEL, ApiError, Ref, Scope, TargetError
+from conformance.targets.options import recorded_options
 
 CLASSES_GONE = 90.0
 """Seconds until the DeviceClasses that the run made for the driver must be gone."""
 
 NAMESPACES_MARKED = 30.0
 """Seconds until every namespace of a run must be on its way out; all of them are empty by then."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """All scenarios of a run, in the order of their ids.
-
-    Attributes:
-        left: what the run made and what is still there.
-    """
-
-    finished: tuple[ScenarioFinished, ...]
-    interrupted: bool
-    left: tuple[str, ...]
 
 
 def run_suite(
@@ -76,7 +73,9 @@ def run_suite(
     if workers < 1:
         raise UsageError(f"the number of parallel scenarios must be at least 1, not {workers}")
     check_bindings(list(scenarios), setup)
-    suite = _Suite(scenarios, setup, Dispatcher(reporters, setup.stop), workers)
+    collector = RunCollector()
+    dispatcher = Dispatcher([collector, *reporters], setup.stop)
+    suite = _Suite(scenarios, setup, dispatcher, collector, workers)
     with ThreadPoolExecutor(1, thread_name_prefix="run") as pool:
         try:
             run = pool.submit(suite.run, options or {})
@@ -96,6 +95,7 @@ class _Suite:
     scenarios: Sequence[LoadedScenario]
     setup: Setup
     dispatcher: Dispatcher
+    collector: RunCollector
     workers: int
     finished: dict[str, ScenarioFinished] = field(default_factory=dict)
     _running: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ class _Suite:
             )
         )
         self.dispatcher.check(_became_of(ordered, left))
-        return RunResult(ordered, interrupted, left)
+        return replace(self.collector.result(), finished=ordered)
 
     def interrupt(self) -> None:
         """Start no more scenarios, let those that run clean up, and say so at once."""
@@ -196,7 +196,7 @@ class _Suite:
             steps=(),
         )
         self.finished[loaded.id] = ended
-        self.dispatcher.dispatch(ended)
+        report_end(ended, self.setup, self.dispatcher.dispatch)
 
     def _last_look(self, scope: Scope) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Look for anything at all that carries the run's label.
@@ -221,18 +221,22 @@ class _Suite:
             return marked if len(marked) == len(there) else None
 
         try:
-            going = scope.wait(terminating, NAMESPACES_MARKED) or []
+            try:
+                going = scope.wait(terminating, NAMESPACES_MARKED) or []
+            except TargetGoneError:  # a part of it; the API server may still answer
+                going = terminating() or []
             owned = self.setup.opened.target.owned(self.setup.run)
-        except TargetGoneError as error:
-            again = f"`dra-conformance cleanup --run {self.setup.run}`"
-            return (f"perhaps all that the run made; {again} removes it later: {error}",), ()
+        except TargetGoneError:
+            label = f"{RUN_LABEL}={self.setup.run}"
+            return (f"perhaps all objects labelled {label}: the cluster does not answer",), ()
         except (ApiError, TargetError) as error:
             return (f"what the run made could not be looked for: {error}",), ()
         left = tuple(str(ref) for ref in owned if ref not in going)
         return left, tuple(ref.name for ref in going if ref in owned)
 
     def _header(self, options: Mapping[str, Any]) -> RunStarted:
-        capabilities = self.setup.opened.capabilities
+        capabilities, profile = self.setup.opened.capabilities, self.setup.opened.profile
+        document = redact_json(profile.model_dump(mode="json", by_alias=True)) if profile else None
         return RunStarted(
             run=self.setup.run,
             target=self.setup.opened.target.name,
@@ -240,11 +244,20 @@ class _Suite:
             kubernetes_version=capabilities.kubernetes_version,
             driver=capabilities.driver,
             simulated=capabilities.simulated,
-            versions=dict(capabilities.versions),
+            versions=dict(sorted(capabilities.versions.items())),
             suite_version=__version__,
             scenario_set_digest=set_digest(self.scenarios),
             started_at=_now(),
-            options=dict(options),
+            feature_gates=dict(sorted(capabilities.feature_gates.items())),
+            driver_profile=document,
+            driver_profile_digest=None if document is None else document_digest(document),
+            image=self.setup.opened.image,
+            compared=self.setup.compare is not None,
+            options={
+                **recorded_options(self.setup.opened.options),
+                "workers": self.workers,
+                **options,
+            },
         )
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,7 @@ from allure_commons.model2 import (
 )
 from allure_commons.types import AttachmentType, LabelType, LinkType, Severity
 
-from conformance.compare.judging import Verdict
 from conformance.engine.events import (
-    Diagnostics,
     Event,
     Outcome,
     PlannedScenario,
@@ -39,10 +37,11 @@ from conformance.engine.events import (
     ScenarioFinished,
     ScenarioStarted,
 )
+from conformance.engine.result import RunCollector, RunResult
 from conformance.redaction import redact, redact_json
+from conformance.report.folder import ALLURE_PREFIX
 from conformance.report.properties import write_properties
-from conformance.resultfile.read import by_outcome
-from conformance.text import public_text, visible
+from conformance.text import is_address, public_text, visible
 
 STATUS: Mapping[Outcome, str] = {
     Outcome.PASSED: Status.PASSED,
@@ -61,46 +60,36 @@ class AllureResults:
         folder: the results folder; it is made, never emptied (a crashed worker's replacement would
             delete what others wrote).
         clock: seconds since the epoch.
-        verdicts: scenario id -> worst verdict of the comparison, as a label; one against a rule
-            makes a scenario fail that passed.
-        notes: scenario id -> what the comparison found (``Comparer.notes``), as an attachment.
+
+    A scenario that passed, and in which an allocation is against the rules, is a failed test.
     """
 
     def __init__(
         self,
         folder: Path,
         clock: Callable[[], float] = time.time,
-        verdicts: Mapping[str, str] | None = None,
-        notes: Callable[[str], Sequence[str]] | None = None,
     ) -> None:
         self.folder = folder
         self._clock = clock
-        self._verdicts = verdicts if verdicts is not None else {}
-        self._notes = notes or (lambda _: ())
         self._logger = AllureFileLogger(str(folder))
-        self._started: RunStarted | None = None
+        self._collector = RunCollector()
         self._began: dict[str, int] = {}
-        self._finished: list[ScenarioFinished] = []
-        self._diagnostics: dict[str, dict[str, str]] = {}
 
     def __str__(self) -> str:
         return f"the Allure results in {self.folder}"
 
     def handle(self, event: Event) -> None:
         """Write a result as soon as its scenario ended."""
+        self._collector.handle(event)
         match event:
             case RunStarted():
-                self._started = event
                 write_properties(self.folder / "environment.properties", environment(event))
             case ScenarioStarted():
                 self._began[event.scenario.id] = self._now()
-            case Diagnostics():
-                self._diagnostics.setdefault(event.scenario, {}).update(event.items)
             case ScenarioFinished():
-                self._finished.append(event)
                 self._write(event)
-            case RunFinished() if self._started is not None:
-                self._write_lost(self._started)
+            case RunFinished() if self._collector.run is not None:
+                self._write_lost(self._collector.result())
             case _:
                 pass
 
@@ -114,32 +103,31 @@ class AllureResults:
         result.status = STATUS[event.outcome]
         result.statusDetails = status_details(event)
         result.steps = steps_of(event, start)
-        verdict = self._verdicts.get(event.scenario.id)
-        if verdict:
-            result.labels.append(Label("verdict", visible(verdict)))
-        if event.outcome is Outcome.PASSED and Verdict.is_bad(verdict):
+        compared = self._collector.compared.get(event.scenario.id)
+        if compared is not None and compared.verdict is not None:
+            result.labels.append(Label("verdict", str(compared.verdict)))
+        if event.outcome is Outcome.PASSED and compared is not None and not compared.conformant:
             result.status = Status.FAILED
-            result.statusDetails = StatusDetails(message=f"an allocation is {verdict}")
-        items = self._diagnostics.pop(event.scenario.id, {})
+            result.statusDetails = StatusDetails(message=f"an allocation is {compared.verdict}")
+        items = self._collector.diagnostics.pop(event.scenario.id, {})
         attachments = attachments_of(event, items)
-        notes = "\n".join(self._notes(event.scenario.id))
-        if notes:
-            attachments.append(("comparison", redact(notes), AttachmentType.TEXT))
+        if compared is not None and compared.notes:
+            notes = redact("\n".join(compared.notes))
+            attachments.append(("comparison", notes, AttachmentType.TEXT))
         for name, body, kind in attachments:
-            file = ATTACHMENT_PATTERN.format(prefix=uuid.uuid4(), ext=kind.extension)
+            prefix = f"{ALLURE_PREFIX}{uuid.uuid4()}"
+            file = ATTACHMENT_PATTERN.format(prefix=prefix, ext=kind.extension)
             self._logger.report_attached_data(body, file)
             result.attachments.append(Attachment(name=name, source=file, type=kind.mime_type))
         self._logger.report_result(result)
 
-    def _write_lost(self, started: RunStarted) -> None:
-        reported = {event.scenario.id for event in self._finished}
-        lost = set(by_outcome(started.planned, self._finished)[Outcome.LOST]) - reported
-        for scenario in sorted(started.planned, key=lambda item: item.id):
-            if scenario.id in lost:
-                result = _result(scenario, self._now(), self._now())
-                result.status = STATUS[Outcome.LOST]
-                result.statusDetails = StatusDetails(message="lost: planned, and never reported")
-                self._logger.report_result(result)
+    def _write_lost(self, run: RunResult) -> None:
+        """The scenarios that nobody reported; those reported as lost are written already."""
+        for scenario in sorted(run.unreported, key=lambda item: item.id):
+            result = _result(scenario, self._now(), self._now())
+            result.status = STATUS[Outcome.LOST]
+            result.statusDetails = StatusDetails(message="lost: planned, and never reported")
+            self._logger.report_result(result)
 
 
 def full_name(scenario: PlannedScenario) -> str:
@@ -174,9 +162,7 @@ def labels_of(scenario: PlannedScenario) -> list[tuple[str, str]]:
 
 def links_of(scenario: PlannedScenario) -> list[str]:
     """The references that are addresses; a document's bare name is no link."""
-    return [
-        visible(item) for item in scenario.references if item.startswith(("https://", "http://"))
-    ]
+    return [visible(item) for item in scenario.references if is_address(item)]
 
 
 def status_details(event: ScenarioFinished) -> StatusDetails | None:
@@ -243,13 +229,13 @@ def environment(started: RunStarted) -> dict[str, str]:
 
 def _result(scenario: PlannedScenario, start: int, stop: int) -> TestResult:
     identity = case_id(scenario)
-    return TestResult(
+    result = TestResult(
         uuid=str(uuid.uuid4()),
         name=visible(scenario.name),
         fullName=full_name(scenario),
         testCaseId=identity,
         historyId=identity,
-        titlePath=["scenarios", *scenario.id.split("/")],
+        titlePath=["scenarios", *scenario.id.split("/")[:-1]],
         description=visible(scenario.summary),
         stage="finished",
         start=start,
@@ -257,6 +243,8 @@ def _result(scenario: PlannedScenario, start: int, stop: int) -> TestResult:
         labels=[Label(name, visible(value)) for name, value in labels_of(scenario)],
         links=[Link(LinkType.LINK, url, url) for url in links_of(scenario)],
     )
+    result.file_pattern = f"{ALLURE_PREFIX}{TestResult.file_pattern}"
+    return result
 
 
 def _public(text: str, scenario: PlannedScenario) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from conformance.engine.events import Diagnostics, Event
 from conformance.redaction import redact
+from conformance.report.folder import OURS
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -30,6 +31,7 @@ class DiagnosticsFolder:
             return
         folder = self.root.joinpath(*(safe_name(part) for part in event.scenario.split("/")))
         folder.mkdir(parents=True, exist_ok=True)
+        (self.root / OURS).touch()
         taken: set[str] = set()
         for name, text in sorted(event.items.items()):
             file = unique(file_name(name), taken)

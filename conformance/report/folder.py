@@ -9,18 +9,26 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from conformance.errors import UsageError
+from conformance.text import cut
 
 RESULTS = "results.ndjson"
 JUNIT = "junit.xml"
 HTML = "report.html"
 ALLURE = "allure-results"
 DIAGNOSTICS = "diagnostics"
+OURS = ".dra-conformance"
+"""A file in the folder of diagnostics that says that a run made it."""
+
+ALLURE_PREFIX = "dra-conformance-"
+"""What the names of a run's Allure files begin with; a folder may hold those of other tools too."""
 
 _PROBE_BYTES = 64 * 1024
 """What must fit: about the result file of a small run."""
@@ -58,7 +66,7 @@ class OutputFolder:
         except OSError as error:
             self._release()
             raise UsageError(
-                f"{_shortened(error.filename or self.path)}: reports cannot be written there: "
+                f"{cut(str(error.filename or self.path), 200)}: reports cannot be written there: "
                 f"{error.strerror}; choose another folder with -o"
             ) from None
         except UsageError:
@@ -73,6 +81,40 @@ class OutputFolder:
         traceback: TracebackType | None,
     ) -> None:
         self._release()
+
+    def clear(self, progress: Callable[[str], None]) -> None:
+        """Remove what an earlier run left here, so that no report of it is taken for this one's.
+
+        Only what is known to be a run's own goes. Called when the run is about to begin: one that
+        cannot begin leaves the earlier reports as they are.
+
+        Raises:
+            UsageError: something cannot be removed, or the diagnostics are not a run's own.
+        """
+        names = [RESULTS, JUNIT, f"{JUNIT}.tmp", HTML, f"{HTML}.tmp"]
+        earlier = [self.path / name for name in names if (self.path / name).exists()]
+        earlier += (self.path / ALLURE).glob(f"{ALLURE_PREFIX}*")
+        diagnostics = self.path / DIAGNOSTICS
+        try:
+            if diagnostics.is_dir() and any(diagnostics.iterdir()):
+                if not (diagnostics / OURS).exists():
+                    raise UsageError(
+                        f"{diagnostics}: holds files that no run put there; remove it, or choose"
+                        " another folder with -o"
+                    )
+                earlier.append(diagnostics)
+            if earlier:
+                progress(f"removing the reports of an earlier run from {self.path}")
+            for path in earlier:
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+        except OSError as error:
+            raise UsageError(
+                f"{cut(str(error.filename), 200)}: what an earlier run left cannot be removed:"
+                f" {error.strerror}; choose another folder with -o"
+            ) from None
 
     def _lock(self, descriptor: int) -> None:
         try:
@@ -110,8 +152,3 @@ class OutputFolder:
             with suppress(OSError):
                 os.close(self._descriptor)
             self._descriptor = None
-
-
-def _shortened(path: str | Path) -> str:
-    text = str(path)
-    return text if len(text) <= 200 else f"{text[:100]}...{text[-50:]}"

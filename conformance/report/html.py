@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from conformance.compare.conclude import conclude_run, uncertified
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
+from conformance.engine.verdicts import ScenarioCompared
 from conformance.redaction import redact, redact_json
-from conformance.resultfile.read import RunResult, by_outcome
-from conformance.text import shorten, visible
+from conformance.report.summary import VERDICTS, by_feature
+from conformance.resultfile.read import RecordedRun
+from conformance.text import is_address, shorten, visible
 
 MAX_CHARACTERS = 200_000
 """Of one attachment; the result file has it whole."""
@@ -24,17 +26,26 @@ MAX_CHARACTERS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One scenario as the template shows it."""
+    """One scenario as the template shows it.
 
+    Attributes:
+        anchor: names it within the page.
+        bad: whether it did not pass, or an allocation in it is against the rules.
+        attachments: name and text.
+        links: each reference, and whether it is an address.
+    """
+
+    anchor: str
     scenario: PlannedScenario
     outcome: Outcome
+    bad: bool
     finished: ScenarioFinished | None
-    verdict: str
+    compared: ScenarioCompared | None
     attachments: tuple[tuple[str, str], ...]
     links: tuple[tuple[str, bool], ...]
 
 
-def render_html(result: RunResult) -> str:
+def render_html(result: RecordedRun) -> str:
     """The page as text; the same result gives the same page."""
     environment = Environment(
         loader=PackageLoader("conformance.report"),
@@ -44,40 +55,46 @@ def render_html(result: RunResult) -> str:
         lstrip_blocks=True,
     )
     environment.filters["fit"] = _fit
-    rows = sorted(_rows(result), key=lambda row: row.scenario.id)
+    rows = list(_rows(result))
+    conclusion = conclude_run(result)
     return environment.get_template("report.html.j2").render(
         run=result.run,
-        rows=rows,
-        counts={str(key): value for key, value in result.counts.items()},
+        verdict=VERDICTS[conclusion.code][0],
+        code=int(conclusion.code),
+        reasons=conclusion.reasons,
+        uncertified=uncertified(result),
+        counts={str(outcome): len(ids) for outcome, ids in result.outcomes.items() if ids},
+        judged={str(verdict): number for verdict, number in result.verdicts.items() if number},
+        features={
+            name: {str(outcome): number for outcome, number in counts.items()}
+            for name, counts in by_feature(result).items()
+        },
+        bad=[row for row in rows if row.bad],
+        good=[row for row in rows if not row.bad],
         footer=result.footer,
-        compared=result.comparison is not None,
         digest=result.digest,
     )
 
 
-def _rows(result: RunResult) -> Iterator[Row]:
-    outcomes = by_outcome(result.run.planned, result.finished)
-    outcome_of = {name: outcome for outcome, names in outcomes.items() for name in names}
+def _rows(result: RecordedRun) -> Iterator[Row]:
+    outcome_of = {name: outcome for outcome, ids in result.outcomes.items() for name in ids}
     finished = {event.scenario.id: event for event in result.finished}
-    verdicts = verdicts_of(result.comparison)
-    for scenario in result.run.planned:
-        event = finished.get(scenario.id)
+    compared = {item.scenario: item for item in result.compared}
+    planned = sorted(result.run.planned, key=lambda item: item.id)
+    for number, scenario in enumerate(planned, start=1):
+        name, outcome = scenario.id, outcome_of[scenario.id]
+        event, judged = finished.get(name), compared.get(name)
+        against = judged is not None and not judged.conformant
         yield Row(
+            anchor=f"s{number}",
             scenario=scenario,
-            outcome=outcome_of[scenario.id],
+            outcome=outcome,
+            bad=against or outcome not in (Outcome.PASSED, Outcome.SKIPPED),
             finished=event,
-            verdict=verdicts.get(scenario.id, "-"),
-            attachments=tuple(_attachments(event, result.diagnostics.get(scenario.id, {}))),
-            links=tuple(
-                (item, item.startswith(("https://", "http://"))) for item in scenario.references
-            ),
+            compared=judged,
+            attachments=tuple(_attachments(event, result.diagnostics.get(name, {}))),
+            links=tuple((item, is_address(item)) for item in scenario.references),
         )
-
-
-def verdicts_of(comparison: Mapping[str, Any] | None) -> dict[str, str]:
-    """Scenario id -> worst verdict, from ``Comparison.to_json()``."""
-    scenarios = comparison.get("scenarios", []) if comparison else []
-    return {item["id"]: item["verdict"] for item in scenarios if item.get("verdict")}
 
 
 def _attachments(

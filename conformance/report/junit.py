@@ -6,13 +6,12 @@ The format has no standard; this is the part that Jenkins, GitLab and GitHub's a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import socket
+from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from conformance.compare.judging import Verdict
 from conformance.engine.events import (
-    Diagnostics,
     Event,
     Outcome,
     PlannedScenario,
@@ -20,8 +19,10 @@ from conformance.engine.events import (
     RunStarted,
     ScenarioFinished,
 )
+from conformance.engine.result import RunCollector, RunResult
+from conformance.engine.verdicts import ScenarioCompared
+from conformance.files import write_whole
 from conformance.redaction import redact
-from conformance.resultfile.read import by_outcome
 from conformance.text import public_path, public_text, shorten, xml_text
 
 MAX_CHARACTERS = 100_000
@@ -31,108 +32,102 @@ MAX_CHARACTERS = 100_000
 class JUnitFile:
     """A reporter that writes one XML file when the run is over (also when it was interrupted).
 
+    A scenario that passed, and in which an allocation is against the rules, is a failure in it: CI
+    reads nothing else.
+
     Args:
         path: the file; its folder is made.
-        verdicts: scenario id -> worst verdict of the comparison; read when the file is written.
-            One against a rule makes a failure of a scenario that passed: CI reads nothing else.
-        notes: scenario id -> what the comparison found (``Comparer.notes``).
     """
 
-    def __init__(
-        self,
-        path: Path,
-        verdicts: Mapping[str, str] | None = None,
-        notes: Callable[[str], Sequence[str]] | None = None,
-    ) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._notes = notes or (lambda _: ())
-        self._verdicts = verdicts if verdicts is not None else {}
-        self._started: RunStarted | None = None
-        self._finished: dict[str, ScenarioFinished] = {}
-        self._diagnostics: dict[str, dict[str, str]] = {}
+        self._collector = RunCollector()
 
     def __str__(self) -> str:
         return f"the JUnit file {self.path}"
 
     def handle(self, event: Event) -> None:
         """Collect, and write at the end."""
-        match event:
-            case RunStarted():
-                self._started = event
-            case Diagnostics():
-                self._diagnostics.setdefault(event.scenario, {}).update(event.items)
-            case ScenarioFinished():
-                self._finished[event.scenario.id] = event
-            case RunFinished() if self._started is not None:
-                self._write(self._started, event)
-            case _:
-                pass
+        self._collector.handle(event)
+        if isinstance(event, RunFinished) and self._collector.run is not None:
+            self._write(junit_xml(self._collector.result()))
 
-    def _write(self, started: RunStarted, ended: RunFinished) -> None:
-        ids = by_outcome(started.planned, tuple(self._finished.values()))
-        outcomes = {key: outcome for outcome, keys in ids.items() for key in keys}
-        judged = [name for name in ids[Outcome.PASSED] if self._is_bad(name)]
-        totals = {
-            "tests": str(len(outcomes)),
-            "failures": str(len(ids[Outcome.FAILED]) + len(judged)),
-            "errors": str(len(ids[Outcome.ERROR]) + len(ids[Outcome.LOST])),
-            "skipped": str(len(ids[Outcome.SKIPPED])),
-            "time": f"{ended.seconds:.3f}",
-        }
-        root = ET.Element("testsuites", {"name": "dra-conformance", **totals})
-        suite = ET.SubElement(
-            root,
-            "testsuite",
-            {
-                "name": xml_text(f"dra-conformance.{started.target}"),
-                **totals,
-                "timestamp": xml_text(started.started_at),
-            },
-        )
-        _properties(suite, _of_run(started))
-        for scenario in sorted(started.planned, key=lambda item: item.id):
-            self._case(suite, scenario, outcomes[scenario.id])
-        ET.indent(root)
+    def _write(self, root: ET.Element) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = self.path.with_name(f"{self.path.name}.tmp")
-        ET.ElementTree(root).write(scratch, encoding="utf-8", xml_declaration=True)
-        scratch.replace(self.path)
+        write_whole(self.path, ET.tostring(root, encoding="utf-8", xml_declaration=True))
 
-    def _is_bad(self, scenario_id: str) -> bool:
-        return Verdict.is_bad(self._verdicts.get(scenario_id))
 
-    def _case(self, suite: ET.Element, scenario: PlannedScenario, outcome: Outcome) -> None:
-        finished = self._finished.get(scenario.id)
-        folder, _, name = scenario.id.rpartition("/")
-        case = ET.SubElement(
-            suite,
-            "testcase",
-            {
-                "classname": xml_text(".".join(["scenarios", *folder.split("/")]).rstrip(".")),
-                "name": xml_text(name),
-                "time": f"{finished.seconds if finished else 0.0:.3f}",
-            },
-        )
-        facts = {
-            "summary": scenario.summary,
-            "level": scenario.level,
-            "feature": scenario.feature,
-            "tier": scenario.tier,
-            "file": f"{public_path(scenario.file, scenario.id)}:{scenario.line}",
-        }
-        if scenario.id in self._verdicts:
-            facts["verdict"] = str(self._verdicts[scenario.id])
-        _properties(case, facts)
-        _result(case, scenario, outcome, finished)
-        if outcome is Outcome.PASSED and self._is_bad(scenario.id):
-            verdict = self._verdicts[scenario.id]
-            notes = _fit("\n".join(self._notes(scenario.id)))
-            message = {"message": f"an allocation is {verdict}", "type": verdict}
-            ET.SubElement(case, "failure", message).text = notes
-        items = self._diagnostics.get(scenario.id, {})
-        if items:
-            text = "\n\n".join(f"== {key} ==\n{value}" for key, value in sorted(items.items()))
-            ET.SubElement(case, "system-err").text = _fit(text)
+def junit_xml(result: RunResult) -> ET.Element:
+    """The ``testsuites`` element of a run that is over."""
+    started, ids = result.run, result.outcomes
+    outcomes = {key: outcome for outcome, keys in ids.items() for key in keys}
+    compared = {item.scenario: item for item in result.compared}
+    finished = {event.scenario.id: event for event in result.finished}
+    against = [
+        name for name in ids[Outcome.PASSED] if name in compared and not compared[name].conformant
+    ]
+    totals = {
+        "tests": str(len(outcomes)),
+        "failures": str(len(ids[Outcome.FAILED]) + len(against)),
+        "errors": str(len(ids[Outcome.ERROR]) + len(ids[Outcome.LOST])),
+        "time": f"{result.footer.seconds if result.footer else 0.0:.3f}",
+    }
+    root = ET.Element("testsuites", {"name": "dra-conformance", **totals})
+    suite = ET.SubElement(
+        root,
+        "testsuite",
+        {
+            "name": xml_text(f"dra-conformance.{started.target}"),
+            **totals,
+            "skipped": str(len(ids[Outcome.SKIPPED])),
+            "timestamp": xml_text(started.started_at),
+            "hostname": xml_text(socket.gethostname()),
+        },
+    )
+    _properties(suite, _of_run(started))
+    for scenario in sorted(started.planned, key=lambda item: item.id):
+        name = scenario.id
+        diagnostics = result.diagnostics.get(name, {})
+        case = _case(suite, scenario, finished.get(name), compared.get(name), diagnostics)
+        _result(case, scenario, outcomes[name], finished.get(name), compared.get(name))
+        case[:] = sorted(case, key=lambda element: element.tag.startswith("system-"))
+    ET.indent(root)
+    return root
+
+
+def _case(
+    suite: ET.Element,
+    scenario: PlannedScenario,
+    finished: ScenarioFinished | None,
+    compared: ScenarioCompared | None,
+    diagnostics: Mapping[str, str],
+) -> ET.Element:
+    folder, _, name = scenario.id.rpartition("/")
+    case = ET.SubElement(
+        suite,
+        "testcase",
+        {
+            "classname": xml_text(".".join(["scenarios", *folder.split("/")]).rstrip(".")),
+            "name": xml_text(name),
+            "time": f"{finished.seconds if finished else 0.0:.3f}",
+            "file": xml_text(f"scenarios/{public_path(scenario.file, scenario.id)}"),
+            "line": str(scenario.line),
+        },
+    )
+    facts = {
+        "summary": scenario.summary,
+        "level": scenario.level,
+        "feature": scenario.feature,
+        "tier": scenario.tier,
+    }
+    if compared is not None and compared.verdict is not None:
+        facts["verdict"] = str(compared.verdict)
+    text = "\n".join(f"{key}: {value}" for key, value in facts.items())
+    ET.SubElement(case, "system-out").text = _fit(text)
+    if diagnostics:
+        text = "\n\n".join(f"== {key} ==\n{value}" for key, value in sorted(diagnostics.items()))
+        ET.SubElement(case, "system-err").text = _fit(text)
+    return case
 
 
 def _of_run(started: RunStarted) -> dict[str, str]:
@@ -159,9 +154,17 @@ def _result(
     scenario: PlannedScenario,
     outcome: Outcome,
     finished: ScenarioFinished | None,
+    compared: ScenarioCompared | None,
 ) -> None:
     message = finished.message if finished else ""
     match outcome:
+        case Outcome.PASSED if compared is not None and not compared.conformant:
+            about = {
+                "message": f"an allocation is {compared.verdict}",
+                "type": str(compared.verdict),
+            }
+            ET.SubElement(case, "failure", about).text = _fit("\n".join(compared.notes))
+            return
         case Outcome.FAILED:
             tag, kind = "failure", "failed"
         case Outcome.ERROR:

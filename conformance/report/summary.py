@@ -1,23 +1,25 @@
-"""The end of a terminal report: the table, the failures, the totals; readable at 80 columns."""
+"""The end of a terminal report: what did not pass and why, totals, and what the run comes to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
-from conformance.compare.judging import Verdict
-from conformance.engine.events import Outcome, RunFinished, RunStarted, ScenarioFinished
+from conformance.compare.conclude import conclude_run, uncertified
+from conformance.engine.events import Outcome
+from conformance.engine.result import RunResult
+from conformance.errors import ExitCode
 from conformance.redaction import redact
-from conformance.text import shorten, visible
+from conformance.text import cut, shorten, visible
 
 MAX_LINES = 40
 MAX_CHARACTERS = 4_000
 """Of one message on the terminal; the result file has it whole."""
+
+MAX_NOT_RUN = 5
+"""Lost scenarios that are named; they differ in nothing, and the reports name them all."""
 
 STYLES: Mapping[Outcome, str] = {
     Outcome.PASSED: "green",
@@ -26,147 +28,133 @@ STYLES: Mapping[Outcome, str] = {
     Outcome.SKIPPED: "yellow",
     Outcome.LOST: "bold magenta",
 }
-# Told in one line each: there may be many, and nothing is to be found out about them.
-_BRIEF = (Outcome.LOST, Outcome.SKIPPED)
-_ASCII_BOX = box.Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
+
+VERDICTS: Mapping[ExitCode, tuple[str, str]] = {
+    ExitCode.CONFORMANT: ("conformant", "bold green"),
+    ExitCode.NOT_CONFORMANT: ("not conformant", "bold red"),
+    ExitCode.INCONCLUSIVE: ("inconclusive", "bold magenta"),
+    ExitCode.PARTIAL: ("partial", "bold yellow"),
+}
+"""Exit code of a run -> what it says to people, and how."""
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
-    """How to draw: with box characters, or with ASCII where the encoding has no others."""
-
-    box: box.Box
-    dot: str
-    encoding: str
-
-    @classmethod
-    def of(cls, encoding: str | None) -> Style:
-        """The style for a terminal's encoding."""
-        name = (encoding or "ascii").lower().replace("_", "-")
-        if name.startswith("utf"):
-            return cls(box.SIMPLE_HEAD, "\u00b7", name)
-        return cls(_ASCII_BOX, "-", name)
-
-    def fit(self, text: str) -> str:
-        """The text with ``?`` for what the encoding lacks, without control characters."""
-        return visible(text).encode(self.encoding, "replace").decode(self.encoding)
+def one_line(message: str) -> str:
+    """A message of several lines as one that is safe for a terminal."""
+    return cut(visible(redact(message)).replace("\n", " "), 1_000)
 
 
-def summary_table(
-    started: RunStarted,
-    finished: Sequence[ScenarioFinished],
-    outcomes: Mapping[Outcome, Sequence[str]],
-    verdicts: Mapping[str, str] | None,
-    style: Style,
-    width: int = 80,
-) -> Table:
-    """One row for each planned scenario, sorted by id; a verdict column where one was compared."""
-    table = Table(box=style.box, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    table.add_column("scenario", overflow="fold")
-    # These keep their width; a long id is folded instead. No ellipsis: ASCII has none.
-    table.add_column("tier", no_wrap=True, overflow="crop", min_width=10)
-    table.add_column("outcome", no_wrap=True, overflow="crop", min_width=7)
-    table.add_column("seconds", justify="right", no_wrap=True, overflow="crop", min_width=7)
-    if verdicts is not None:
-        table.add_column("verdict", no_wrap=True, overflow="crop", min_width=12, max_width=12)
-    room = width - (42 if verdicts is not None else 28) - 2
-    seconds = {event.scenario.id: event.seconds for event in finished}
-    outcome_of = {key: outcome for outcome, keys in outcomes.items() for key in keys}
-    for scenario in sorted(started.planned, key=lambda item: item.id):
-        outcome = outcome_of[scenario.id]
-        taken = _seconds(seconds[scenario.id]) if scenario.id in seconds else "-"
-        row = [
-            Text("\n  ".join(_folded(style.fit(scenario.id), max(room, 12)))),
-            Text(style.fit(scenario.tier)),
-            Text(str(outcome), style=STYLES[outcome]),
-            Text(taken),
-        ]
-        if verdicts is not None:
-            verdict = verdicts.get(scenario.id, "-")
-            row.append(
-                Text(style.fit(verdict), style="bold red" if Verdict.is_bad(verdict) else "")
-            )
-        table.add_row(*row)
-    return table
-
-
-def _seconds(value: float) -> str:
-    """Three digits behind the point where they say something."""
-    return f"{value:.3f}" if value < 1 else f"{value:.2f}"
-
-
-def _folded(text: str, room: int) -> Iterator[str]:
-    """The parts of an id that fit into ``room``, broken after ``-`` or ``/`` where that can be."""
-    while len(text) > room:
-        place = max(text.rfind(mark, 0, room) for mark in "-/") + 1
-        place = place if place > room // 2 else room
-        yield text[:place]
-        text = text[place:]
-    yield text
-
-
-def failure_lines(
-    started: RunStarted,
-    finished: Sequence[ScenarioFinished],
-    outcomes: Mapping[Outcome, Sequence[str]],
-    diagnostics: Callable[[str], Path | None],
+def closing_lines(
+    result: RunResult, diagnostics: Callable[[str], Path | None] = lambda _: None
 ) -> Iterator[Text]:
+    """What is said when a run is over; what matters most stands last, where a terminal shows it.
+
+    Args:
+        result: the run.
+        diagnostics: where a scenario's diagnostics were put, None where there are none.
+    """
+    yield from _not_run(result)
+    yield from _failures(result, diagnostics)
+    yield from _compared(result)
+    yield Text()
+    yield from _features(result)
+    yield _totals(result)
+    if result.compared:
+        counts = [f"{number} {verdict}" for verdict, number in result.verdicts.items() if number]
+        yield Text(f"allocations judged: {', '.join(counts) or 'none'}")
+    if result.left:
+        yield Text(visible(f"left behind: {', '.join(result.left)}; run `dra-conformance cleanup`"))
+    conclusion = conclude_run(result)
+    word, style = VERDICTS[conclusion.code]
+    line = Text(word, style=style)
+    if conclusion.reasons:
+        line.append(f": {'; '.join(conclusion.reasons)}", style="")
+    yield line.append(f" (exit code {int(conclusion.code)})", style="")
+    if conclusion.code is ExitCode.CONFORMANT and uncertified(result):
+        yield Text(one_line(f"certifies nothing: {'; '.join(uncertified(result))}"), style="dim")
+
+
+def _not_run(result: RunResult) -> Iterator[Text]:
+    """One line for each scenario that was skipped, and one for all that were lost."""
+    messages = {event.scenario.id: event.message for event in result.finished}
+    outcomes = result.outcomes
+    if outcomes[Outcome.SKIPPED] or outcomes[Outcome.LOST]:
+        yield Text()
+    for name in outcomes[Outcome.SKIPPED]:
+        yield _headline(Outcome.SKIPPED, name, one_line(messages[name]))
+    lost = outcomes[Outcome.LOST]
+    for name in lost[:MAX_NOT_RUN]:
+        why = messages.get(name) or "planned, and never reported"
+        yield _headline(Outcome.LOST, name, one_line(why))
+    if lost[MAX_NOT_RUN:]:
+        yield Text(f"and {len(lost) - MAX_NOT_RUN} more lost; the reports name them all")
+
+
+def _failures(result: RunResult, diagnostics: Callable[[str], Path | None]) -> Iterator[Text]:
     """For each scenario that did not pass: what, where, why, and where the diagnostics are."""
-    events = {event.scenario.id: event for event in finished}
-    files = {item.id: f"{item.file}:{item.line}" for item in started.planned}
-    for outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.LOST, Outcome.SKIPPED):
-        if outcome in _BRIEF and outcomes[outcome]:
-            yield Text()
-        for name in outcomes[outcome]:
-            event = events.get(name)
-            message = event.message if event else ""
-            if outcome is Outcome.LOST and not message:
-                message = "planned, and never reported"
-            if outcome in _BRIEF:
-                yield _headline(outcome, name, _one_line(message))
-                continue
+    events = {event.scenario.id: event for event in result.finished}
+    for outcome in (Outcome.ERROR, Outcome.FAILED):
+        for name in result.outcomes[outcome]:
+            event = events[name]
             yield Text()
             yield _headline(outcome, name, "")
-            where = event.where if event and event.where else files.get(name, "")
-            if where:
-                yield Text(f"  at {visible(where)}")
-            text = shorten(visible(redact(message)), MAX_LINES, MAX_CHARACTERS)
+            where = event.where or f"{event.scenario.file}:{event.scenario.line}"
+            yield Text(f"  at {visible(where)}")
+            text = shorten(visible(redact(event.message)), MAX_LINES, MAX_CHARACTERS)
             for line in text.split("\n") if text else []:
                 yield Text(f"  {line}")
-            if event and event.left:
+            if event.left:
                 yield Text("  left behind: " + visible(", ".join(event.left)))
             place = diagnostics(name)
             if place is not None:
                 yield Text(f"  diagnostics: {visible(str(place))}")
 
 
-def comparison_lines(started: RunStarted, notes: Callable[[str], Sequence[str]]) -> Iterator[Text]:
+def _compared(result: RunResult) -> Iterator[Text]:
     """What the comparison found in each scenario, also in those that passed."""
-    for scenario in sorted(started.planned, key=lambda item: item.id):
-        found = notes(scenario.id)
-        if found:
+    for compared in sorted(result.compared, key=lambda item: item.scenario):
+        if compared.notes:
             yield Text()
-            yield Text.assemble("compared ", (visible(scenario.id), "bold"))
-        for note in found:
-            yield Text("  " + _one_line(note))
+            yield Text.assemble("compared ", (visible(compared.scenario), "bold"))
+        for note in compared.notes:
+            yield Text("  " + one_line(note))
 
 
-def totals_line(outcomes: Mapping[Outcome, Sequence[str]], ended: RunFinished) -> Text:
+def _features(result: RunResult) -> Iterator[Text]:
+    """Which features have not passed in full; those that have are counted."""
+    features = by_feature(result)
+    whole = [name for name, counts in features.items() if set(counts) == {Outcome.PASSED}]
+    for name, counts in features.items():
+        if name not in whole:
+            yield Text(visible(f"feature {name}: ")).append_text(_counted(counts))
+    yield Text(f"{len(whole)} of {len(features)} features passed in full")
+
+
+def by_feature(result: RunResult) -> dict[str, dict[Outcome, int]]:
+    """Feature -> outcome -> scenarios, sorted by feature; outcomes that did not occur left out."""
+    outcome_of = {name: outcome for outcome, ids in result.outcomes.items() for name in ids}
+    features: dict[str, dict[Outcome, int]] = {}
+    for scenario in sorted(result.run.planned, key=lambda item: item.feature):
+        counts = features.setdefault(scenario.feature, {})
+        outcome = outcome_of[scenario.id]
+        counts[outcome] = counts.get(outcome, 0) + 1
+    return features
+
+
+def _totals(result: RunResult) -> Text:
     """``12 passed, 1 failed in 3.20 s``; outcomes that did not occur are left out."""
-    line = Text()
-    for outcome in Outcome:
-        number = len(outcomes[outcome])
-        if number:
-            line.append(", " if line.plain else "")
-            line.append(f"{number} {outcome}", style=STYLES[outcome])
-    return line.append(f"{' ' if line.plain else 'nothing ran '}in {ended.seconds:.2f} s")
+    counts = {outcome: len(ids) for outcome, ids in result.outcomes.items() if ids}
+    seconds = result.footer.seconds if result.footer else 0.0
+    return (_counted(counts) if counts else Text("nothing ran")).append(f" in {seconds:.2f} s")
+
+
+def _counted(counts: Mapping[Outcome, int]) -> Text:
+    parts = [
+        Text(f"{counts[item]} {item}", style=STYLES[item]) for item in Outcome if item in counts
+    ]
+    return Text(", ").join(parts)
 
 
 def _headline(outcome: Outcome, name: str, rest: str) -> Text:
     line = Text(f"{outcome} ", style=STYLES[outcome])
     line.append(visible(name), style="bold")
     return line.append(f": {rest}" if rest else "", style="")
-
-
-def _one_line(message: str) -> str:
-    return shorten(visible(redact(message)).replace("\n", " "), 1, 1_000)

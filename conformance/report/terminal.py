@@ -1,17 +1,18 @@
-"""What a person sees: progress while it runs, then the table, the failures and the totals.
+"""What a person sees: a line for each scenario that ends, then the failures and what it all means.
 
-On a terminal one live line shows the counts and the scenarios that run; elsewhere (a pipe, CI) each
-scenario that ends gets a plain line. Nothing depends on colour or on characters beyond ASCII, and
-no text that came from a target is taken for markup or reaches the terminal with its control
-characters.
+On a terminal a live line below them shows the counts and what runs. Nothing depends on colour or on
+characters beyond ASCII, and no text that came from a target is taken for markup or reaches the
+terminal with its control characters.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -28,16 +29,9 @@ from conformance.engine.events import (
     ScenarioStarted,
     StepStarted,
 )
+from conformance.engine.result import RunCollector
 from conformance.redaction import redact
-from conformance.report.summary import (
-    STYLES,
-    Style,
-    comparison_lines,
-    failure_lines,
-    summary_table,
-    totals_line,
-)
-from conformance.resultfile.read import by_outcome
+from conformance.report.summary import STYLES, closing_lines, one_line
 from conformance.text import visible
 
 MAX_NAMES = 3
@@ -64,6 +58,22 @@ class PlainConsole(Console):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What a terminal's encoding can show."""
+
+    encoding: str
+
+    @property
+    def dot(self) -> str:
+        """What separates parts of a line."""
+        return "\u00b7" if self.encoding.startswith("utf") else "-"
+
+    def fit(self, text: str) -> str:
+        """The text with ``?`` for what the encoding lacks, without control characters."""
+        return visible(text).encode(self.encoding, "replace").decode(self.encoding)
+
+
 class TerminalReporter:
     """A reporter for people.
 
@@ -72,11 +82,9 @@ class TerminalReporter:
             with NO_COLOR, no terminal behind a pipe.
         live: one line that changes in place; None decides (a terminal that can move its cursor).
             Give False where CI is set.
-        verdicts: scenario id -> worst verdict of the comparison, filled while the run goes on;
-            None leaves the column out.
-        notes: scenario id -> what the comparison found, one line each (``Comparer.notes``).
         diagnostics: where a scenario's diagnostics were put, None where there are none.
         verbose: also print how each step went.
+        clock: seconds, for the time that has passed.
     """
 
     def __init__(
@@ -84,30 +92,28 @@ class TerminalReporter:
         console: Console | None = None,
         *,
         live: bool | None = None,
-        verdicts: Mapping[str, str] | None = None,
-        notes: Callable[[str], Sequence[str]] | None = None,
-        diagnostics: Callable[[str], Path | None] | None = None,
+        diagnostics: Callable[[str], Path | None] = lambda _: None,
         verbose: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.console = console or PlainConsole()
         terminal = self.console.is_terminal and not self.console.is_dumb_terminal
         self._use_live = terminal if live is None else live
-        self._style = Style.of(self.console.encoding)
-        self._verdicts = verdicts
-        self._notes = notes or (lambda _: ())
-        self._diagnostics = diagnostics or (lambda _: None)
+        self._style = Style((self.console.encoding or "ascii").lower().replace("_", "-"))
+        self._diagnostics = diagnostics
         self._verbose = verbose
-        self._started: RunStarted | None = None
+        self._clock = clock
+        self._began = clock()
+        self._collector = RunCollector()
         self._running: dict[str, str] = {}
-        self._finished: list[ScenarioFinished] = []
         self._live: Live | None = None
-        self._ended = False
 
     def __str__(self) -> str:
         return "the terminal output"
 
     def handle(self, event: Event) -> None:
         """Show what the event says."""
+        self._collector.handle(event)
         match event:
             case RunStarted():
                 self._start(event)
@@ -117,12 +123,11 @@ class TerminalReporter:
                 self._running[event.scenario] = event.title
             case ScenarioFinished():
                 self._running.pop(event.scenario.id, None)
-                self._finished.append(event)
                 self._scenario(event)
             case RunStopping():
                 self._stopping(event)
             case RunFinished():
-                self._finish(event)
+                self._finish()
             case _:
                 return
         if self._live is not None:
@@ -136,41 +141,50 @@ class TerminalReporter:
                 live.stop()
 
     def _start(self, event: RunStarted) -> None:
-        self._started = event
-        dot = self._style.dot
         number = len(event.planned)
-        parts = [
-            f"dra-conformance {event.suite_version}",
-            f"target {event.target}",
-            f"Kubernetes {event.kubernetes_version}",
-            f"driver {event.driver}" if event.driver else "no driver",
-            f"{number} scenario{'' if number == 1 else 's'}",
-        ]
-        fit = self._style.fit
-        self.console.print(Text(fit(f" {dot} ".join(parts))))
+        about = f" {self._style.dot} ".join(
+            [
+                f"dra-conformance {event.suite_version}",
+                f"{number} scenario{'' if number == 1 else 's'}",
+                f"Kubernetes {event.kubernetes_version}",
+                f"target {event.target}",
+                f"driver {event.driver}" if event.driver else "no driver",
+            ]
+        )
+        self._print(Text(self._style.fit(about)))
         if event.simulated:
-            self.console.print(Text(fit("simulated: " + "; ".join(event.simulated)), style="dim"))
+            simulated = f"simulated: {'; '.join(event.simulated)}"
+            self._print(Text(self._style.fit(simulated), style="dim"))
+        self._began = self._clock()
         if self._use_live:
             self._live = Live(
-                self._progress(), console=self.console, refresh_per_second=4, transient=True
+                self._progress(),
+                console=self.console,
+                refresh_per_second=4,
+                transient=True,
+                get_renderable=self._progress,
             )
             self._live.start()
 
     def _progress(self) -> Text:
-        """The live line: counts, then the scenarios that run, cut to the terminal's width."""
-        planned = len(self._started.planned) if self._started else 0
-        line = Text(f"{len(self._finished)}/{planned}", style="bold", no_wrap=True)
-        for outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED):
-            number = sum(1 for event in self._finished if event.outcome is outcome)
-            if number:
+        """The live line: time, counts, then what runs, cut to the terminal's width."""
+        planned = len(self._collector.run.planned) if self._collector.run else 0
+        finished = [event.outcome for event in self._collector.finished]
+        minutes, seconds = divmod(int(self._clock() - self._began), 60)
+        line = Text(f"{minutes}:{seconds:02d}  ", no_wrap=True)
+        line.append(f"{len(finished)}/{planned}", style="bold")
+        for outcome in (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED):
+            if number := finished.count(outcome):
                 line.append(f" {number} {outcome}", style=STYLES[outcome])
         names = list(self._running)
         if len(names) == 1:
             step = self._running[names[0]]
             line.append(self._one_line(f"  {names[0]}: {step}" if step else f"  {names[0]}"))
         elif names:
+            # The folder says less than the name, and there is little room.
+            short = [name.rpartition("/")[2] for name in names[:MAX_NAMES]]
             more = f" +{len(names) - MAX_NAMES}" if len(names) > MAX_NAMES else ""
-            line.append(self._one_line("  " + ", ".join(names[:MAX_NAMES]) + more))
+            line.append(self._one_line("  " + ", ".join(short) + more))
         line.truncate(max(1, self.console.width - 1), overflow="crop")
         return line
 
@@ -178,16 +192,20 @@ class TerminalReporter:
         return self._style.fit(text.replace("\n", " ").replace("\t", " "))
 
     def _scenario(self, event: ScenarioFinished) -> None:
-        if self._live is None:
-            planned = len(self._started.planned) if self._started else 0
-            width = len(str(planned))
-            line = Text(f"[{len(self._finished):>{width}}/{planned}] ")
-            line.append(f"{event.outcome:<7}", style=STYLES[event.outcome])
-            line.append(f" {event.seconds:7.2f} s  {visible(event.scenario.id)}")
-            verdict = (self._verdicts or {}).get(event.scenario.id)
-            if verdict:
-                line.append(f"  {visible(verdict)}")
-            self._print(line)
+        if event.outcome is Outcome.LOST:
+            return  # the end names some of them; nothing is to be seen in the others
+        planned = len(self._collector.run.planned) if self._collector.run else 0
+        line = Text(f"[{len(self._collector.finished):>{len(str(planned))}}/{planned}] ")
+        line.append(f"{event.outcome:<7}", style=STYLES[event.outcome])
+        line.append(f" {event.seconds:7.2f} s  {visible(event.scenario.id)}")
+        compared = self._collector.compared.get(event.scenario.id)
+        if compared is not None and compared.verdict is not None:
+            line.append(
+                f"  {compared.verdict}", style="" if compared.conformant else STYLES[Outcome.FAILED]
+            )
+        self._print(line)
+        if event.outcome in (Outcome.FAILED, Outcome.ERROR) and event.message:
+            self._print(Text(f"    {one_line(event.message.partition(chr(10))[0])}"))
         if self._verbose:
             for step in event.steps:
                 self._print(
@@ -200,7 +218,7 @@ class TerminalReporter:
 
     def _stopping(self, event: RunStopping) -> None:
         """Say at once that the end is near and what it waits for; that can take a minute."""
-        if self._ended:
+        if self._collector.footer is not None:
             return
         waiting = [
             f"{name} ({step})" if (step := self._running.get(name)) else name
@@ -211,34 +229,12 @@ class TerminalReporter:
             line += f", as soon as these have stopped: {', '.join(waiting)}"
         self._print(Text(self._one_line(redact(line)), style="yellow"))
 
-    def _finish(self, event: RunFinished) -> None:
-        self._ended = True
+    def _finish(self) -> None:
         self.close()
-        if self._started is None:
+        if self._collector.run is None:
             return
-        outcomes = by_outcome(self._started.planned, self._finished)
-        self.console.print()
-        self.console.print(
-            summary_table(
-                self._started,
-                self._finished,
-                outcomes,
-                self._verdicts,
-                self._style,
-                self.console.width,
-            )
-        )
-        for line in failure_lines(self._started, self._finished, outcomes, self._diagnostics):
+        for line in closing_lines(self._collector.result(), self._diagnostics):
             self._print(line)
-        for line in comparison_lines(self._started, self._notes):
-            self._print(line)
-        self.console.print()
-        self._print(totals_line(outcomes, event))
-        if event.interrupted:
-            self._print(Text("interrupted: what had not run is counted as lost", style="yellow"))
-        if event.left:
-            left = ", ".join(event.left)
-            self._print(Text(visible(f"left behind: {left}; run `dra-conformance cleanup`")))
 
     def _print(self, text: Text) -> None:
         """Print one text; characters that the encoding lacks become ``?``."""

@@ -1,9 +1,8 @@
 """Write the one result file of a run, as it goes.
 
-The file is NDJSON (``records``): header, a line for each scenario that ended, the comparison where
-there is one, a footer. Each line is on its way to the disk before the next
-event is handled, so that after a kill -9 the file still says what had run, and the missing footer
-says that it is not whole. ``load_results`` reads it again.
+Each line (``lines``) is on its way to the disk before the next event is handled, so that after a
+kill -9 the file still says what had run, and the missing footer says that it is not whole.
+``load_results`` reads it again.
 """
 
 from __future__ import annotations
@@ -11,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -24,20 +25,15 @@ from conformance.engine.events import (
     RunStarted,
     ScenarioFinished,
 )
+from conformance.engine.result import by_outcome
+from conformance.engine.verdicts import ScenarioCompared
 from conformance.errors import UsageError
 from conformance.redaction import redact_json
-from conformance.resultfile.read import by_outcome
-from conformance.resultfile.records import (
-    ComparisonRecord,
-    FooterRecord,
-    HeaderRecord,
-    PlannedRecord,
-    Record,
-    ScenarioRecord,
-)
+from conformance.resultfile.lines import Json, to_line
 from conformance.text import public_path, public_text
 
-_LOCAL = "<path>"
+_LOCAL = re.compile(r"(?:(?<=\s)|(?<==)|^)[/~][^\s=]*/")
+"""The folder of an absolute path, in an option or between the words of one."""
 
 
 class ResultFile:
@@ -45,22 +41,17 @@ class ResultFile:
 
     Args:
         path: the file; its folder is made, an older file is replaced.
-        comparison: asked once, before the footer; gives ``Comparison.to_json()`` or None.
 
     Raises:
         UsageError: the file cannot be written (when the run starts).
     """
 
-    def __init__(
-        self, path: Path, comparison: Callable[[], Mapping[str, Any] | None] | None = None
-    ) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._comparison = comparison
         self._file: IO[bytes] | None = None
         self._digest = hashlib.sha256()
         self._started: RunStarted | None = None
         self._finished: list[ScenarioFinished] = []
-        self._diagnostics: dict[str, dict[str, str]] = {}
 
     def __str__(self) -> str:
         return f"the result file {self.path}"
@@ -81,12 +72,13 @@ class ResultFile:
         match event:
             case RunStarted():
                 self._start(event)
-            case Diagnostics():
-                self._diagnostics.setdefault(event.scenario, {}).update(event.items)
+            case Diagnostics() | ScenarioCompared():
+                self._write(to_line(event))
             case ScenarioFinished():
-                self._scenario(event)
-            case RunFinished():
-                self._finish(event)
+                self._finished.append(event)
+                self._write(to_line(_public(event)))
+            case RunFinished() if self._started is not None:
+                self._finish(self._started, event)
             case _:
                 pass
 
@@ -106,70 +98,27 @@ class ResultFile:
                 " result file"
             ) from None
         self._started = event
-        self._write(
-            HeaderRecord(
-                run=event.run,
-                target=event.target,
-                kubernetes_version=event.kubernetes_version,
-                driver=event.driver,
-                simulated=event.simulated,
-                versions=dict(sorted(event.versions.items())),
-                suite_version=event.suite_version,
-                scenario_set_digest=event.scenario_set_digest,
-                started_at=event.started_at,
-                options=_without_paths(dict(sorted(event.options.items()))),
-                planned=tuple(
-                    PlannedRecord.of(item, file=public_path(item.file, item.id))
-                    for item in event.planned
-                ),
-            )
+        planned = tuple(
+            replace(item, file=public_path(item.file, item.id)) for item in event.planned
         )
+        options = _without_folders(dict(sorted(event.options.items())))
+        self._write(to_line(replace(event, planned=planned, options=options)))
 
-    def _scenario(self, event: ScenarioFinished) -> None:
-        self._finished.append(event)
-        record = ScenarioRecord.of(event, self._diagnostics.pop(event.scenario.id, None))
-        file, name = event.scenario.file, event.scenario.id
-        self._write(
-            record.model_copy(
-                update={
-                    "where": public_text(record.where, file, name),
-                    "message": public_text(record.message, file, name),
-                }
-            )
-        )
-
-    def _finish(self, event: RunFinished) -> None:
-        if self._file is None or self._started is None:
-            return
-        comparison = self._comparison() if self._comparison else None
-        if comparison is not None:
-            self._write(ComparisonRecord(comparison=dict(comparison)))
-        planned = self._started.planned
-        counts = {key: len(ids) for key, ids in by_outcome(planned, self._finished).items()}
-        self._write(
-            FooterRecord(
-                run=event.run,
-                finished_at=event.finished_at,
-                seconds=max(0.0, round(event.seconds, 6)),
-                interrupted=event.interrupted,
-                left=event.left,
-                terminating=event.terminating,
-                planned=len(planned),
-                counts=counts,
-                digest=f"sha256:{self._digest.hexdigest()}",
-            )
-        )
-        os.fsync(self._file.fileno())
+    def _finish(self, started: RunStarted, event: RunFinished) -> None:
+        outcomes = by_outcome(started.planned, self._finished)
+        counts = {str(outcome): len(ids) for outcome, ids in outcomes.items()}
+        line = to_line(replace(event, counts=counts, seconds=round(event.seconds, 6)))
+        self._write(line | {"digest": f"sha256:{self._digest.hexdigest()}"})
+        if self._file is not None:
+            os.fsync(self._file.fileno())
         self.close()
 
-    def _write(self, record: Record) -> None:
+    def _write(self, line: Json) -> None:
         if self._file is None:
             return
         # ASCII: no reader stumbles over U+2028 or a surrogate. One line, whatever is in it.
-        line = json.dumps(
-            redact_json(record.to_json()), ensure_ascii=True, allow_nan=False, sort_keys=False
-        )
-        data = line.encode("ascii") + b"\n"
+        text = json.dumps(redact_json(line), ensure_ascii=True, allow_nan=False, sort_keys=False)
+        data = text.encode("ascii") + b"\n"
         self._digest.update(data)
         try:
             self._file.write(data)
@@ -186,17 +135,24 @@ class ResultFile:
                 file.close()
 
 
-def _without_paths(value: Any) -> Any:
+def _public(event: ScenarioFinished) -> ScenarioFinished:
+    """The scenario without local folders, its times to the microsecond."""
+    file, name = event.scenario.file, event.scenario.id
+    return replace(
+        event,
+        where=public_text(event.where, file, name),
+        message=public_text(event.message, file, name),
+        seconds=round(event.seconds, 6),
+        steps=tuple(replace(step, seconds=round(step.seconds, 6)) for step in event.steps),
+    )
+
+
+def _without_folders(value: Any) -> Any:
     """Options without local folders: an absolute path says more of a machine than of a run."""
     if isinstance(value, Mapping):
-        return {str(key): _without_paths(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
-        return [_without_paths(item) for item in items]
-    if isinstance(value, os.PathLike):
-        return _LOCAL
-    if isinstance(value, str):
-        return _LOCAL if value.startswith(("/", "~")) else value
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    return str(value)
+        return {str(key): _without_folders(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_folders(item) for item in value]
+    if isinstance(value, str | os.PathLike):
+        return _LOCAL.sub("<path>/", os.fspath(value))
+    return value

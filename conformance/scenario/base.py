@@ -14,7 +14,7 @@ POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
 Obj = dict[str, Any]
 """One Kubernetes object, or a part of one, as JSON."""
 
-_DURATION: Final = r"^(\d+(?:\.\d+)?)(ms|s|m)$"
+_DURATION: Final = r"^([0-9]+(?:[.][0-9]+)?)(ms|s|m)$"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _LONGEST: Final = 3600.0
 
@@ -25,7 +25,7 @@ def parse_duration(value: Any) -> float:
     Raises:
         ValueError: it is none, or longer than an hour.
     """
-    match = re.match(_DURATION, value, re.ASCII) if isinstance(value, str) else None
+    match = re.match(_DURATION, value) if isinstance(value, str) else None
     if match is None:
         unit = (
             "; write the number with its unit, ms, s or m" if isinstance(value, int | float) else ""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from conformance.digest import document_digest
 from conformance.errors import UsageError
-from conformance.scenario.base import API_VERSION
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.model import Scenario
 from conformance.scenario.registry import FeatureRegistry
-from conformance.scenario.validate import USES, InvalidDocumentError, one_document, validated
+from conformance.scenario.validate import (
+    USES,
+    InvalidDocumentError,
+    is_own,
+    one_document,
+    validated,
+)
 from conformance.scenario.variables import Variables, substitute
 from conformance.scenario.yamlfile import Document, PathTuple, Problem, read_documents, yaml_files
 
@@ -118,20 +122,6 @@ def default_paths(root: Path) -> list[Path]:
     return [root / folder for folder in SCENARIO_FOLDERS if (root / folder).is_dir()]
 
 
-def set_digest(scenarios: Iterable[LoadedScenario]) -> str:
-    """``sha256:`` over ids and digests of a set of scenarios."""
-    lines = sorted(f"{item.id} {item.digest}\n" for item in scenarios)
-    return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def is_own(document: Document) -> bool:
-    """Whether a document is of a kind of the suite's, or says so."""
-    data = document.data
-    return isinstance(data, dict) and (
-        data.get("apiVersion") == API_VERSION or data.get("kind") == "Scenario"
-    )
-
-
 def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
     """Files, each with the folder in which it was searched for; None for one that is named."""
     for path in paths:
@@ -170,9 +160,7 @@ def _load(
         return None
     document = one_document(documents, "scenario", file)
     scenario = checked_scenario(document, registry)
-    canonical = json.dumps(document.data, sort_keys=True, separators=(",", ":"))
-    digest = "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
-    return LoadedScenario(identity, scenario, document, digest)
+    return LoadedScenario(identity, scenario, document, document_digest(document.data))
 
 
 def _may_be_scenario(document: Document) -> bool:

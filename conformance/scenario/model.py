@@ -11,7 +11,7 @@ from typing import Any, Literal
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import Field, field_validator, model_validator
 
-from conformance.scenario.base import Duration, Manifest, ObjectSelector, Strict
+from conformance.scenario.base import Duration, Manifest, ObjectSelector, Strict, parse_duration
 from conformance.scenario.expectations import AnyExpectation
 
 NAME = r"^[a-z0-9]([-a-z0-9]{0,78}[a-z0-9])?$"
@@ -33,7 +33,9 @@ class Requires(Strict):
         default=False,
         description="depends on how many devices are free, so no other node scenario may run",
     )
-    feature_gates: tuple[str, ...] = Field(default=(), alias="featureGates")
+    feature_gates: tuple[str, ...] = Field(
+        default=(), alias="featureGates", description="feature gates that must be known to be on"
+    )
     apis: tuple[str, ...] = Field(default=(), description="served group/versions")
     abilities: tuple[str, ...] = Field(
         default=(), description="what the target can do beyond the API: cdi, fault:<component>"
@@ -52,27 +54,40 @@ class Requires(Strict):
         return value
 
 
+def _limit(default: str, description: str, alias: str | None = None) -> Any:
+    """A duration with its default as one writes it."""
+    return Field(
+        default=parse_duration(default),
+        alias=alias,
+        description=description,
+        json_schema_extra={"default": default},
+    )
+
+
 class Timeouts(Strict):
     """The longest that a conformant implementation may take, by what is waited for.
 
-    Inherited suite -> scenario -> expectation (``eventually`` and ``consistently`` there).
+    An expectation may set its own with `eventually` and `consistently`.
     """
 
-    eventually: Duration = Field(default=60.0, description="until an expectation holds")
-    pod_running: Duration = Field(
-        default=180.0,
+    eventually: Duration = _limit("60s", "until an expectation holds")
+    pod_running: Duration = _limit(
+        "180s",
+        "until a pod has started or ended, pulling its image included",
         alias="podRunning",
-        description="until a pod has started or ended, pulling its image included",
     )
-    consistently: Duration = Field(default=1.0, description="how long a state must stay as it is")
-    cleanup: Duration = Field(default=120.0, description="until all that was made is gone")
+    consistently: Duration = _limit("1s", "how long a state must stay as it is")
+    cleanup: Duration = _limit("120s", "until all that was made is gone")
 
 
 class Delete(ObjectSelector):
     """Delete one object, or all that the selector finds."""
 
     grace_seconds: int | None = Field(
-        default=None, alias="gracePeriodSeconds", ge=0, description="metav1.DeleteOptions"
+        default=None,
+        alias="gracePeriodSeconds",
+        ge=0,
+        description="seconds that pods have to end; default: what they say themselves",
     )
 
 
@@ -86,19 +101,27 @@ class Patch(ObjectSelector):
 class Fault(Strict):
     """Disturb a component of the cluster, where the target can (``requires.abilities``)."""
 
-    component: str
+    component: str = Field(
+        description="a component that a target offers, for example driver or kubelet"
+    )
     action: Literal["restart", "kill"] = "restart"
 
 
 class Step(Strict):
     """One step: exactly one of its fields."""
 
-    apply: tuple[Manifest, ...] | None = Field(default=None, min_length=1)
-    expect: tuple[AnyExpectation, ...] | None = Field(default=None, min_length=1)
-    delete: tuple[Delete, ...] | None = Field(default=None, min_length=1)
-    patch: Patch | None = None
-    fault: Fault | None = None
-    wait: Duration | None = None
+    apply: tuple[Manifest, ...] | None = Field(
+        default=None, min_length=1, description="objects that the API server must accept"
+    )
+    expect: tuple[AnyExpectation, ...] | None = Field(
+        default=None, min_length=1, description="what must be so, one after the other"
+    )
+    delete: tuple[Delete, ...] | None = Field(
+        default=None, min_length=1, description="objects that are there, and are deleted"
+    )
+    patch: Patch | None = Field(default=None, description="change one object")
+    fault: Fault | None = Field(default=None, description="restart or kill a component")
+    wait: Duration | None = Field(default=None, description="let time pass, like 5s")
 
     @model_validator(mode="after")
     def _one(self) -> Step:
@@ -118,19 +141,26 @@ class Step(Strict):
 class Spec(Strict):
     """What the scenario shows, what it needs and its steps."""
 
-    summary: str = Field(min_length=10, max_length=200)
-    level: Literal["core", "extended"]
+    summary: str = Field(min_length=10, max_length=200, description="the behaviour, in a sentence")
+    level: Literal["core", "extended"] = Field(
+        description="core: what the stable API promises on a default cluster"
+    )
     feature: str = Field(description="a name from the feature registry (features.yaml)")
-    tier: Literal["allocation", "node", "device"]
-    requires: Requires = Requires()
+    tier: Literal["allocation", "node", "device"] = Field(
+        description=(
+            "allocation: scheduler and API only, pods never run; node: also a kubelet and a driver"
+            " that prepares devices; device: also the vendor's driver and hardware"
+        )
+    )
+    requires: Requires = Field(default_factory=Requires)
     references: tuple[str, ...] = Field(
         min_length=1, description="where the behaviour is written down: URLs or documents"
     )
     nodes: tuple[str, ...] = Field(
         default=(), description="hollow nodes that the scenario brings; ${node.NAME} names one"
     )
-    timeouts: Timeouts = Timeouts()
-    steps: tuple[Step, ...] = Field(min_length=1)
+    timeouts: Timeouts = Field(default_factory=Timeouts)
+    steps: tuple[Step, ...] = Field(min_length=1, description="carried out in their order")
 
     @model_validator(mode="after")
     def _coherent(self) -> Spec:

@@ -19,24 +19,50 @@ from conformance.scenario.validate import load_document
 from reference_allocator.api import schema
 
 
-class ClassProfile(Strict):
-    """A DeviceClass of the driver; ``spec`` is used where the cluster has none of that name."""
+def _dns_name(value: str) -> str:
+    """A name as the API server takes it."""
+    from reference_allocator.api.names import dns_subdomain_problems
 
-    name: str
-    spec: dict[str, Any]
+    problems = dns_subdomain_problems(value)
+    if problems:
+        raise ValueError("; ".join(problems))
+    return value
+
+
+class ClassProfile(Strict):
+    """A DeviceClass of the driver."""
+
+    name: str = Field(description="its name in a cluster where the driver is installed")
+    spec: dict[str, Any] = Field(
+        description="its spec, with which it is made in a cluster that has none of that name"
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        return _dns_name(value)
 
 
 class Probe(Strict):
-    """How a container's devices are read from its environment and its device nodes.
+    """How a container shows which devices it got: by its environment, its device nodes, or both."""
 
-    ``env`` is matched against ``NAME=value`` lines, ``device_nodes`` against paths. The device's
-    name (as in the ResourceSlice) is the group ``device`` or, failing that, ``device_name`` filled
-    with the match's groups.
-    """
-
-    env: str | None = None
-    device_nodes: str | None = Field(default=None, alias="deviceNodes")
-    device_name: str | None = Field(default=None, alias="deviceName")
+    env: str | None = Field(
+        default=None,
+        description=(
+            "regular expression for a line NAME=value of the environment; the group `device` is the"
+            " device's name as in the ResourceSlice"
+        ),
+    )
+    device_nodes: str | None = Field(
+        default=None,
+        alias="deviceNodes",
+        description="regular expression for the path of a device node; groups as in env",
+    )
+    device_name: str | None = Field(
+        default=None,
+        alias="deviceName",
+        description="the device's name where there is no group `device`: gpu-{index} takes a group",
+    )
     config_env: dict[str, dict[str, str]] = Field(
         default={},
         alias="configEnv",
@@ -76,9 +102,9 @@ class Probe(Strict):
 class Simulated(Strict):
     """What the reference publishes, and shows to containers, in the driver's place.
 
-    In names and values ``{device}`` stands for the device's name and ``{index}`` for the number at
-    its end (failing that, its place among ``devices``). What is shown must be what ``probe`` reads
-    back; if neither ``env`` nor ``deviceNodes`` is given, the reference has a way of its own.
+    In names and values `{device}` stands for the device's name and `{index}` for the number at
+    its end (failing that, its place among `devices`). What is shown must be what `probe` reads
+    back; if neither `env` nor `deviceNodes` is given, the reference has a way of its own.
     """
 
     devices: tuple[dict[str, Any], ...] = Field(
@@ -138,16 +164,33 @@ _OWN_PROBE = Probe(env=r"^DRA_CONFORMANCE_DEVICE_[^=]+=(?P<device>.+)$")
 
 
 class ProfileSpec(Strict):
-    """The contents of a driver profile."""
+    """What the suite must know of a driver."""
 
-    driver: str
+    driver: str = Field(description="its name in ResourceSlices")
     description: str = ""
-    classes: dict[str, ClassProfile]
-    attributes: dict[str, str] = Field(default={})
-    selectors: dict[str, str] = Field(default={})
-    config: dict[str, dict[str, Any]] = Field(default={})
-    probe: Probe = Probe()
-    simulated: Simulated = Simulated()
+    classes: dict[str, ClassProfile] = Field(
+        description="${class.NAME} -> a DeviceClass; the shipped scenarios use ${class.gpu}"
+    )
+    attributes: dict[str, str] = Field(
+        default={}, description="${attribute.NAME} -> name of an attribute of the devices"
+    )
+    selectors: dict[str, str] = Field(
+        default={},
+        description=(
+            "${selector.NAME} -> CEL over a device; the shipped scenarios use match (some device"
+            " fits) and noMatch (none does)"
+        ),
+    )
+    config: dict[str, dict[str, Any]] = Field(
+        default={}, description="${config.NAME} -> parameters of an opaque configuration"
+    )
+    probe: Probe = Field(default_factory=Probe)
+    simulated: Simulated = Field(default_factory=Simulated)
+
+    @field_validator("driver")
+    @classmethod
+    def _driver(cls, value: str) -> str:
+        return _dns_name(value)
 
     @model_validator(mode="after")
     def _probe_reads_what_is_shown(self) -> Self:
@@ -170,7 +213,7 @@ class ProfileMetadata(Strict):
 
 
 class DriverProfile(Strict):
-    """A document of kind DriverProfile."""
+    """What the suite must know of a driver, and nothing that it could find out."""
 
     api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
     kind: Literal["DriverProfile"]

@@ -7,27 +7,68 @@ what the models say.
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from pydantic import BaseModel
 
+from conformance.data import scenarios_dir
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile
-from conformance.scenario.registry import FeatureRegistry
+from conformance.scenario.registry import FeatureRegistry, load_registry
 
-MODELS: dict[str, type[BaseModel]] = {
+MODELS: Final[dict[str, type[BaseModel]]] = {
     "features": FeatureRegistry,
     "profile": DriverProfile,
     "scenario": Scenario,
 }
+_ID: Final = "https://dra-conformance.dev/v1/{which}.schema.json"
+_MAPS: Final = ("$defs", "properties", "patternProperties")
+_LISTS: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
+_SINGLE: Final = ("additionalProperties", "contains", "items", "not", "propertyNames")
 
 
 def json_schema(which: str) -> dict[str, Any]:
-    """The schema of the documents in :data:`MODELS` (JSON Schema 2020-12)."""
+    """The schema of the documents in :data:`MODELS`."""
     schema = MODELS[which].model_json_schema(by_alias=True)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    if which == "scenario":
+        registry = load_registry(scenarios_dir() / "features.yaml")
+        schema["$defs"]["Spec"]["properties"]["feature"]["enum"] = sorted(registry.features)
+    return published(which, schema)
 
 
-def schema_text(schema: dict[str, Any]) -> str:
+def published(which: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema from pydantic in the words of JSON Schema 2020-12, to be read by people in editors.
+
+    OpenAPI's ``discriminator`` goes, and so do titles that are made of the names of fields.
+    """
+    for one in subschemas(schema):
+        one.pop("title", None)
+        one.pop("discriminator", None)
+        if "description" in one:
+            one["description"] = one["description"].replace("``", "`").replace("\n", " ")
+    return {
+        **schema,
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": _ID.format(which=which),
+    }
+
+
+def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
+    """A schema and every schema in it."""
+    if not isinstance(schema, dict):
+        return
+    yield schema
+    for word in _MAPS:
+        for inner in schema.get(word, {}).values():
+            yield from subschemas(inner)
+    for word in _LISTS:
+        for inner in schema.get(word, ()):
+            yield from subschemas(inner)
+    for word in _SINGLE:
+        yield from subschemas(schema.get(word))
+
+
+def schema_text(schema: Mapping[str, Any]) -> str:
     """A schema as a file."""
     return json.dumps(schema, indent=2, sort_keys=True) + "\n"

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from conformance.errors import UsageError
+from conformance.scenario.base import API_VERSION
 from conformance.scenario.near import hint, nearest
 from conformance.scenario.yamlfile import Document, Problem, read_documents
 
@@ -78,6 +79,14 @@ def validated(model: type[M], document: Document) -> M:
                 if not _follows(item, found)
             ]
         ) from None
+
+
+def is_own(document: Document) -> bool:
+    """Whether a document is of a kind of the suite's, or says so."""
+    data = document.data
+    return isinstance(data, dict) and (
+        data.get("apiVersion") == API_VERSION or data.get("kind") == "Scenario"
+    )
 
 
 def one_document(documents: Sequence[Document], what: str, file: Path) -> Document:

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from conformance.clusters.base import DEFAULT_IMAGE
 from conformance.errors import UsageError
@@ -253,3 +253,26 @@ def _check_gates(options: TargetOptions) -> None:
         )
     except ValueError as error:
         raise UsageError(f"--feature-gate: {error}") from None
+
+
+def recorded_options(options: TargetOptions) -> dict[str, Any]:
+    """What was asked for, as the result file keeps it: name in camelCase -> value.
+
+    Options that had no effect are left out, and whatever says whose cluster it was.
+    """
+    place = options.cluster or options.target
+    found: dict[str, Any] = {"target": options.target, "cluster": options.cluster}
+    for option in TABLE:
+        here = not option.given.places or place in option.given.places
+        if here and option.name not in ("kubeconfig", "context", "keep"):
+            found[option.name] = getattr(options, option.name)
+    if options.driver_command:
+        found |= {"driver_command": shlex.join(options.driver_command), "simulate": None}
+    elif "simulate" in found:
+        found["simulate"] = options.simulate or DEFAULT_SIMULATION
+    return {_camel_case(name): value for name, value in found.items() if value}
+
+
+def _camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.title, rest))

@@ -46,7 +46,7 @@ class Constraint:
 class ClaimConfig:
     """v1.DeviceClaimConfiguration and DeviceClassConfiguration.
 
-    `configuration` is the part that a result copies: everything but `requests`.
+    `configuration` is the part that a result copies: v1.DeviceConfiguration, `opaque` or nothing.
     """
 
     requests: tuple[str, ...]
@@ -56,8 +56,12 @@ class ClaimConfig:
     def from_dict(cls, value: object) -> ClaimConfig:
         """Reads one configuration."""
         source = mapping(value)
-        rest = {key: content for key, content in source.items() if key != "requests"}
-        return cls(items(source, "requests", text_item), rest)
+        opaque = child(source, "opaque", mapping)
+        configuration: dict[str, Any] = {}
+        if opaque is not None:
+            driver, parameters = string(opaque, "driver"), opaque.get("parameters")
+            configuration["opaque"] = {"driver": driver, "parameters": parameters}
+        return cls(items(source, "requests", text_item), configuration)
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,11 @@ def integer(source: Mapping[str, Any], key: str, default: int = 0) -> int:
         raise error.under(key) from None
 
 
+def optional_integer(source: Mapping[str, Any], key: str) -> int | None:
+    """A 64-bit integer field, or None where it is absent or null."""
+    return None if source.get(key) is None else integer(source, key)
+
+
 def child(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> T | None:
     """A field read by `parse`, or None where it is absent or null."""
     value = source.get(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from reference_allocator.api.quantity import Quantity
@@ -14,6 +14,7 @@ from reference_allocator.api.reading import (
     items,
     mapping,
     optional_boolean,
+    optional_integer,
     required_string,
     string,
 )
@@ -24,11 +25,11 @@ from reference_allocator.api.slices import quantity
 class Toleration:
     """v1.DeviceToleration."""
 
-    key: str
-    operator: str
-    value: str
-    effect: str
-    raw: Mapping[str, Any] = field(repr=False, compare=False)
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
 
     @classmethod
     def from_dict(cls, value: object) -> Toleration:
@@ -39,8 +40,19 @@ class Toleration:
             string(source, "operator"),
             string(source, "value"),
             string(source, "effect"),
-            source,
+            optional_integer(source, "tolerationSeconds"),
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The v1 DeviceToleration, without empty fields."""
+        fields = {
+            "key": self.key,
+            "operator": self.operator,
+            "value": self.value,
+            "effect": self.effect,
+            "tolerationSeconds": self.toleration_seconds,
+        }
+        return {name: value for name, value in fields.items() if value not in ("", None)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,9 @@ from reference_allocator.api import (
     ResourceClaim,
     ResourceSlice,
 )
+from reference_allocator.api.reading import InputError
 from reference_allocator.cel import CelFeatures
+from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.rules.nodeselector import node_matches
 
@@ -199,13 +201,23 @@ class Case:
             item.node_name or item.all_nodes or item.node_selector
         ):
             return any(self.usable(item, device) for device in item.devices)
-        return node_matches(self.node, item.node_name, item.all_nodes, item.node_selector)
+        return self._matches(item, item)
 
     def usable(self, item: ResourceSlice, device: Device) -> bool:
         """Whether node selection lets this node use the device, its slice being for the node."""
         if not item.per_device_node_selection:
             return True
-        return node_matches(self.node, device.node_name, device.all_nodes, device.node_selector)
+        return self._matches(item, device)
+
+    def _matches(self, item: ResourceSlice, placed: ResourceSlice | Device) -> bool:
+        """Whether the node is one of those that a slice, or a device of it, is for."""
+        try:
+            return node_matches(self.node, placed.node_name, placed.all_nodes, placed.node_selector)
+        except AllocationError as error:
+            path: list[str | int] = ["slices", self.slices.index(item), "spec"]
+            if isinstance(placed, Device):
+                path += ["devices", item.devices.index(placed)]
+            raise InputError(str(error), *path, "nodeSelector") from None
 
     def _view(self, pool: PoolId, slices: Sequence[ResourceSlice]) -> View | None:
         for_node = [item for item in slices if not self._ignored(item) and self._is_for_node(item)]

@@ -11,7 +11,8 @@ from reference_allocator.checks.case import Case, Given, Published, View, Violat
 def counters_suffice(case: Case) -> Iterator[Violation]:
     """No counter of a pool is consumed beyond its total once a counter of the pool is drawn on.
 
-    Each device counts once, however many claims have it.
+    What claims hold already counts once for each device; each device that is added counts again,
+    also where admin access adds one that is held. Only a further share draws on nothing.
     """
     if not case.features.partitionable_devices:
         return
@@ -22,7 +23,8 @@ def counters_suffice(case: Case) -> Iterator[Violation]:
             for item in part.shared_counters
             for name, total in item.counters.items()
         }
-        for published in _in_use(case, view, new):
+        held = [published for published in view.everywhere if published.id in case.held]
+        for published in (*held, *_added(case, new)):
             for consumption in published.device.consumes_counters:
                 for name, amount in consumption.counters.items():
                     left[consumption.counter_set, name] -= amount.nanos
@@ -80,10 +82,28 @@ def _pools_with_partitions(case: Case) -> Iterator[tuple[View, list[Given]]]:
             if item.published is not None
             and item.published.slice.pool_id == view.id
             and item.published.device.consumes_counters
-            and not (item.result.id in case.held and case.may_be_shared(item.published))
+            and not _is_further_share(case, item.published)
         ]
         if new and not view.problem:
             yield view, new
+
+
+def _is_further_share(case: Case, published: Published) -> bool:
+    return case.may_be_shared(published) and any(
+        case.is_share(result) for result in case.held.get(published.id, ())
+    )
+
+
+def _added(case: Case, new: Sequence[Given]) -> Iterator[Published]:
+    """What the allocation adds to its pool; of shares of one device the first."""
+    shared: set[DeviceId] = set()
+    for item in new:
+        assert item.published is not None
+        if case.may_be_shared(item.published):
+            if item.published.id in shared:
+                continue
+            shared.add(item.published.id)
+        yield item.published
 
 
 def _in_use(case: Case, view: View, new: list[Given]) -> Iterator[Published]:

@@ -30,6 +30,17 @@ def from_milli(milli: int, *, like: Quantity) -> Quantity:
     return Quantity(milli, -3, like.format)
 
 
+def as_int64(value: int) -> int:
+    """The value as Go's arithmetic leaves it in an int64: it wraps around."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def quotient(dividend: int, divisor: int) -> int:
+    """The quotient as Go divides: towards zero."""
+    found = abs(dividend) // abs(divisor)
+    return found if (dividend < 0) == (divisor < 0) else -found
+
+
 def same_representation(left: Quantity, right: Quantity) -> bool:
     """Whether Go's `==` finds the two structs equal.
 

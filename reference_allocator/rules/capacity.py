@@ -20,7 +20,14 @@ from reference_allocator.api import (
 )
 from reference_allocator.api.quantity import Quantity
 from reference_allocator.features import Features
-from reference_allocator.rules.amounts import NANO, from_milli, from_units, same_representation
+from reference_allocator.rules.amounts import (
+    NANO,
+    as_int64,
+    from_milli,
+    from_units,
+    quotient,
+    same_representation,
+)
 
 _INT64_MAX = 2**63 - 1
 _MILLI = NANO // 1000
@@ -133,26 +140,40 @@ def _round_up(
             raise CapacityError(
                 f"{_NOT_REPRESENTABLE}: request {requested} is not a representable milli value"
             )
-        low, step = minimum.nanos // _MILLI, valid.step.nanos // _MILLI
-        steps = -((low - requested.nanos // _MILLI) // step)
-        if steps > (_INT64_MAX - low) // step:
+        step = valid.step.nanos // _MILLI
+        rounded = _next_step(requested.nanos // _MILLI, minimum.nanos // _MILLI, step)
+        if rounded is None:
             raise CapacityError(
                 f"{_NOT_REPRESENTABLE}: rounding request {requested} up to the next step passes "
                 "the milli-value range"
             )
-        return from_milli(low + step * steps, like=valid.step)
+        return from_milli(rounded, like=valid.step)
     if requested.nanos > _INT64_MAX * NANO:
         raise CapacityError(f"{_NOT_REPRESENTABLE}: request {requested} exceeds MaxInt64")
-    low, step = _units(minimum), _units(valid.step)
-    if step <= 0:
+    low, step = _units(minimum.nanos), _units(valid.step.nanos)
+    if step == 0:  # Upstream divides by it and panics; the API server lets in none below 1.
         raise CapacityError(f"{_NOT_REPRESENTABLE}: step {valid.step} is not positive")
-    steps = -((low - _units(requested)) // step)
-    if low >= 0 and steps > (_INT64_MAX - low) // step:
+    rounded = _next_step(_units(requested.nanos), low, step, guarded=low >= 0)
+    if rounded is None:
         raise CapacityError(
             f"{_NOT_REPRESENTABLE}: rounding request {requested} up to the next step passes "
             "MaxInt64"
         )
-    return from_units(low + step * steps, like=valid.step)
+    return from_units(rounded, like=valid.step)
+
+
+def _next_step(requested: int, low: int, step: int, *, guarded: bool = True) -> int | None:
+    """The next of `low`, `low + step`, ..., in Go's arithmetic of int64; None beyond its range.
+
+    Minima and steps below 0 are refused by the API server; what comes of them is upstream's.
+    """
+    added = as_int64(requested - low)
+    steps = quotient(added, step)
+    if steps * step != added:
+        steps += 1
+    if guarded and steps > quotient(as_int64(_INT64_MAX - low), step):
+        return None
+    return as_int64(low + step * steps)
 
 
 def _violates(amount: Quantity, policy: RequestPolicy | None, features: Features) -> bool:
@@ -175,8 +196,8 @@ def _outside(amount: Quantity, valid: ValidRange, features: Features) -> bool:
     low = 0 if valid.min is None else valid.min.nanos
     if _uses_milli(valid, features):
         return not _is_milli(amount) or (amount.nanos - low) % valid.step.nanos != 0
-    step = _units(valid.step)
-    return step <= 0 or (_units(amount) - -(-low // NANO)) % step != 0
+    step = _units(valid.step.nanos)
+    return step == 0 or (_units(amount.nanos) - _units(low)) % step != 0
 
 
 def _uses_milli(valid: ValidRange, features: Features) -> bool:
@@ -194,6 +215,6 @@ def _is_milli(quantity: Quantity) -> bool:
     return amount % _MILLI == 0 and abs(amount // _MILLI) <= _INT64_MAX
 
 
-def _units(quantity: Quantity) -> int:
-    """Whole units, rounded up, as Quantity.Value counts them."""
-    return -(-quantity.nanos // NANO)
+def _units(nanos: int) -> int:
+    """Whole units, rounded away from zero, as Quantity.Value counts them."""
+    return -(-nanos // NANO) if nanos >= 0 else nanos // NANO

@@ -35,7 +35,7 @@ def node_matches(
         return True
     if selector is None:
         return False
-    problems = list(_selector_problems(selector))
+    problems = list(dict.fromkeys(_selector_problems(selector)))  # Each is told once.
     if problems:
         text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
         raise AllocationError(f"failed to parse node selector {_go_string(selector)}: {text}")
@@ -98,35 +98,30 @@ def _label_problems(requirement: Requirement, path: str) -> Iterator[str]:
     if operator not in _LABEL_OPERATORS:
         yield _not_supported(path, operator, _LABEL_OPERATORS)
         return
-    problems: list[str] = []
     wrong_key = "; ".join(label_key_problems(requirement.key))
     if wrong_key:
-        problems.append(_invalid(f"{path}.key", _quoted(requirement.key), wrong_key))
+        yield _invalid(f"{path}.key", _quoted(requirement.key), wrong_key)
     if operator in ("In", "NotIn"):
         if not values:
             problem = "for 'in', 'notin' operators, values set can't be empty"
-            problems.append(_invalid(f"{path}.values", _values(requirement), problem))
+            yield _invalid(f"{path}.values", _values(requirement), problem)
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             problem = "values set must be empty for exists and does not exist"
-            problems.append(_invalid(f"{path}.values", _values(requirement), problem))
+            yield _invalid(f"{path}.values", _values(requirement), problem)
     else:
         if len(values) != 1:
             problem = "for 'Gt', 'Lt' operators, exactly one value is required"
-            problems.append(_invalid(f"{path}.values", _values(requirement), problem))
+            yield _invalid(f"{path}.values", _values(requirement), problem)
         for index, value in enumerate(values):
             if _int64(value) is None:
                 problem = "for 'Gt', 'Lt' operators, the value must be an integer"
-                problems.append(_invalid(f"{path}.values[{index}]", _quoted(value), problem))
+                yield _invalid(f"{path}.values[{index}]", _quoted(value), problem)
     for index, value in enumerate(values):
         found = "; ".join(label_value_problems(value))
         if found:
             where = f"{path}.values[{index}][{requirement.key}]"
-            problems.append(_invalid(where, _quoted(value), found))
-    if len(problems) == 1:
-        yield problems[0]
-    elif problems:
-        yield f"[{', '.join(problems)}]"
+            yield _invalid(where, _quoted(value), found)
 
 
 def _field_problems(requirement: Requirement, path: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from reference_allocator.api import Node, NodeSelector, Requirement
+from reference_allocator.api import Node, NodeSelector, Requirement, Toleration
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.matching.resolved import ClaimRequests, Taken
@@ -53,8 +53,18 @@ def allocation_result(
         AllocationError: a slice has a node selector with several terms.
     """
     chosen = [options[index] for options, index in zip(claim.requests, alternatives, strict=True)]
+    # Upstream looks the tolerations up by name: of requests of one name it finds the first.
+    tolerations: dict[str, tuple[Toleration, ...]] = {}
+    for request in (item for options in claim.requests for item in options):
+        tolerations.setdefault(request.name, request.spec.tolerations)
     results = [
-        _device(item, f"{claim.claim.uid or claim.claim.ref}#{number}", features, share_ids)
+        _device(
+            item,
+            tolerations[item.request.name],
+            f"{claim.claim.uid or claim.claim.ref}#{number}",
+            features,
+            share_ids,
+        )
         for number, item in enumerate(taken)
     ]
     config: list[dict[str, Any]] = []
@@ -76,7 +86,13 @@ def allocation_result(
     return result
 
 
-def _device(taken: Taken, unique: str, features: Features, share_ids: ShareIds) -> dict[str, Any]:
+def _device(
+    taken: Taken,
+    tolerations: Sequence[Toleration],
+    unique: str,
+    features: Features,
+    share_ids: ShareIds,
+) -> dict[str, Any]:
     request, device = taken.request, taken.entry.device
     result: dict[str, Any] = {
         "request": request.name,
@@ -86,8 +102,8 @@ def _device(taken: Taken, unique: str, features: Features, share_ids: ShareIds) 
     }
     if request.admin_access:
         result["adminAccess"] = True
-    if request.spec.tolerations:
-        result["tolerations"] = [dict(item.raw) for item in request.spec.tolerations]
+    if tolerations:
+        result["tolerations"] = [item.to_dict() for item in tolerations]
     if features.device_binding_and_status:
         if device.binding_conditions:
             result["bindingConditions"] = list(device.binding_conditions)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from conformance.certify.build import believed
 from conformance.certify.model import Implementation
 from conformance.certify.profiles import CORE, load_profiles
-from conformance.certify.report import told
 from conformance.certify.verify import Verification, verify
 from conformance.cli.selection import select
 from conformance.compare.compare import Comparer
@@ -45,20 +45,15 @@ def genuine(path: Path) -> list[PlannedScenario]:
     options = TargetOptions(target="reference", record=True)
     with open_reference(options) as reference:
         comparer = Comparer(run_suite(scenarios, Setup("r1", reference), ()).finished)
-    with (
-        open_reference(options) as opened,
-        ResultFile(path, lambda: comparer.comparison().to_json()) as file,
-    ):
-        run_suite(scenarios, Setup("r1", opened), [comparer, file], options={"compare": True})
+    with open_reference(options) as opened, ResultFile(path) as file:
+        run_suite(scenarios, Setup("r1", opened, comparer), [file])
     return [planned(item) for item in scenarios]
 
 
 def run_reference(scenarios: list[LoadedScenario], path: Path) -> list[PlannedScenario]:
     """Write the result file of a run that records decisions and has nobody judge them."""
-    with (
-        open_reference(TargetOptions(target="reference", record=True)) as opened,
-        ResultFile(path) as file,
-    ):
+    options = TargetOptions(target="reference", record=True)
+    with open_reference(options) as opened, ResultFile(path) as file:
         run_suite(scenarios, Setup("r1", opened), [file])
     return [planned(item) for item in scenarios]
 
@@ -88,53 +83,42 @@ class Forgery:
     def scenarios(self) -> Records:
         return [record for record in self.records if record["record"] == "scenario"]
 
-    @property
-    def comparison(self) -> dict[str, Any]:
-        [found] = [item["comparison"] for item in self.records if item["record"] == "comparison"]
-        return dict(found)
-
     def scenario(self, name: str) -> dict[str, Any]:
-        [found] = [record for record in self.scenarios if record["id"] == name]
+        [found] = [record for record in self.scenarios if record["scenario"] == name]
         return found
 
     def compared(self, name: str) -> dict[str, Any]:
-        [found] = [item for item in self.comparison["scenarios"] if item["id"] == name]
-        return dict(found)
+        compared = (record for record in self.records if record["record"] == "compared")
+        [found] = [record for record in compared if record["scenario"] == name]
+        return found
 
     def line(self, name: str) -> int:
         return self.records.index(self.scenario(name)) + 1
 
     def forget_decisions(self, name: str, kept: Callable[[int], bool] = lambda _: False) -> None:
-        """Leave decisions out, and out of the comparison's counts."""
-        record = self.scenario(name)
-        before = len(record["decisions"])
-        record["decisions"] = [d for i, d in enumerate(record["decisions"]) if kept(i)]
-        left = len(record["decisions"])
-        for item in self.records:
-            if item["record"] == "comparison":
-                item["comparison"]["counts"]["identical"] -= before - left
-                for one in item["comparison"]["scenarios"]:
-                    if one["id"] == name:
-                        one["counts"]["identical"] = left
-                        one["verdict"] = "identical" if left else None
+        """Leave decisions out, and out of what the comparison says."""
+        for record, field in (
+            (self.scenario(name), "decisions"),
+            (self.compared(name), "judgements"),
+        ):
+            record[field] = [item for index, item in enumerate(record[field]) if kept(index)]
 
     def write(self, edit: Callable[[str], str] = lambda text: text) -> None:
         """The file with every digest and count computed again, and the report that it gives."""
         records = copy.deepcopy(self.records)
         body = edit("".join(json.dumps(record) + "\n" for record in records[:-1]))
         footer = records[-1]
-        footer["planned"] = len(records[0]["planned"])
         footer["digest"] = f"sha256:{hashlib.sha256(body.encode()).hexdigest()}"
         counts = dict.fromkeys(footer["counts"], 0)
         for record in self.scenarios:
             counts[record["outcome"]] += 1
-        counts["lost"] = footer["planned"] - len(self.scenarios)
+        counts["lost"] = len(records[0]["planned"]) - len(self.scenarios)
         footer["counts"] = counts
         self.results.write_text(body + json.dumps(footer) + "\n")
 
     def claim(self) -> str:
         """Write the report that believes the file; returns what the core profile comes to."""
-        report = told(
+        report = believed(
             load_results(self.results),
             IMPLEMENTATION,
             PROFILES.named([CORE]),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance import __version__
+from conformance.certify.build import believed, build_report
 from conformance.certify.contradictions import EvidenceError
 from conformance.certify.model import (
     ConformanceReport,
@@ -21,14 +23,14 @@ from conformance.certify.model import (
     report_schema,
 )
 from conformance.certify.profiles import CORE, Profile, check_features, load_profiles
-from conformance.certify.report import build_report, told
-from conformance.compare.compare import Comparer, compare_runs
-from conformance.compare.conclude import exit_code
+from conformance.compare.compare import compare_scenario
+from conformance.compare.conclude import conclude_run
+from conformance.digest import document_digest
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
 from conformance.errors import ExitCode, UsageError
-from conformance.resultfile.read import RunResult, load_results
+from conformance.resultfile.read import RecordedRun, load_results
 from conformance.resultfile.write import ResultFile
-from tests.compare.cluster import Scripted, allocation, claim, decision
+from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import HOSTILE, finished, planned, play, sample, stream
 from tests.report.golden import check
 
@@ -41,7 +43,8 @@ IMPLEMENTATION = Implementation(
     contact=("@example/team",),
 )
 PROFILES = load_profiles().profiles
-SUITE = {"suite_version": __version__}
+REAL = {"suite_version": __version__, "simulated": (), "target": "cluster"}
+"""The header of a run that can certify something."""
 
 
 def recorded(
@@ -49,30 +52,42 @@ def recorded(
     scenarios: list[PlannedScenario],
     events: list[ScenarioFinished],
     **changes: Any,
-) -> RunResult:
+) -> RecordedRun:
     path = folder / "results.jsonl"
     # A scenario that is skipped has no steps.
     ran = [replace(e, steps=()) if e.outcome is Outcome.SKIPPED else e for e in events]
-    play(ResultFile(path), stream(scenarios, ran, **{"start": SUITE, **changes}))
+    judged = [compare_scenario(event) for event in ran]
+    play(ResultFile(path), stream(scenarios, ran, **{"start": REAL, "compared": judged, **changes}))
     return load_results(path)
+
+
+def built(
+    result: RecordedRun,
+    profiles: Sequence[Profile] = PROFILES,
+    catalogue: Sequence[PlannedScenario] | None = None,
+    about: Implementation = IMPLEMENTATION,
+) -> ConformanceReport:
+    """The report on a run of all that the suite ships, unless it ships something else."""
+    shipped = result.run.planned if catalogue is None else catalogue
+    return build_report(result, about, profiles, shipped)
 
 
 def core(folder: Path, events: list[ScenarioFinished], **changes: Any) -> Result:
     scenarios = changes.pop("scenarios", None) or [event.scenario for event in events]
-    result = recorded(folder, scenarios, events)
-    profiles = load_profiles().named([CORE])
-    return build_report(result, IMPLEMENTATION, profiles, **changes).profiles[0].result
+    catalogue = changes.pop("catalogue", None)
+    result = recorded(folder, scenarios, events, **changes)
+    return built(result, load_profiles().named([CORE]), catalogue).profiles[0].result
 
 
 def test_a_report_says_what_the_result_file_says(tmp_path: Path) -> None:
     play(ResultFile(tmp_path / "r"), stream(*sample()[:2]))
     catalogue = sample()[0] + [planned("core/new")]
-    report = told(load_results(tmp_path / "r"), IMPLEMENTATION, PROFILES, catalogue)
+    report = believed(load_results(tmp_path / "r"), IMPLEMENTATION, PROFILES, catalogue)
     check("report.yaml", report.to_yaml(), GOLDEN)
 
 
 def test_a_report_is_read_back_as_it_was_written(tmp_path: Path) -> None:
-    report = build_report(recorded(tmp_path, *sample()[:2]), IMPLEMENTATION, PROFILES)
+    report = built(recorded(tmp_path, *sample()[:2]))
     path = tmp_path / "report.yaml"
     path.write_text(report.to_yaml(), encoding="utf-8")
     assert load_report(path) == report
@@ -85,7 +100,7 @@ def test_any_text_survives_the_round_trip(text: str, tmp_path_factory: Any) -> N
     folder = tmp_path_factory.getbasetemp()
     implementation = IMPLEMENTATION.model_copy(update={"project": text})
     event = finished(outcome=Outcome.SKIPPED, message=text)
-    report = build_report(recorded(folder, [event.scenario], [event]), implementation, PROFILES)
+    report = built(recorded(folder, [event.scenario], [event]), about=implementation)
     path = folder / "any.yaml"
     path.write_text(report.to_yaml(), encoding="utf-8")
     assert load_report(path) == report
@@ -93,14 +108,14 @@ def test_any_text_survives_the_round_trip(text: str, tmp_path_factory: Any) -> N
 
 def test_hostile_texts_stay_data(tmp_path: Path) -> None:
     event = finished(outcome=Outcome.SKIPPED, message=f"{HOSTILE}\n---\n!!python/object:os.x {{}}")
-    report = build_report(recorded(tmp_path, [event.scenario], [event]), IMPLEMENTATION, PROFILES)
+    report = built(recorded(tmp_path, [event.scenario], [event]))
     documents = list(yaml.safe_load_all(report.to_yaml()))
     assert len(documents) == 1
     assert documents[0]["profiles"][0]["skipped"][0]["reason"].endswith("!!python/object:os.x {}")
 
 
 def test_no_local_folder_is_in_a_report(tmp_path: Path) -> None:
-    text = build_report(recorded(tmp_path, *sample()[:2]), IMPLEMENTATION, PROFILES).to_yaml()
+    text = built(recorded(tmp_path, *sample()[:2])).to_yaml()
     assert "/home/somebody" not in text
     assert str(tmp_path) not in text
 
@@ -120,11 +135,7 @@ def test_an_extended_skip_does_not_count(tmp_path: Path) -> None:
     two = planned("extended/two")
     scenarios = [planned("extended/one"), two]
     events = [finished(scenarios[0]), finished(two, Outcome.SKIPPED, "no gate")]
-    report = build_report(
-        recorded(tmp_path, scenarios, events),
-        IMPLEMENTATION,
-        load_profiles().named(["dra-extended"]),
-    )
+    report = built(recorded(tmp_path, scenarios, events), load_profiles().named(["dra-extended"]))
     assert report.profiles[0].result is Result.SUCCESS
     assert report.profiles[0].skipped[0].reason == "no gate"
 
@@ -150,21 +161,58 @@ def test_a_selection_never_looks_like_the_whole_profile(tmp_path: Path) -> None:
     assert core(tmp_path, [finished(A), finished(B)], catalogue=catalogue) is Result.SUCCESS
 
 
+def test_a_run_that_certifies_nothing_is_never_a_success(tmp_path: Path) -> None:
+    for change in (
+        {"start": {**REAL, "target": "reference"}},
+        {"start": {**REAL, "simulated": ("the devices of gpu.example.com",)}},
+        {"compared": None},
+    ):
+        result = recorded(tmp_path, [A], [finished(A)], **change)
+        report = built(result, load_profiles().named([CORE]))
+        assert report.profiles[0].result is Result.UNCERTIFIED
+        assert report.exit_code is ExitCode.PARTIAL
+        assert len(report.uncertified) == 1
+        failed = recorded(tmp_path, [A], [finished(A, Outcome.FAILED, "no")], **change)
+        assert built(failed, load_profiles().named([CORE])).profiles[0].result is Result.FAILURE
+
+
+def test_scenarios_that_the_suite_does_not_ship_count_for_no_profile(tmp_path: Path) -> None:
+    own = planned("vendor/own", level="core")
+    events = [finished(A), finished(own, Outcome.FAILED, "no")]
+    result = recorded(tmp_path, [A, own], events)
+    report = built(result, load_profiles().named([CORE]), [A])
+    assert report.profiles[0].result is Result.SUCCESS
+    assert report.profiles[0].failed == ()
+    changed = replace(A, digest="sha256:" + "1" * 64)
+    with pytest.raises(EvidenceError, match="is not the scenario that the suite ships"):
+        built(result, load_profiles().named([CORE]), [changed])
+
+
+def test_a_report_says_what_was_tested(tmp_path: Path) -> None:
+    profile = {"metadata": {"name": "gpu.acme.example"}, "spec": {"driver": "acme"}}
+    digest = document_digest(profile)
+    start = {
+        **REAL,
+        "driver_profile": profile,
+        "driver_profile_digest": digest,
+        "feature_gates": {"DRADeviceTaints": False},
+    }
+    report = built(recorded(tmp_path, [A], [finished(A)], start=start))
+    assert report.driver_profile is not None
+    assert (report.driver_profile.name, report.driver_profile.digest) == (
+        "gpu.acme.example",
+        digest,
+    )
+    assert report.feature_gates == {"DRADeviceTaints": False}
+
+
 def test_an_inadmissible_allocation_fails_the_profile_though_all_passed(tmp_path: Path) -> None:
-    event = finished(A, decisions=(decision([claim()], [allocation("gpu-0")]),))
-    witness = Scripted(violations=["selector: no"])
-    comparer = Comparer([], witness)
-    path = tmp_path / "r"
-    writer = ResultFile(path, lambda: comparer.comparison().to_json())
-    for item in stream([A], [event]):
-        comparer.handle(item)
-        writer.handle(item)
-    result = load_results(path)
-    profile = build_report(result, IMPLEMENTATION, PROFILES, witness=witness).profiles[0]
+    event = finished(A, decisions=(decision([claim()], [allocation("gpu-7")]),))
+    profile = built(recorded(tmp_path, [A], [event])).profiles[0]
     assert profile.result is Result.FAILURE
     assert profile.comparison is not None
     assert profile.comparison.not_conformant == ("core/a",)
-    assert profile.comparison.verdicts["impossible"] == 1
+    assert profile.comparison.verdicts["inadmissible"] == 1
 
 
 @pytest.mark.parametrize("outcomes", [(a, b) for a in Outcome for b in Outcome])
@@ -172,27 +220,20 @@ def test_the_core_result_and_the_exit_code_of_the_run_agree(
     tmp_path: Path, outcomes: tuple[Outcome, Outcome]
 ) -> None:
     events = [finished(A, outcomes[0], "no"), finished(B, outcomes[1], "no")]
-    assert core(tmp_path, events).exit_code is exit_code([A, B], events)
-
-
-def test_a_comparison_that_is_malformed_is_refused(tmp_path: Path) -> None:
-    result = replace(recorded(tmp_path, [A], [finished(A)]), comparison={"scenarios": [{}]})
-    with pytest.raises(EvidenceError, match="comparison is malformed"):
-        build_report(result, IMPLEMENTATION, PROFILES)
-    with pytest.raises(UsageError, match="comparison is malformed"):
-        told(result, IMPLEMENTATION, PROFILES)
+    result = recorded(tmp_path, [A, B], events)
+    report = built(result, load_profiles().named([CORE]))
+    assert report.exit_code is conclude_run(result).code
 
 
 def test_a_truncated_run_cannot_be_certified(tmp_path: Path) -> None:
     result = replace(recorded(tmp_path, [A], [finished(A)]), footer=None)
     with pytest.raises(UsageError, match="no footer"):
-        build_report(result, IMPLEMENTATION, PROFILES)
+        built(result)
 
 
 def test_a_problem_of_the_comparison_is_inconclusive(tmp_path: Path) -> None:
-    compared = compare_runs([finished(A)], [finished(A, Outcome.ERROR, "boom")])
-    result = replace(recorded(tmp_path, [A], [finished(A)]), comparison=compared.to_json())
-    profile = build_report(result, IMPLEMENTATION, PROFILES).profiles[0]
+    judged = [compare_scenario(finished(A), finished(A, Outcome.ERROR, "boom"))]
+    profile = built(recorded(tmp_path, [A], [finished(A)], compared=judged)).profiles[0]
     assert profile.result is Result.INCONCLUSIVE
     assert profile.comparison is not None
     assert profile.comparison.not_judged == ("core/a",)
@@ -215,7 +256,7 @@ def test_a_problem_of_the_comparison_is_inconclusive(tmp_path: Path) -> None:
 def test_a_malformed_report_is_told_with_its_place(
     tmp_path: Path, change: tuple[str, str], message: str
 ) -> None:
-    report = build_report(recorded(tmp_path, *sample()[:2]), IMPLEMENTATION, PROFILES)
+    report = built(recorded(tmp_path, *sample()[:2]))
     path = tmp_path / "report.yaml"
     assert change[0] in report.to_yaml()
     path.write_text(report.to_yaml().replace(*change, 1))
@@ -232,7 +273,7 @@ def test_several_documents_are_no_report(tmp_path: Path) -> None:
 
 
 def test_the_schema_has_every_field_of_a_report(tmp_path: Path) -> None:
-    report = build_report(recorded(tmp_path, *sample()[:2]), IMPLEMENTATION, PROFILES)
+    report = built(recorded(tmp_path, *sample()[:2]))
     assert set(report_schema()["properties"]) == set(report.to_json())
     assert json.loads(json.dumps(report.to_json())) == report.to_json()
     assert ConformanceReport.model_validate(report.to_json()) == report
@@ -330,4 +371,4 @@ def test_the_worst_profile_decides_on_the_exit_code_of_a_report(
 ) -> None:
     events = [finished(A, outcomes[0]), finished("extended/d", outcomes[1])]
     result = recorded(tmp_path, [event.scenario for event in events], events)
-    assert build_report(result, IMPLEMENTATION, PROFILES).exit_code is expected
+    assert built(result).exit_code is expected

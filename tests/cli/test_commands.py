@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from conformance.cli import main
+from conformance.digest import document_digest
 from conformance.report.folder import OutputFolder
+from conformance.resultfile.read import load_results
+from tests.compare.cluster import allocation, claim, decision
 
 SHARE = "core/generated-claim-containers-share-device"
 
@@ -69,11 +72,11 @@ def test_a_run_on_the_reference_writes_every_report(call: Call, tmp_path: Path) 
     }
 
 
-def test_output_fits_80_columns_without_colour(call: Call) -> None:
+def test_output_behind_a_pipe_has_neither_colour_nor_padding(call: Call) -> None:
     done = call("run", "-k", "core/cel*")
     assert done.code == 0
     assert "\x1b" not in done.out
-    assert [line for line in done.out.splitlines() if len(line) > 80] == []
+    assert [line for line in done.out.splitlines() if line != line.rstrip()] == []
 
 
 def test_a_scenario_that_fails_is_exit_code_1_with_its_place(call: Call, tmp_path: Path) -> None:
@@ -204,9 +207,11 @@ def test_a_report_is_made_from_results_and_verified(call: Call, tmp_path: Path) 
     assert call("run", "-o", "out").code == 0
     about = ["--organization=o", "--project=p", "--url=https://example.com", "--version=1"]
     made = call("report", "out/results.ndjson", *about, "-o", "report.yaml")
-    assert made.code == 0, made
-    assert "dra-core: success" in made.out
-    assert call("verify", "report.yaml", "out/results.ndjson").code == 0
+    assert made.code == 4, made
+    assert "dra-core: uncertified\ncertifies nothing: the run was on the suite's own" in made.out
+    verified = call("verify", "report.yaml", "out/results.ndjson")
+    assert verified.code == 0
+    assert "dra-core: uncertified\ncertifies nothing: the run was on the suite's" in verified.out
     report = (tmp_path / "report.yaml").read_text()
     (tmp_path / "report.yaml").write_text(report.replace("failed: 0", "failed: 1", 1))
     folder = call("verify", "report.yaml", "out")
@@ -214,6 +219,78 @@ def test_a_report_is_made_from_results_and_verified(call: Call, tmp_path: Path) 
     forged = call("verify", "report.yaml", "out/results.ndjson")
     assert forged.code == 1
     assert "differs:" in forged.out
+
+
+@pytest.mark.parametrize("make", ["same", "hardlink", "symlink"])
+def test_a_report_never_takes_the_place_of_its_evidence(
+    call: Call, tmp_path: Path, make: str
+) -> None:
+    assert call("run", "-k", SHARE, "-o", "out").code == 0
+    results = tmp_path / "out" / "results.ndjson"
+    before = results.read_bytes()
+    output = results if make == "same" else tmp_path / "report.yaml"
+    if make == "hardlink":
+        output.hardlink_to(results)
+    elif make == "symlink":
+        output.symlink_to(results)
+    about = ["--organization=o", "--project=p", "--url=https://example.com", "--version=1"]
+    done = call("report", str(results), *about, "-o", str(output))
+    assert done.code == 2
+    assert "is the result file itself, the evidence for the report" in done.err
+    assert results.read_bytes() == before
+
+
+def test_a_later_run_that_dies_leaves_no_report_of_an_earlier_one(
+    call: Call, tmp_path: Path
+) -> None:
+    assert call("run", "-k", SHARE, "-o", "out").code == 0
+    call.monkeypatch.setattr("conformance.cli.run.JUnitFile", Dies)
+    done = call("run", "-k", SHARE, "-o", "out")
+    assert done.code == 3
+    assert not {"junit.xml", "report.html"} & {file.name for file in (tmp_path / "out").iterdir()}
+
+
+class Dies:
+    def __init__(self, _: Path) -> None:
+        pass
+
+    def handle(self, _: object) -> None:
+        raise OSError("dead")
+
+
+def test_judging_again_says_first_what_came_of_it_and_never_calls_nothing_conformant(
+    call: Call, tmp_path: Path
+) -> None:
+    assert call("run", "-k", SHARE, "-o", "out").code == 0
+    done = call("replay", "out/results.ndjson")
+    assert done.code == 3
+    assert done.out.splitlines()[0] == "nothing was judged; verdicts: none"
+    assert json.loads(call("replay", "--json", "out/results.ndjson").out)[0]["judgements"] == []
+    saved = decision([claim()], [allocation("gpu-7")])
+    (tmp_path / "decision.json").write_text(json.dumps(saved))
+    done = call("replay", "decision.json")
+    assert done.code == 1
+    assert done.out.splitlines()[0] == "not conformant; verdicts: 1 inadmissible"
+
+
+def test_what_was_asked_for_stands_in_the_result_file(call: Call, tmp_path: Path) -> None:
+    done = call(
+        "run", "-k", SHARE, "--simulate", "b200x8", "--feature-gate", "DRAListTypeAttributes=true"
+    )
+    assert done.code == 0, done
+    run = load_results(tmp_path / "dra-conformance-results" / "results.ndjson").run
+    assert run.feature_gates["DRAListTypeAttributes"] is True
+    assert run.options == {
+        "target": "reference",
+        "driver": "gpu.nvidia.com",
+        "simulate": "b200x8",
+        "featureGates": {"DRAListTypeAttributes": True},
+        "workers": 1,
+        "k": [SHARE],
+    }
+    assert run.driver_profile is not None
+    assert run.driver_profile["metadata"] == {"name": "gpu.nvidia.com"}
+    assert run.driver_profile_digest == document_digest(run.driver_profile)
 
 
 def test_a_profile_that_is_named_twice_is_one(call: Call) -> None:

@@ -13,9 +13,10 @@ import pytest
 from conformance.cli import main
 from conformance.cli.run import on_reference
 from conformance.cli.shown import shown
-from conformance.engine.suite import RunResult
+from conformance.engine.result import RunResult
 from conformance.targets.opening import open_reference
 from conformance.targets.options import TargetOptions
+from tests.report.builders import ended, started
 
 ROOT = Path(__file__).parents[2]
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJlLXg"
@@ -192,16 +193,24 @@ def test_list_and_verify_show_no_escape_sequence_of_a_file(
     )
     assert call("list", str(tmp_path / "s.yaml")) == 0
     assert "clears \\x1b[2J the" in capsys.readouterr().out
-    forged = SimpleNamespace(discrepancies=["\x1b[2J"], notes=["\x1b[1m"], exit_code=1)
+    report = SimpleNamespace(profiles=[], uncertified=["\x1b[3m"])
+    forged = SimpleNamespace(
+        discrepancies=["\x1b[2J"], notes=["\x1b[1m"], report=report, exit_code=1
+    )
     monkeypatch.setattr("conformance.cli.report.check", lambda *_: forged)
     assert call("verify", "report.yaml", "results.ndjson") == 1
-    assert capsys.readouterr().out == "differs: \\x1b[2J\nnote: \\x1b[1m\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "differs: \\x1b[2J",
+        "note: \\x1b[1m",
+        "certifies nothing: \\x1b[3m",
+        "the report does not say what the result file says",
+    ]
 
 
 def test_ctrl_c_on_the_reference_does_not_begin_the_cluster(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stopped = RunResult((), interrupted=True, left=())
+    stopped = RunResult(run=started([]), finished=(), footer=ended([], interrupted=True))
     monkeypatch.setattr("conformance.cli.run.run_suite", lambda *_: stopped)
     options = TargetOptions()
     with open_reference(options) as opened, pytest.raises(KeyboardInterrupt):

@@ -99,7 +99,7 @@ def test_killed_program_takes_its_cluster_with_it(layout: Layout) -> None:
 def test_cluster_of_a_killed_program_and_reaper_is_found_and_removed(layout: Layout) -> None:
     with start(layout, 1, "owned") as starter:
         read_until(starter, "READY")
-        Processes(layout).stop("reaper", 0)
+        Processes(layout).stop("reaper", grace_seconds=0)
         kill(starter)
     (stale,) = stale_clusters(layout.dir.parent)
     assert stale.layout == layout

@@ -73,7 +73,7 @@ def test_a_driver_that_was_killed_from_outside_is_told_with_the_signal(
 def test_a_driver_that_was_stopped_is_no_death_in_any_program(layout: Layout, grace: float) -> None:
     processes = start(layout, "sleep 100")
     assert first_dead(processes) is None
-    processes.stop(DRIVER, grace)
+    processes.stop(DRIVER, grace_seconds=grace)
     assert not processes.alive(DRIVER)
     assert first_dead(Processes(layout)) is None
 
@@ -82,7 +82,7 @@ def test_a_driver_that_dies_after_it_was_stopped_and_started_again_is_told(
     layout: Layout,
 ) -> None:
     processes = start(layout, "sleep 100")
-    processes.stop(DRIVER, 0)
+    processes.stop(DRIVER, grace_seconds=0)
     record = start(layout, "exit 1").records()[DRIVER]
     assert wait_gone(record.identity, 10)
     assert first_dead(processes) == record

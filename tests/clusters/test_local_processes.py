@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,7 @@ from conformance.clusters.local.removal import remove_cluster
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")
 
-STUBBORN = "trap '' TERM; echo armed; while :; do sleep 0.05; done"
+STUBBORN = "trap '' TERM; echo armed; exec sleep 1000"  # what is ignored stays so
 """Ignores SIGTERM; "armed" in its log says that it does so by now."""
 
 
@@ -74,7 +76,7 @@ def test_another_object_finds_and_stops_it_by_its_record(layout: Layout) -> None
     other = Processes(layout)
     assert other.alive("etcd")
     assert other.records()["etcd"] == record
-    other.stop("etcd", 10)
+    other.stop("etcd", grace_seconds=10)
     assert not other.alive("etcd")
     assert not is_alive(record.identity)
 
@@ -82,18 +84,34 @@ def test_another_object_finds_and_stops_it_by_its_record(layout: Layout) -> None
 def test_process_that_ignores_sigterm_is_killed_after_the_grace_period(layout: Layout) -> None:
     processes = Processes(layout)
     record = processes.start(spec(layout, "/bin/sh", "-c", STUBBORN))
-    processes.wait_ready(
-        "etcd", lambda: "armed" in layout.log("etcd").read_text(), 10, "arming itself"
-    )
-    processes.stop("etcd", 0.2)
+    processes.wait_ready("etcd", partial(has_armed, layout.log("etcd")), 10, "arming itself")
+    processes.stop("etcd", grace_seconds=0.2)
     assert not is_alive(record.identity)
+
+
+def has_armed(log: Path) -> bool:
+    return "armed" in log.read_text()
+
+
+def test_several_that_ignore_sigterm_share_one_grace_period(layout: Layout) -> None:
+    processes = Processes(layout)
+    names = [f"node-{number}/driver" for number in range(6)]
+    for name in names:
+        processes.start(ProcessSpec(name, ("/bin/sh", "-c", STUBBORN), layout.log(name)))
+    for name in names:
+        armed = partial(has_armed, layout.log(name))
+        processes.wait_ready(name, armed, 30, "arming itself")
+    started = time.monotonic()
+    processes.stop(*names, grace_seconds=1)
+    assert time.monotonic() - started < len(names)
+    assert not any(processes.alive(name) for name in names)
 
 
 def test_stopping_what_does_not_run_does_nothing(layout: Layout) -> None:
     processes = Processes(layout)
-    processes.stop("etcd", 1)
+    processes.stop("etcd", grace_seconds=1)
     wait_gone(processes.start(spec(layout, "/bin/true")).identity, 10)
-    processes.stop("etcd", 1)
+    processes.stop("etcd", grace_seconds=1)
 
 
 def test_number_that_belongs_to_another_process_by_now_is_left_alone(layout: Layout) -> None:
@@ -106,7 +124,7 @@ def test_number_that_belongs_to_another_process_by_now_is_left_alone(layout: Lay
         record = ProcessRecord(spec(layout, "/bin/sleep", "1000"), earlier)
         (layout.processes / "etcd.json").write_text(record.to_json())
         assert not processes.alive("etcd")
-        processes.stop("etcd", 0)
+        processes.stop("etcd", grace_seconds=0)
         assert innocent.poll() is None
         innocent.kill()
 

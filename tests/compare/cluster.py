@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance.compare.evidence import Obj
-from conformance.compare.judging import Answer
+from conformance.compare.witness import Answer
 from reference_allocator.features import Features
 from reference_allocator.snapshot import Snapshot
 

@@ -12,12 +12,13 @@ from functools import cache
 
 import pytest
 
-from conformance.compare.compare import Comparison, compare_runs
-from conformance.compare.judging import Verdict
+from conformance.compare.compare import Comparer
 from conformance.data import scenarios_dir
 from conformance.engine.events import ScenarioFinished
+from conformance.engine.result import count_verdicts
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
+from conformance.engine.verdicts import ScenarioCompared, Verdict
 from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
 from conformance.scenario.registry import load_registry
 from conformance.targets.opening import Opened
@@ -58,16 +59,15 @@ def good() -> tuple[ScenarioFinished, ...]:
     return ran()
 
 
-def judged(*faults: Fault) -> Comparison:
-    return compare_runs(ran(*faults), good())
+def judged(*faults: Fault) -> list[ScenarioCompared]:
+    return [Comparer(good())(event) for event in ran(*faults)]
 
 
 def test_the_reference_itself_is_identical_everywhere() -> None:
-    comparison = judged()
-    assert comparison.counts[Verdict.IDENTICAL] > 10
-    assert comparison.conformant
-    assert comparison.differences == 0
-    assert comparison.problems == ()
+    compared = judged()
+    assert count_verdicts(compared)[Verdict.IDENTICAL] > 10
+    assert all(item.conformant for item in compared)
+    assert [item for item in compared if item.differences or item.problems] == []
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_the_reference_itself_is_identical_everywhere() -> None:
     ids=lambda value: value.title if isinstance(value, Fault) else value,
 )
 def test_a_defect_of_the_scheduler_is_found_and_its_rule_named(fault: Fault, rule: str) -> None:
-    comparison = judged(fault)
-    assert not comparison.conformant
+    compared = judged(fault)
+    assert not all(item.conformant for item in compared)
     violations = [
         text
-        for scenario in comparison.scenarios
+        for scenario in compared
         for judgement in scenario.judgements
         for text in judgement.violations
     ]
@@ -105,5 +105,4 @@ def test_a_defect_of_the_scheduler_is_found_and_its_rule_named(fault: Fault, rul
 
 
 def test_a_defect_beside_the_allocation_shows_in_what_was_observed() -> None:
-    comparison = judged(Fault.NO_FINALIZER, Fault.NEVER_RELEASE)
-    assert comparison.differences > 0
+    assert any(item.differences for item in judged(Fault.NO_FINALIZER, Fault.NEVER_RELEASE))

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from conformance.compare.compare import Comparer, Comparison, compare_runs
-from conformance.compare.conclude import exit_code
-from conformance.compare.judging import Answer, Verdict
-from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.compare.compare import Comparer, compare_scenario
+from conformance.compare.conclude import conclude_run, uncertified
+from conformance.compare.witness import Answer
+from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
+from conformance.engine.result import RunCollector, RunResult, count_verdicts
+from conformance.engine.verdicts import ScenarioCompared, Verdict
 from conformance.errors import ExitCode
 from tests.compare.cluster import Scripted, allocation, claim, decision, snapshot
 from tests.report.builders import finished, planned, play, step, stream
@@ -24,84 +27,77 @@ def decided(name: str = "core/one", decisions: int = 1) -> ScenarioFinished:
 
 def test_every_decision_gets_a_verdict_and_the_worst_stands_for_the_scenario() -> None:
     event = finished(decisions=(DECISION, DECISION), undecided=(snapshot(claims=(claim(),)),))
-    comparison = compare_runs([event], [], IDENTICAL)
-    assert comparison.scenarios[0].counts == {
+    compared = compare_scenario(event, None, IDENTICAL)
+    assert count_verdicts([compared]) == {
         Verdict.IDENTICAL: 2,
         Verdict.ADMISSIBLE: 0,
         Verdict.MISSED: 1,
         Verdict.INADMISSIBLE: 0,
         Verdict.IMPOSSIBLE: 0,
     }
-    assert comparison.verdicts == {"core/one": "missed"}
-    assert not comparison.conformant
+    assert compared.verdict is Verdict.MISSED
+    assert not compared.conformant
 
 
 @pytest.mark.parametrize(
     ("witness", "conformant"), [(IDENTICAL, True), (ADMISSIBLE, True), (INADMISSIBLE, False)]
 )
 def test_identical_and_admissible_are_conformant(witness: Scripted, conformant: bool) -> None:
-    assert compare_runs([decided()], [], witness).conformant is conformant
+    assert compare_scenario(decided(), None, witness).conformant is conformant
 
 
-def test_scenarios_without_decisions_have_no_verdict() -> None:
-    comparison = compare_runs([finished()], [finished()], IDENTICAL)
-    assert comparison.verdicts == {}
-    assert comparison.conformant
-
-
-def test_scenarios_are_sorted_and_json_is_the_same_each_time() -> None:
-    events = [decided("core/b"), decided("core/a")]
-    one, two = compare_runs(events, [], ADMISSIBLE), compare_runs(events[::-1], [], ADMISSIBLE)
-    assert json.dumps(one.to_json()) == json.dumps(two.to_json())
-    assert [item["id"] for item in one.to_json()["scenarios"]] == ["core/a", "core/b"]
+def test_a_scenario_without_decisions_has_no_verdict() -> None:
+    compared = compare_scenario(finished(), finished(), IDENTICAL)
+    assert compared.verdict is None
+    assert compared.conformant
 
 
 def test_observations_are_compared_with_the_reference() -> None:
     target = finished(steps=(step("core/one", observed=({"a": 1},)),))
     reference = finished(steps=(step("core/one", observed=({"a": 2},)),))
-    comparison = compare_runs([target], [reference], IDENTICAL)
-    assert comparison.differences == 1
-    assert comparison.conformant  # freedom may show in what is seen; it is told, not judged
-    assert comparison.scenarios[0].notes == ("differs: step 0: $[0].a is 1, on the reference 2",)
+    compared = compare_scenario(target, reference, IDENTICAL)
+    assert compared.conformant  # freedom may show in what is seen; it is told, not judged
+    assert compared.notes == ("differs: step 0: $[0].a is 1, on the reference 2",)
 
 
 def test_a_reference_that_fails_makes_the_comparison_inconclusive() -> None:
     reference = finished(outcome=Outcome.FAILED, message="no pod\nmore")
-    comparison = compare_runs([finished()], [reference], IDENTICAL)
-    assert comparison.problems == ("core/one: the reference itself fails (no pod)",)
-    assert exit_code([planned()], [finished()], comparison) is ExitCode.INCONCLUSIVE
+    compared = compare_scenario(finished(), reference, IDENTICAL)
+    assert compared.problems == ("the reference itself fails (no pod)",)
+    assert code([planned()], [finished()], [compared]) is ExitCode.INCONCLUSIVE
 
 
 def test_a_decision_that_cannot_be_judged_is_a_problem_and_no_crash() -> None:
     event = finished(decisions=({"node": "a"}, DECISION), undecided=({"kind": "x"},))
-    comparison = compare_runs([event], [])
-    assert len(comparison.problems) >= 2
-    assert "core/one: decision 0: $." in comparison.problems[0]
-    assert exit_code([event.scenario], [event], comparison) is ExitCode.INCONCLUSIVE
+    compared = compare_scenario(event)
+    assert len(compared.problems) >= 2
+    assert compared.problems[0].startswith("decision 0: $.")
+    assert code([event.scenario], [event], [compared]) is ExitCode.INCONCLUSIVE
 
 
-def test_the_comparer_knows_the_verdict_when_other_reporters_hear_of_the_scenario() -> None:
-    comparer = Comparer([finished("core/one")], INADMISSIBLE)
-    seen: list[dict[str, str]] = []
-
-    class Other:
-        def handle(self, event: object) -> None:
-            if isinstance(event, ScenarioFinished):
-                seen.append(dict(comparer.verdicts))
-
-    events = stream([planned()], [decided()])
-    other = Other()
-    for event in events:
-        comparer.handle(event)
-        play(other, [event])
-    assert seen == [{"core/one": "inadmissible"}]
-    assert comparer.notes("core/one") == ("inadmissible: pod pod0: selector: gpu-0 does not match",)
-    assert comparer.notes("core/none") == ()
-    assert comparer.comparison() == compare_runs([decided()], [finished()], INADMISSIBLE)
+def test_a_comparer_compares_each_scenario_with_the_same_on_the_reference() -> None:
+    compare = Comparer([finished("core/one", Outcome.ERROR, "boom")], INADMISSIBLE)
+    assert compare(decided()).notes == (
+        "inadmissible: pod pod0: selector: gpu-0 does not match",
+        "not judged: the reference itself breaks (boom)",
+        "differs: outcome: $ is passed, on the reference error",
+    )
+    assert compare(decided("core/two")).problems == ()
 
 
-def comparison(witness: Scripted) -> Comparison:
-    return compare_runs([decided()], [], witness)
+def run(
+    scenarios: Sequence[PlannedScenario],
+    events: Sequence[ScenarioFinished],
+    compared: Sequence[ScenarioCompared] | None = None,
+    **changes: Any,
+) -> RunResult:
+    collector = RunCollector()
+    play(collector, stream(scenarios, events, compared=compared, **changes))
+    return collector.result()
+
+
+def code(*given: Any, **changes: Any) -> ExitCode:
+    return conclude_run(run(*given, **changes)).code
 
 
 CORE, EXTENDED = planned("core/one"), planned("extended/two")
@@ -167,16 +163,28 @@ PASSED, PASSED_TOO = finished(CORE), finished(EXTENDED)
 def test_the_exit_code_says_what_a_run_came_to(
     events: list[ScenarioFinished], compared: Scripted | None, expected: ExitCode
 ) -> None:
-    judged = comparison(compared) if compared else None
-    assert exit_code([CORE, EXTENDED], events, judged) is expected
+    judged = [compare_scenario(decided(), None, compared)] if compared else None
+    assert code([CORE, EXTENDED], events, judged) is expected
 
 
 def test_what_was_broken_off_or_left_behind_is_inconclusive() -> None:
-    assert exit_code([CORE], [PASSED], interrupted=True) is ExitCode.INCONCLUSIVE
-    assert exit_code([CORE], [PASSED], left=["Namespace x"]) is ExitCode.INCONCLUSIVE
+    for end in ({"interrupted": True}, {"left": ("Namespace x",)}):
+        assert code([CORE], [PASSED], end=end) is ExitCode.INCONCLUSIVE
 
 
 def test_a_run_in_which_nothing_passed_is_never_conformant() -> None:
-    assert exit_code([], []) is ExitCode.INCONCLUSIVE
+    assert code([], []) is ExitCode.INCONCLUSIVE
     skipped = finished(EXTENDED, Outcome.SKIPPED)
-    assert exit_code([EXTENDED], [skipped]) is ExitCode.INCONCLUSIVE
+    assert code([EXTENDED], [skipped]) is ExitCode.INCONCLUSIVE
+
+
+def test_only_a_compared_run_on_a_cluster_with_real_devices_can_certify_something() -> None:
+    real = {"simulated": (), "target": "cluster"}
+    assert uncertified(run([CORE], [PASSED], [], start=real)) == ()
+    for start, compared, reason in (
+        ({**real, "target": "reference"}, [], "on the suite's own reference"),
+        ({**real, "simulated": ("NVML",)}, [], "simulated: NVML"),
+        (real, None, "no allocation was judged"),
+    ):
+        [found] = uncertified(run([CORE], [PASSED], compared, start=start))
+        assert reason in found

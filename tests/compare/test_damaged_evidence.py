@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.compare.evidence import Obj
-from conformance.compare.judging import Judgement, Verdict, judge, judge_undecided
+from conformance.compare.judging import judge, judge_undecided
+from conformance.engine.verdicts import Judgement, Verdict
 from conformance.errors import UsageError
 from tests.compare.cluster import (
     allocated,

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from conformance.compare.observations import (
     MAX_DIFFERENCES,
-    UNORDERED,
     compare_observations,
-    differences,
 )
 from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.jsondiff import UNORDERED, differences
 from tests.report.builders import finished, planned, step
 
 

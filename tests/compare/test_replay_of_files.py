@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conformance.compare.judging import Verdict
 from conformance.compare.replay import replay, replay_results
+from conformance.engine.verdicts import Verdict
 from conformance.errors import UsageError
 from conformance.resultfile.write import ResultFile
 from tests.compare.cluster import allocated, allocation, claim, decision, snapshot
@@ -43,7 +44,23 @@ def test_a_result_file_is_judged_again_and_gives_the_same_verdicts(tmp_path: Pat
     )
     path = tmp_path / "results"
     play(ResultFile(path), stream([planned()], [event]))
-    assert replay_results(path).verdicts == {"core/one": "inadmissible"}
+    [compared] = replay_results(path)
+    assert (compared.scenario, compared.verdict) == ("core/one", Verdict.INADMISSIBLE)
+
+
+def test_a_snapshot_that_leaves_nothing_open_is_not_called_right(tmp_path: Path) -> None:
+    held = snapshot(claims=(allocated("claim-0", "gpu-0"),))
+    for document in (held, snapshot(), {"snapshot": held, "pod": None}):
+        with pytest.raises(UsageError, match="no claim without an allocation, so there is nothing"):
+            replay(saved(tmp_path, document))
+
+
+@pytest.mark.parametrize("make", ["fifo", "zero"])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, make: str) -> None:
+    path = tmp_path / "saved.json"
+    os.mkfifo(path) if make == "fifo" else path.symlink_to("/dev/zero")
+    with pytest.raises(UsageError, match="it is not a regular file"):
+        replay(path)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from conformance.digest import set_digest
 from conformance.engine.events import (
     Diagnostics,
     Event,
@@ -20,6 +20,7 @@ from conformance.engine.events import (
     StepStarted,
     count,
 )
+from conformance.engine.verdicts import Difference, Judgement, ScenarioCompared, Verdict
 
 HOSTILE = (
     "[red]markup[/red] <b>&amp;</b> ]]> \x1b[2J\x00\x07\x85 \u202eevil \ud800 \ufffe {{ 7*7 }} "
@@ -78,11 +79,6 @@ def finished(
     return ScenarioFinished(**{**values, **changes})
 
 
-def set_digest(scenarios: Sequence[PlannedScenario]) -> str:
-    lines = sorted(f"{item.id} {item.digest}\n" for item in scenarios)
-    return "sha256:" + hashlib.sha256("".join(lines).encode("utf-8", "replace")).hexdigest()
-
-
 def started(scenarios: Sequence[PlannedScenario], **changes: Any) -> RunStarted:
     values: dict[str, Any] = {
         "run": "r1",
@@ -98,6 +94,16 @@ def started(scenarios: Sequence[PlannedScenario], **changes: Any) -> RunStarted:
         "options": {"cluster": "local", "binaries": "/home/somebody/bin"},
     }
     return RunStarted(**{**values, **changes})
+
+
+def compared(
+    scenario: str = "core/one", *verdicts: str, differs: bool = False, **changes: Any
+) -> ScenarioCompared:
+    """What a comparison says: a judgement of each verdict, and a difference where one is wanted."""
+    judgements = tuple(Judgement(Verdict(text), f"why {text}") for text in verdicts)
+    differences = (Difference(0, "step 0", "$[0]", "1", "2"),) if differs else ()
+    values = {"judgements": judgements, "differences": differences, **changes}
+    return ScenarioCompared(scenario, **values)
 
 
 def ended(events: Sequence[ScenarioFinished], **changes: Any) -> RunFinished:
@@ -142,9 +148,12 @@ def stream(
     footer: bool = True,
     start: Mapping[str, Any] | None = None,
     end: Mapping[str, Any] | None = None,
+    compared: Sequence[ScenarioCompared] | None = None,
 ) -> list[Event]:
     """The events of a run in their order."""
-    run: list[Event] = [started(scenarios, **(start or {}))]
+    header = {"compared": compared is not None, **(start or {})}
+    judged = {item.scenario: item for item in compared or ()}
+    run: list[Event] = [started(scenarios, **header)]
     for event in events:
         name = event.scenario.id
         run.append(ScenarioStarted(event.scenario, f"ns-{event.scenario.name}"))
@@ -152,6 +161,8 @@ def stream(
             run += [StepStarted(name, item.index, item.title), item]
         if name in (diagnostics or {}):
             run.append(Diagnostics(name, (diagnostics or {})[name]))
+        if name in judged:
+            run.append(judged[name])
         run.append(event)
     if footer:
         run.append(ended(events, **(end or {})))

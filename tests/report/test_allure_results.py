@@ -9,7 +9,16 @@ import pytest
 
 from conformance.engine.events import Outcome
 from conformance.report.allure import AllureResults, case_id
-from tests.report.builders import HOSTILE, finished, planned, play, sample, started, stream
+from tests.report.builders import (
+    HOSTILE,
+    compared,
+    finished,
+    planned,
+    play,
+    sample,
+    started,
+    stream,
+)
 
 pytest_plugins = ["pytester"]
 
@@ -38,8 +47,8 @@ def test_one_result_for_each_scenario_with_its_status(tmp_path: Path) -> None:
 
 def test_labels_links_steps_and_attachments(tmp_path: Path) -> None:
     play(
-        AllureResults(tmp_path, clock=lambda: 1000.0, verdicts={"core/failing": "missed"}),
-        stream(*sample()),
+        AllureResults(tmp_path, clock=lambda: 1000.0),
+        stream(*sample(), compared=[compared("core/failing", "missed")]),
     )
     result = results(tmp_path)["failing"]
     assert labels(result) == {
@@ -64,7 +73,8 @@ def test_labels_links_steps_and_attachments(tmp_path: Path) -> None:
     assert result["statusDetails"]["message"].startswith("pod pod0 is Pending")
     assert result["statusDetails"]["trace"] == "at core/failing.yaml:12"
     attached = {item["name"]: item for item in result["attachments"]}
-    assert set(attached) == {"events", "claims.yaml"}
+    assert set(attached) == {"events", "claims.yaml", "comparison"}
+    assert result["titlePath"] == ["scenarios", "core"]
     assert attached["claims.yaml"]["type"] == "application/yaml"
     assert (tmp_path / attached["events"]["source"]).read_text() == "FailedScheduling"
 
@@ -199,11 +209,8 @@ def test_without_a_listener_nothing_happens() -> None:
 
 def test_a_verdict_against_a_rule_fails_a_scenario_that_passed(tmp_path: Path) -> None:
     scenario = planned()
-    verdicts = {scenario.id: "missed"}
-    play(
-        AllureResults(tmp_path, verdicts=verdicts, notes=lambda _: ["missed: node a"]),
-        stream([scenario], [finished(scenario)]),
-    )
+    judged = [compared(scenario.id, "missed")]
+    play(AllureResults(tmp_path), stream([scenario], [finished(scenario)], compared=judged))
     result = results(tmp_path)["one"]
     assert result["status"] == "failed"
     assert result["statusDetails"]["message"] == "an allocation is missed"

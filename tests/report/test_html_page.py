@@ -7,7 +7,7 @@ from conformance.engine.events import Outcome
 from conformance.report.html import render_html
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
-from tests.report.builders import HOSTILE, finished, planned, play, sample, step, stream
+from tests.report.builders import HOSTILE, compared, finished, planned, play, sample, step, stream
 from tests.report.golden import check
 
 
@@ -32,8 +32,8 @@ class Page(HTMLParser):
 
 def test_a_page_shows_the_whole_run(tmp_path: Path) -> None:
     path = tmp_path / "r"
-    comparison = {"scenarios": [{"id": "core/passing", "verdict": "identical"}]}
-    play(ResultFile(path, lambda: comparison), stream(*sample()))
+    judged = [compared("core/passing", "identical"), compared("core/failing", differs=True)]
+    play(ResultFile(path), stream(*sample(), compared=judged))
     page = render_html(load_results(path))
     check("report.html", page)
     assert render_html(load_results(path)) == page

@@ -4,19 +4,21 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.engine.events import Outcome
+from conformance.engine.verdicts import Judgement, Verdict
 from conformance.report.junit import MAX_CHARACTERS, JUnitFile
-from tests.report.builders import HOSTILE, finished, planned, play, sample, stream
+from tests.report.builders import HOSTILE, compared, finished, planned, play, sample, stream
 from tests.report.golden import check
 
 
-def test_every_outcome_has_its_element(tmp_path: Path) -> None:
+def test_every_outcome_has_its_element(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "deep" / "junit.xml"
-    verdicts = {"core/passing": "identical"}
-    play(JUnitFile(path, verdicts), stream(*sample()))
+    monkeypatch.setattr("socket.gethostname", lambda: "box")
+    play(JUnitFile(path), stream(*sample(), compared=[compared("core/passing", "identical")]))
     check("junit.xml", path.read_text(encoding="utf-8"))
     root = ET.parse(path).getroot()
     cases = {case.get("name"): case for case in root.iter("testcase")}
@@ -33,7 +35,30 @@ def test_every_outcome_has_its_element(tmp_path: Path) -> None:
     assert root.get("tests") == "5"
     assert root.get("failures") == "1"
     assert root.get("errors") == "2"
-    assert root.get("skipped") == "1"
+    assert root[0].get("skipped") == "1"
+    assert {case.get("file") for case in cases.values()} >= {"scenarios/core/failing.yaml"}
+    assert {case.get("line") for case in cases.values()} == {"3"}
+
+
+def test_a_test_case_has_what_jenkins_schema_allows_in_its_order(tmp_path: Path) -> None:
+    path = tmp_path / "junit.xml"
+    play(JUnitFile(path), stream(*sample(), compared=[compared("core/passing", "missed")]))
+    root = ET.parse(path).getroot()
+    assert set(root.attrib) == {"name", "tests", "failures", "errors", "time"}
+    order = ["skipped", "error", "failure", "system-out", "system-err"]
+    for case in root.iter("testcase"):
+        tags = [child.tag for child in case]
+        assert set(case.attrib) == {"name", "classname", "time", "file", "line"}
+        assert tags == sorted(tags, key=order.index)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_full_disk_leaves_no_scrap_and_no_half_file(tmp_path: Path) -> None:
+    path = tmp_path / "junit.xml"
+    (tmp_path / "junit.xml.tmp").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        play(JUnitFile(path), stream(*sample()))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_hostile_texts_give_valid_xml_that_says_the_same(tmp_path: Path) -> None:
@@ -88,15 +113,15 @@ def test_an_interrupted_run_is_written_with_what_was_lost(tmp_path: Path) -> Non
 
 def test_a_verdict_against_a_rule_is_a_failure_though_the_scenario_passed(tmp_path: Path) -> None:
     path = tmp_path / "junit.xml"
-    verdicts = {"core/a": "inadmissible", "core/b": "admissible"}
-    play(
-        JUnitFile(path, verdicts, lambda _: ["selector: <no>"]),
-        stream([planned("core/a"), planned("core/b")], [finished("core/a"), finished("core/b")]),
-    )
+    judgement = Judgement(Verdict.INADMISSIBLE, "selector: <no>")
+    judged = [compared("core/a", judgements=(judgement,)), compared("core/b", "admissible")]
+    both = [planned("core/a"), planned("core/b")]
+    events = stream(both, [finished("core/a"), finished("core/b")], compared=judged)
+    play(JUnitFile(path), events)
     root = ET.parse(path).getroot()
     assert root.get("failures") == "1"
     failure = root.find(".//testcase[@name='a']/failure")
     assert failure is not None
     assert failure.get("type") == "inadmissible"
-    assert failure.text == "selector: <no>"
+    assert failure.text == "inadmissible: selector: <no>"
     assert root.find(".//testcase[@name='b']/failure") is None

@@ -12,7 +12,12 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.report import folder
+from conformance.report.allure import AllureResults
+from conformance.report.diagnostics import DiagnosticsFolder
 from conformance.report.folder import OutputFolder
+from conformance.report.junit import JUnitFile
+from conformance.resultfile.write import ResultFile
+from tests.report.builders import play, sample, stream
 
 
 def test_it_is_made_and_nothing_is_left_in_it(tmp_path: Path) -> None:
@@ -103,3 +108,48 @@ def test_a_refused_folder_is_not_kept_locked(tmp_path: Path) -> None:
     (tmp_path / folder.JUNIT).rmdir()
     with OutputFolder(tmp_path):
         pass
+
+
+def run_left(path: Path) -> None:
+    """What a run leaves in its folder."""
+    scenarios, events, items = sample()
+    play(ResultFile(path / folder.RESULTS), stream(scenarios, events, items))
+    play(JUnitFile(path / folder.JUNIT), stream(scenarios, events, items))
+    play(AllureResults(path / folder.ALLURE), stream(scenarios, events, items))
+    play(DiagnosticsFolder(path / folder.DIAGNOSTICS), stream(scenarios, events, items))
+    (path / folder.HTML).write_text("green")
+    (path / f"{folder.JUNIT}.tmp").write_text("")
+
+
+def test_nothing_of_an_earlier_run_is_left_when_a_run_begins(tmp_path: Path) -> None:
+    run_left(tmp_path)
+    said: list[str] = []
+    with OutputFolder(tmp_path) as output:
+        assert (tmp_path / folder.HTML).exists()  # the run may still be refused
+        output.clear(said.append)
+    left = [path.name for path in tmp_path.rglob("*") if path.is_file()]
+    assert left == ["environment.properties"]
+    assert said == [f"removing the reports of an earlier run from {tmp_path}"]
+
+
+def test_what_no_run_made_is_left_alone(tmp_path: Path) -> None:
+    run_left(tmp_path)
+    others = [tmp_path / "notes.txt", tmp_path / folder.ALLURE / "1234-result.json"]
+    for path in others:
+        path.write_text("mine")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "kept").write_text("mine")
+    (tmp_path / folder.DIAGNOSTICS / "link").symlink_to(elsewhere)
+    with OutputFolder(tmp_path) as output:
+        output.clear(lambda _: None)
+    assert [path.read_text() for path in (*others, elsewhere / "kept")] == ["mine"] * 3
+
+
+def test_diagnostics_that_no_run_made_are_not_mixed_with_those_of_one(tmp_path: Path) -> None:
+    (tmp_path / folder.DIAGNOSTICS).mkdir()
+    (tmp_path / folder.DIAGNOSTICS / "mine").write_text("")
+    refused = pytest.raises(UsageError, match="holds files that no run put there")
+    with OutputFolder(tmp_path) as output, refused:
+        output.clear(lambda _: None)
+    assert (tmp_path / folder.DIAGNOSTICS / "mine").exists()

@@ -3,16 +3,18 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from conformance.engine.events import Outcome, RunStopping, ScenarioStarted, StepStarted
+from conformance.engine.verdicts import Judgement, Verdict
 from conformance.report.terminal import PlainConsole, TerminalReporter
 from tests.report.builders import (
     HOSTILE,
+    compared,
     ended,
     finished,
     planned,
@@ -24,7 +26,7 @@ from tests.report.builders import (
 )
 from tests.report.golden import check
 
-VERDICTS = {"core/passing": "identical", "core/failing": "inadmissible"}
+COMPARED = (compared("core/passing", "identical"), compared("core/failing", "inadmissible"))
 
 
 class Encoded(io.StringIO):
@@ -64,31 +66,81 @@ def text_of(used: Console) -> str:
 
 def report(
     used: Console,
-    verdicts: Mapping[str, str] | None = VERDICTS,
-    diagnostics: Callable[[str], Path | None] | None = None,
+    diagnostics: Callable[[str], Path | None] = lambda _: None,
     **changes: object,
 ) -> str:
     scenarios, events, items = sample()
-    reporter = TerminalReporter(used, verdicts=verdicts, diagnostics=diagnostics)
-    play(reporter, stream(scenarios, events, items, **changes))  # type: ignore[arg-type]
+    reporter = TerminalReporter(used, diagnostics=diagnostics)
+    play(reporter, stream(scenarios, events, items, **{"compared": COMPARED, **changes}))  # type: ignore[arg-type]
     return text_of(used)
 
 
-def test_plain_lines_the_table_failures_and_totals_at_80_columns() -> None:
+def test_lines_failures_totals_and_what_it_comes_to() -> None:
     places = {"core/failing": Path("out/diagnostics/core/failing")}
     text = report(console(), diagnostics=places.get)
     check("terminal-80.txt", text)
-    assert max(map(len, text.splitlines())) <= 80
+    assert not [line for line in text.splitlines() if line != line.rstrip()]
+    assert text.splitlines()[-1].startswith("not conformant: 1 scenario failed; 1 scenario with an")
 
 
-def test_an_encoding_without_box_characters_gets_ascii() -> None:
+def test_each_scenario_that_ran_is_listed_once_and_in_one_piece() -> None:
+    name = "extended/opaque-configuration/claim-config-reaches-container-" + "x" * 60
+    used = console()
+    play(TerminalReporter(used), stream([planned(name)], [finished(name)]))
+    assert text_of(used).count(name) == 1
+
+
+def test_scenarios_that_were_not_run_are_counted_and_not_listed_thrice() -> None:
+    used = console()
+    names = [f"core/s{number}" for number in range(400)]
+    events = [finished(names[0], Outcome.FAILED, "the one real failure")]
+    events += [finished(name, Outcome.LOST, "the run was interrupted") for name in names[1:]]
+    play(
+        TerminalReporter(used),
+        stream([planned(name) for name in names], events, end={"interrupted": True}),
+    )
+    text = text_of(used)
+    assert len(text.splitlines()) < 25
+    assert "and 394 more lost; the reports name them all" in text
+    assert text.index("and 394 more lost") < text.rindex("the one real failure")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "said"),
+    [
+        ([Outcome.PASSED, Outcome.PASSED], "conformant (exit code 0)"),
+        ([Outcome.PASSED, Outcome.SKIPPED], "partial: 1 scenario skipped (exit code 4)"),
+        (
+            [Outcome.PASSED, Outcome.ERROR],
+            "inconclusive: 1 scenario broke off with an error (exit code 3)",
+        ),
+        ([Outcome.FAILED, Outcome.FAILED], "not conformant: 2 scenarios failed (exit code 1)"),
+    ],
+)
+def test_the_end_says_what_the_run_comes_to_and_why(outcomes: list[Outcome], said: str) -> None:
+    used = console()
+    scenarios = [planned(f"core/{number}") for number in range(len(outcomes))]
+    events = [finished(*pair) for pair in zip(scenarios, outcomes, strict=True)]
+    play(TerminalReporter(used), stream(scenarios, events, compared=(), start={"simulated": ()}))
+    assert text_of(used).splitlines()[-1] == said
+
+
+def test_a_run_that_certifies_nothing_says_why() -> None:
+    used = console()
+    play(TerminalReporter(used), stream([planned()], [finished()], start={"target": "reference"}))
+    last = text_of(used).splitlines()[-1]
+    assert last.startswith("certifies nothing: the run was on the suite's own reference")
+    assert "simulated: NVML; no allocation was judged" in last
+
+
+def test_an_encoding_without_a_middle_dot_gets_ascii() -> None:
     text = report(console("ascii"))
     check("terminal-ascii.txt", text)
     assert text.isascii()
 
 
-def test_without_a_comparison_there_is_no_verdict_column() -> None:
-    assert "verdict" not in report(console(), verdicts=None)
+def test_without_a_comparison_no_verdict_is_mentioned() -> None:
+    assert "judged" not in report(console(), compared=None)
 
 
 def test_without_a_terminal_no_control_character_is_written() -> None:
@@ -107,7 +159,7 @@ def test_hostile_texts_are_shown_and_neither_obeyed_nor_lost(encoding: str, tty:
         left=(HOSTILE,),
         steps=(step(scenario.id, title=HOSTILE),),
     )
-    reporter = TerminalReporter(used, verdicts={scenario.id: "[b]\x1b\u202e"}, verbose=True)
+    reporter = TerminalReporter(used, verbose=True)
     events = stream(
         [scenario],
         [event],
@@ -147,7 +199,7 @@ def test_credentials_are_not_printed() -> None:
 def test_a_run_that_was_interrupted_says_so_and_counts_the_rest_as_lost() -> None:
     text = report(console(), end={"interrupted": True, "left": ("Namespace x",)})
     assert "1 lost" in text
-    assert "interrupted: what had not run is counted as lost" in text
+    assert "the run was interrupted" not in text  # a failure stands, whatever else happened
     assert "left behind: Namespace x; run `dra-conformance cleanup`" in text
 
 
@@ -160,15 +212,18 @@ def test_nothing_planned_is_not_called_a_success() -> None:
 def test_on_a_terminal_one_line_shows_counts_and_what_runs() -> None:
     used = console(tty=True)
     names = [f"core/{number}" for number in range(5)]
-    reporter = TerminalReporter(used, live=True)
+    now = [100.0]
+    reporter = TerminalReporter(used, live=True, clock=lambda: now[0])
     reporter.handle(started([planned(name) for name in names]))
+    now[0] += 65
     reporter.handle(ScenarioStarted(planned("core/0"), "ns"))
     reporter.handle(StepStarted("core/0", 0, "apply\nPod"))
-    assert reporter._progress().plain == "0/5  core/0: apply Pod"
+    assert reporter._progress().plain == "1:05  0/5  core/0: apply Pod"
     reporter.handle(finished("core/0", Outcome.FAILED, "no"))
     for name in names[1:]:
         reporter.handle(ScenarioStarted(planned(name), "ns"))
-    assert reporter._progress().plain == "1/5 1 failed  core/1, core/2, core/3 +1"
+    assert reporter._progress().plain == "1:05  1/5 1 failed  1, 2, 3 +1"
+    assert "    no\n" in text_of(used)  # why it failed is told at once
     reporter.close()
     assert "\x1b[?25h" in text_of(used)  # the cursor is there again
 
@@ -182,12 +237,11 @@ def test_the_live_line_never_wraps() -> None:
     reporter.close()
 
 
-def test_the_plain_line_shows_the_verdict_once_it_is_known() -> None:
+def test_the_line_of_a_scenario_shows_its_verdict() -> None:
     used = console()
-    verdicts: dict[str, str] = {}
-    reporter = TerminalReporter(used, verdicts=verdicts)
+    reporter = TerminalReporter(used)
     reporter.handle(started([planned()]))
-    verdicts["core/one"] = "admissible"
+    reporter.handle(compared("core/one", "admissible"))
     reporter.handle(finished())
     assert "core/one  admissible" in text_of(used)
 
@@ -195,29 +249,12 @@ def test_the_plain_line_shows_the_verdict_once_it_is_known() -> None:
 def test_what_the_comparison_found_is_told_also_of_a_scenario_that_passed() -> None:
     used = console()
     scenario = planned()
-    notes = {"core/one": ("inadmissible: selector: [red]device[/red] a\x1b b",)}
-    play(
-        TerminalReporter(
-            used, verdicts={"core/one": "inadmissible"}, notes=lambda name: notes.get(name, ())
-        ),
-        stream([scenario], [finished(scenario)]),
-    )
-    assert "compared core/one\n  inadmissible: selector: [red]device[/red] a\\x1b b\n" in text_of(
-        used
-    )
-
-
-def test_a_long_id_is_folded_at_a_hyphen_and_stays_whole() -> None:
-    name = "extended/opaque-configuration/claim-config-reaches-container-" + "x" * 60
-    used = console()
-    play(TerminalReporter(used, verdicts={}), stream([planned(name)], [finished(name)]))
-    table = text_of(used).split("verdict")[1].splitlines()[2:]
-    assert [line.split("  allocation")[0].rstrip() for line in table[:2]] == [
-        "extended/opaque-configuration/claim-",
-        "  config-reaches-container-",
-    ]
-    assert "".join(line[:36].strip() for line in table if line.strip()).startswith(name)
-    assert all(len(line) <= 80 for line in table)
+    judgement = Judgement(Verdict.INADMISSIBLE, "selector: [red]device[/red] a\x1b b")
+    judged = [compared("core/one", judgements=(judgement,))]
+    play(TerminalReporter(used), stream([scenario], [finished(scenario)], compared=judged))
+    text = text_of(used)
+    assert "compared core/one\n  inadmissible: selector: [red]device[/red] a\\x1b b\n" in text
+    assert "allocations judged: 1 inadmissible" in text
 
 
 def test_the_end_is_announced_with_what_it_waits_for() -> None:

@@ -1,21 +1,34 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.engine.verdicts import Judgement, Verdict
 from conformance.errors import UsageError
 from conformance.resultfile import errors as results
+from conformance.resultfile.lines import result_schema
 from conformance.resultfile.read import load_results
-from conformance.resultfile.records import LINE, result_schema
 from conformance.resultfile.write import ResultFile
-from tests.report.builders import HOSTILE, finished, planned, play, sample, started, step, stream
+from tests.report.builders import (
+    HOSTILE,
+    compared,
+    finished,
+    planned,
+    play,
+    sample,
+    started,
+    step,
+    stream,
+)
 
 
 def write(path: Path, **changes: Any) -> Path:
@@ -46,13 +59,12 @@ def test_what_is_written_is_read_back_as_the_same_events(tmp_path: Path) -> None
     assert result.diagnostics == diagnostics
     assert result.footer is not None
     assert result.footer.finished_at == "2026-11-21T10:01:00Z"
-    assert [item.id for item in result.lost] == ["core/lost"]
-    assert result.counts == {
-        Outcome.PASSED: 1,
-        Outcome.FAILED: 1,
-        Outcome.ERROR: 1,
-        Outcome.SKIPPED: 1,
-        Outcome.LOST: 1,
+    assert result.outcomes == {
+        Outcome.PASSED: ("core/passing",),
+        Outcome.FAILED: ("core/failing",),
+        Outcome.ERROR: ("core/broken",),
+        Outcome.SKIPPED: ("extended/unsupported",),
+        Outcome.LOST: ("core/lost",),
     }
 
 
@@ -91,7 +103,7 @@ def test_a_truncated_file_can_be_read_for_what_it_is(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     result = load_results(path, truncated_ok=True)
     assert result.footer is None
-    assert [item.id for item in result.lost] == ["core/lost", "extended/unsupported"]
+    assert result.outcomes[Outcome.LOST] == ("core/lost", "extended/unsupported")
 
 
 @settings(deadline=None)
@@ -186,8 +198,10 @@ def test_another_version_of_the_format_is_told(tmp_path: Path) -> None:
     [
         pytest.param(b"not json\n", r"r:2: is not JSON", id="no JSON"),
         pytest.param(b"[]\n", r"r:2: is not a JSON object", id="no object"),
-        pytest.param(b'{"record": "scenario"}\n', r"r:2: \$\.id: Field required", id="field lacks"),
-        pytest.param(b'{"record": "weather"}\n', r"r:2: \$: Input tag 'weather'", id="kind"),
+        pytest.param(b'{"record": "scenario"}\n', r"r:2: \$\.scenario: must be", id="field lacks"),
+        pytest.param(
+            b'{"record": "weather"}\n', r"r:2: \$\.record: is 'weather', not one", id="kind"
+        ),
         pytest.param(b'{"record": NaN}\n', r"r:2: is not JSON", id="no value of JSON"),
         pytest.param(b"[" * 100_000 + b"\n", r"r:2: is not JSON", id="too deep"),
     ],
@@ -218,7 +232,7 @@ def test_a_failed_cleanup_never_counts_as_passed(tmp_path: Path) -> None:
     path = tmp_path / "r"
     event = finished(cleanup=Outcome.FAILED, left=("Pod pod0",))
     play(ResultFile(path), stream([event.scenario], [event]))
-    assert load_results(path).counts[Outcome.FAILED] == 1
+    assert load_results(path).outcomes[Outcome.FAILED] == ("core/one",)
 
 
 def test_hostile_and_huge_texts_survive_the_round_trip(tmp_path: Path) -> None:
@@ -253,18 +267,70 @@ def test_credentials_are_not_written(tmp_path: Path) -> None:
         assert secret not in content
 
 
-def test_the_comparison_is_asked_for_once_and_written_before_the_footer(tmp_path: Path) -> None:
+def test_what_the_comparison_says_is_read_back_as_the_same_events(tmp_path: Path) -> None:
     path = tmp_path / "r"
-    asked: list[int] = []
+    judgement = Judgement(Verdict.MISSED, "why", ("rule: x",), ({"devices": {}},), "p", "n")
+    events = (
+        compared("core/passing", judgements=(judgement,), differs=True),
+        compared("core/failing", problems=("decision 0: $.node: is required",)),
+    )
+    play(ResultFile(path), stream(*sample(), compared=events))
+    result = load_results(path)
+    assert result.run.compared
+    assert sorted(result.compared, key=lambda item: item.scenario, reverse=True) == list(events)
+    assert result.verdicts[Verdict.MISSED] == 1
+    assert result.where("compared", "core/passing") == f"{path}:2"
 
-    def comparison() -> dict[str, Any]:
-        asked.append(1)
-        return {"scenarios": []}
 
-    play(ResultFile(path, comparison), stream(*sample()))
-    assert asked == [1]
-    assert [json.loads(line)["record"] for line in lines(path)][-2:] == ["comparison", "footer"]
-    assert load_results(path).comparison == {"scenarios": []}
+def test_a_second_comparison_of_a_scenario_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    play(ResultFile(path), stream(*sample(), compared=[compared("core/passing", "identical")]))
+    content = lines(path)
+    path.write_bytes(b"".join([*content[:2], content[1], *content[2:]]))
+    with pytest.raises(results.DuplicateRecordError, match=r"r:3: .*core/passing has a second"):
+        load_results(path)
+
+
+def test_what_was_tested_stands_in_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    start = {
+        "feature_gates": {"DRADeviceTaints": False},
+        "driver_profile": {"metadata": {"name": "gpu"}},
+        "driver_profile_digest": "sha256:1",
+        "image": "busybox:1",
+        "options": {
+            "simulate": "/home/somebody/b200.yaml",
+            "driverCommand": "/opt/somebody/driver --token abc123 --cdi=/var/run/cdi",
+            "paths": [Path("/home/somebody/own")],
+        },
+    }
+    play(ResultFile(path), stream(*sample(), start=start))
+    run = load_results(path).run
+    assert run.feature_gates == {"DRADeviceTaints": False}
+    assert run.driver_profile == {"metadata": {"name": "gpu"}}
+    assert run.driver_profile_digest == "sha256:1"
+    assert run.image == "busybox:1"
+    assert run.options == {
+        "driverCommand": "<path>/driver --token <redacted> --cdi=<path>/cdi",
+        "paths": ["<path>/own"],
+        "simulate": "<path>/b200.yaml",
+    }
+
+
+@pytest.mark.parametrize("make", ["fifo", "zero", "large"])
+def test_what_is_no_file_of_reasonable_size_is_refused_at_once(
+    tmp_path: Path, make: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r"
+    if make == "fifo":
+        os.mkfifo(path)
+    elif make == "zero":
+        path.symlink_to("/dev/zero")
+    else:
+        monkeypatch.setattr("conformance.resultfile.read.MAX_BYTES", 1 << 20)
+        path.write_bytes(bytes((1 << 20) + 1))
+    with pytest.raises(results.UnreadableResultFileError, match=r"not a regular file|larger than"):
+        load_results(path)
 
 
 def test_a_place_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
@@ -281,10 +347,15 @@ def test_a_disk_that_is_full_is_told_once_and_closing_is_no_second_error() -> No
 
 
 def test_every_written_line_fits_the_published_model(tmp_path: Path) -> None:
-    for line in lines(write(tmp_path / "r")):
-        LINE.validate_json(line)
-    names = result_schema()["$defs"]
-    assert {"HeaderRecord", "ScenarioRecord", "ComparisonRecord", "FooterRecord"} <= set(names)
+    path = tmp_path / "r"
+    judged = [compared("core/passing", "missed", "identical", differs=True)]
+    play(ResultFile(path), stream(*sample(), compared=judged))
+    check = jsonschema.Draft202012Validator(result_schema())
+    for line in lines(path):
+        document = json.loads(line)
+        assert [error.message for error in check.iter_errors(document)] == []
+        assert not check.is_valid({**document, "unknown": 1})
+        assert not check.is_valid({**document, "record": "weather"})
 
 
 def test_results_arrive_in_the_order_in_which_scenarios_ended(tmp_path: Path) -> None:

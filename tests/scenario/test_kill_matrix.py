@@ -14,21 +14,14 @@ from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
-from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
 from conformance.scenario.profile import load_profile
-from conformance.scenario.registry import load_registry
 from conformance.targets.opening import Opened
 from tests.mutants import mutant
 from tests.mutants.faults import Fault
 from tests.scenario.kill_matrix import ABOUT, GATES, page
+from tests.scenario.shipped import shipped
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/kill-matrix.md"
-
-
-@cache
-def scenarios() -> tuple[LoadedScenario, ...]:
-    root = scenarios_dir()
-    return tuple(load_scenarios(default_paths(root), root, load_registry(root / "features.yaml")))
 
 
 @cache
@@ -37,7 +30,7 @@ def outcomes(*faults: Fault) -> dict[str, Outcome]:
     profile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
     with mutant(*faults, feature_gates=GATES) as target:
         setup = Setup("kill", Opened(target, target.capabilities(), profile, "image"))
-        result = run_suite(scenarios(), setup, ())
+        result = run_suite(shipped(), setup, ())
     return {item.scenario.id: item.outcome for item in result.finished}
 
 
@@ -66,7 +59,7 @@ def test_every_defect_fails_a_scenario_that_is_about_it() -> None:
 
 
 def test_every_scenario_is_about_a_defect_that_it_catches() -> None:
-    assert set().union(*ABOUT.values()) == {loaded.id for loaded in scenarios()}
+    assert set().union(*ABOUT.values()) == {loaded.id for loaded in shipped()}
 
 
 def test_the_page_about_it_is_current() -> None:

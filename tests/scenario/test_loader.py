@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from conformance.data import scenarios_dir
+from conformance.digest import set_digest
 from conformance.errors import UsageError
-from conformance.scenario.loader import LoadedScenario, load_scenarios, set_digest
+from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.scenario.profile import load_profile
 from conformance.scenario.registry import Feature, FeatureRegistry
 from conformance.scenario.variables import Variables

@@ -63,7 +63,7 @@ class Components:
             ClusterUsageError: there is no such component.
         """
         self._spec(name)
-        self._processes.stop(name, 0)
+        self._processes.stop(name, grace_seconds=0)
 
     def restart(self, name: str) -> None:
         """Stop a component, start it as before, and wait until it is ready.
@@ -73,7 +73,7 @@ class Components:
             ClusterError: it did not come back.
         """
         spec = self._spec(name)
-        self._processes.stop(name, STOP_SECONDS)
+        self._processes.stop(name, grace_seconds=STOP_SECONDS)
         if name.endswith("/driver"):
             self.start_driver(spec)
             return
@@ -123,8 +123,8 @@ class Components:
         document = self.api.get(_CLAIMS_PATH)
         owndriver.check_unused(document["items"] if document else (), self._driver_name)
         selector = f"?fieldSelector=spec.driver%3D{self._driver_name}"
+        self._processes.stop(*(spec.name for spec in specs), grace_seconds=STOP_SECONDS)
         for spec in specs:
-            self._processes.stop(spec.name, STOP_SECONDS)
             owndriver.forget(self._layout.node(self._index(spec.name.partition("/")[0])))
         # They would be taken for the next driver's.
         self.api.delete(driver.SLICES_PATH + selector)

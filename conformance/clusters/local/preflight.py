@@ -39,7 +39,7 @@ def _namespace_problem() -> str:
     unshare = locate_tool("unshare")
     if unshare is None:
         return ""  # already said as a missing program
-    command = [unshare, "--net", "--mount", "--pid", "--fork", "--mount-proc", "true"]
+    command = [unshare, "--net", "--mount", "--pid", "--fork", "--mount-proc", "sleep", "0"]
     done = subprocess.run(
         command,
         env={"PATH": search_path()},

@@ -149,24 +149,30 @@ class Processes:
         temporary.replace(path)
         return record
 
-    def stop(self, name: str, grace_seconds: float) -> None:
-        """Stop a component: SIGTERM, then SIGKILL after `grace_seconds` (0: at once).
+    def stop(self, *names: str, grace_seconds: float) -> None:
+        """Stop components together: SIGTERM, then SIGKILL after `grace_seconds` (0: at once).
 
-        Its record stays, so that it can be started again. Nothing happens where it does not run.
+        Their records stay, so that they can be started again. Nothing happens to those that do not
+        run.
         """
-        record = self.records().get(name)
-        if record is None or not is_alive(record.identity):
-            return
-        pid = record.identity.pid
-        # Written before the signal, so that whoever sees the process end knows that it was meant.
-        self._mark(name).write_text(_text(record.identity))
-        targets = procfs.children(pid) if record.spec.inside else [pid]
-        if grace_seconds > 0:
-            send(targets or [pid], signal.SIGTERM)
-            if wait_gone(record.identity, grace_seconds):
-                return
-        send([*targets, pid], signal.SIGKILL)
-        wait_gone(record.identity, 10)
+        records = self.records()
+        running = [record for name, record in records.items() if name in names]
+        running = [record for record in running if is_alive(record.identity)]
+        for record in running:
+            # Written before the signal, so that whoever sees the process end knows it was meant.
+            self._mark(record.spec.name).write_text(_text(record.identity))
+            if grace_seconds > 0:
+                send(_signalled(record) or [record.identity.pid], signal.SIGTERM)
+        deadline = time.monotonic() + grace_seconds
+        left = [
+            record
+            for record in running
+            if not wait_gone(record.identity, max(0, deadline - time.monotonic()))
+        ]
+        for record in left:
+            send([*_signalled(record), record.identity.pid], signal.SIGKILL)
+        for record in left:
+            wait_gone(record.identity, 10)
 
     def was_stopped(self, record: ProcessRecord) -> bool:
         """Whether it was `stop` that ended this very process, in whichever program."""
@@ -276,6 +282,12 @@ def send(pids: list[int], number: signal.Signals) -> None:
             os.kill(pid, number)
         except ProcessLookupError:
             continue
+
+
+def _signalled(record: ProcessRecord) -> list[int]:
+    """Whom a signal to a component is for: nsenter, which leads into a node, passes none on."""
+    pid = record.identity.pid
+    return procfs.children(pid) if record.spec.inside else [pid]
 
 
 def _text(identity: procfs.Identity) -> str:

@@ -24,6 +24,7 @@ from conformance.clusters.local.processes import POLL_SECONDS, Processes, send
 from conformance.clusters.local.tools import find_tool
 
 _GONE_SECONDS = 20.0
+_HURRY_SECONDS = 3.0
 
 
 def remove_cluster(layout: Layout, progress: Progress, *, keep_logs: bool) -> None:
@@ -62,15 +63,19 @@ def _stop_recorded(processes: Processes) -> None:
     killed, because its data is about to be deleted: kubelets before anything that they would
     restart, nodes as a whole, then the control plane from the outside in.
     """
-    names = list(processes.records())
-    for name in names:
-        if name.endswith("/driver"):
-            processes.stop(name, STOP_SECONDS)
-    for name in sorted(names, key=lambda name: (not name.endswith("/kubelet"), "/" not in name)):
-        if name.startswith("node-"):
-            processes.stop(name, 0)
-    for name in STOP_ORDER:
-        processes.stop(name, 0)
+    records = processes.records()
+    drivers = [name for name in records if name.endswith("/driver")]
+    # Without an API server there is nothing that a driver could undo there, but it would try.
+    hurry = not processes.alive("kube-apiserver")
+    processes.stop(*drivers, grace_seconds=_HURRY_SECONDS if hurry else STOP_SECONDS)
+    on_nodes = [name for name in records if name.startswith("node-")]
+    for part in (
+        [name for name in on_nodes if name.endswith("/kubelet")],
+        [name for name in on_nodes if "/" in name],
+        on_nodes,
+        STOP_ORDER,
+    ):
+        processes.stop(*part, grace_seconds=0)
 
 
 def _kill_rest(layout: Layout) -> list[str]:

@@ -27,6 +27,10 @@ CLAIM_SPEC_RETIRED = {
         " devices.requests[].exactly.selectors[].cel and count, and what configures them inline in"
         " devices.config[].opaque.parameters"
     ),
+    "controller": (
+        "controller is gone since Kubernetes 1.32: the scheduler allocates devices itself; remove"
+        " it"
+    ),
     "allocationMode": (
         "a claim has no allocationMode since Kubernetes 1.31: devices are always allocated when"
         " the first pod is scheduled, as WaitForFirstConsumer did; remove it (All and ExactCount"

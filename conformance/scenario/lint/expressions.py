@@ -21,6 +21,7 @@ _PLACEHOLDER = "x"
 """Is part of a string, of a key or of a name, wherever a variable may be."""
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _CHAIN = re.compile(r"(?<![\w.])(has\()?object((?:\.[A-Za-z_]\w*|\[\d+\])+)")
+_ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _PART = re.compile(r"\.([A-Za-z_]\w*)|\[\d+\]")
 
 
@@ -84,12 +85,13 @@ def selector_problems(value: Any, path: PathTuple) -> Iterator[Problem]:
             place = (*path, key)
             expression = item.get("expression") if key == "cel" and isinstance(item, dict) else None
             if isinstance(expression, str):
-                yield from _selector(expression, (*place, "expression"))
+                yield from expression_problems(expression, (*place, "expression"))
             else:
                 yield from selector_problems(item, place)
 
 
-def _selector(expression: str, path: PathTuple) -> Iterator[Problem]:
+def expression_problems(expression: str, path: PathTuple) -> Iterator[Problem]:
+    """Problems of a selector's expression, over ``device``."""
     from reference_allocator.cel import CelFeatures, validate_new_expression
 
     complete = _complete(expression)
@@ -107,5 +109,8 @@ def _complete(expression: str) -> str | None:
 
 
 def _problem(path: PathTuple, message: str) -> Problem:
-    lines = message.removeprefix("compilation failed: ").splitlines()
-    return Problem(path, f"is not CEL as Kubernetes takes it: {lines[0] if lines else message}")
+    error = _ERROR.search(message)
+    if error is None:
+        return Problem(path, f"is not valid CEL: {message.splitlines()[0]}")
+    line, column, text = error.groups()
+    return Problem(path, f"is not valid CEL: {text} (line {line}, column {column} of it)")

@@ -10,14 +10,13 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from conformance.data import scenarios_dir
-from conformance.scenario.lint.manifests import manifest_problems
-from conformance.scenario.lint.profiles import check_profile_names
+from conformance.scenario.lint.objects import standalone_problems
+from conformance.scenario.lint.profiles import check_profile_names, profile_problems
 from conformance.scenario.lint.scenarios import checked_scenario
-from conformance.scenario.loader import is_own
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.registry import FeatureRegistry, load_registry
-from conformance.scenario.validate import InvalidDocumentError, validated
+from conformance.scenario.validate import InvalidDocumentError, is_own, validated
 from conformance.scenario.yamlfile import Document, Problem, read_documents
 
 OWN_KINDS: Mapping[str, type[BaseModel]] = {
@@ -62,7 +61,7 @@ def lint_file(file: Path, models: Mapping[str, type[BaseModel]] = OWN_KINDS) -> 
         found += _own(document, models)
     for document in documents:
         if not is_own(document):
-            found += _told(document, manifest_problems(document.data))
+            found += _told(document, standalone_problems(document.data))
     return found
 
 
@@ -85,6 +84,8 @@ def _own(document: Document, models: Mapping[str, type[BaseModel]]) -> list[Lint
         line = document.line(("kind",))
         return [LintLine(f"{document.file}:{line}: $.kind: {kind!r} is none of {known}")]
     try:
+        if model is DriverProfile:
+            return _told(document, profile_problems(validated(DriverProfile, document)))
         if model is not Scenario:
             validated(model, document)
             return []

@@ -41,6 +41,13 @@ RETIRED_KINDS = {
         " spec.devices.config of the ResourceClaim"
     ),
 }
+_NEW_SHAPES = {
+    "ResourceClaim": ", with each request's fields below exactly",
+    "ResourceClaimTemplate": ", with each request's fields below exactly",
+    "ResourceSlice": ", with attributes and capacity directly in each device, without basic",
+}
+"""Kind -> what else changes when one moves from v1beta1 to v1."""
+
 STABLE_KINDS = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
 
 
@@ -90,7 +97,7 @@ def _version(kind: str, version: str, path: PathTuple) -> Iterator[Problem]:
     elif kind in STABLE_KINDS and version in RETIRED_VERSIONS:
         yield Problem(place, f"{GROUP}/{version} {RETIRED_VERSIONS[version]}; use {GROUP}/v1")
     elif kind in STABLE_KINDS and version in BETA_VERSIONS:
-        shape = ", with each request's fields below exactly" if version == "v1beta1" else ""
+        shape = _NEW_SHAPES.get(kind, "") if version == "v1beta1" else ""
         yield Problem(
             place,
             f"{GROUP}/{version} is off by default; use {GROUP}/v1"

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conformance.scenario.lint.choices import misspelt
-from conformance.scenario.lint.manifests import manifest_problems
+from conformance.scenario.lint.expressions import selector_problems
+from conformance.scenario.lint.manifests import GROUP, manifest_problems
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import VARIABLE
@@ -72,6 +73,32 @@ def _manifest(manifest: Mapping[str, Any], apis: tuple[str, ...], path: PathTupl
         *field_problems(manifest["kind"], manifest["apiVersion"], manifest, path),
     ]
     yield from (problem for problem in rest if problem.path not in places)
+
+
+def standalone_problems(data: Any) -> Iterator[Problem]:
+    """Problems of a manifest that is no part of a scenario: what DRA retired, fields, and CEL."""
+    explained = list(manifest_problems(data))
+    yield from explained
+    places = {problem.path for problem in explained}
+    for obj, path in _listed(data):
+        kind, version = obj.get("kind"), obj.get("apiVersion")
+        if not isinstance(kind, str) or not str(version).startswith(f"{GROUP}/"):
+            continue
+        yield from selector_problems(obj, path)
+        for problem in field_problems(kind, str(version), obj, path):
+            if problem.path not in places:
+                yield problem
+
+
+def _listed(data: Any) -> Iterator[tuple[Mapping[str, Any], PathTuple]]:
+    """The object, or those of a List."""
+    items = data.get("items") if isinstance(data, dict) and data.get("kind") == "List" else None
+    if isinstance(items, list):
+        for index, item in enumerate(items):
+            if isinstance(item, dict):
+                yield item, ("items", index)
+    elif isinstance(data, dict):
+        yield data, ()
 
 
 def refused_problems(

@@ -1,20 +1,50 @@
-"""Does any driver profile that we know define the names that a scenario takes from the profile?
-
-Somebody may have a profile of their own, with names that the shipped ones lack, so this is only
-for ``lint``: ``run`` compares with the very profile that it uses, before anything runs.
-"""
+"""Is a driver profile right, and does it define the names that scenarios take from it?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
+from conformance.data import scenarios_dir
+from conformance.scenario.lint.expressions import expression_problems, selector_problems
+from conformance.scenario.lint.objects import field_problems
 from conformance.scenario.lint.variables import PROFILE_GROUPS, texts
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import nearest
-from conformance.scenario.profile import DriverProfile
+from conformance.scenario.profile import DriverProfile, ProfileSpec
 from conformance.scenario.variables import VARIABLE
-from conformance.scenario.yamlfile import PathTuple, Problem
+from conformance.scenario.yamlfile import PathTuple, Problem, read_documents, yaml_files
+
+
+def profile_problems(profile: DriverProfile) -> Iterator[Problem]:
+    """Problems of a profile that fits the model; a warning for what shipped scenarios need."""
+    spec = profile.spec
+    for key, device_class in spec.classes.items():
+        place: PathTuple = ("spec", "classes", key)
+        manifest = {"spec": device_class.spec}
+        for problem in [
+            *field_problems("DeviceClass", None, manifest, ()),
+            *selector_problems(manifest, ()),
+        ]:
+            yield Problem((*place, *problem.path), problem.message)
+    for key, expression in spec.selectors.items():
+        yield from expression_problems(expression, ("spec", "selectors", key))
+    defined = _defined(spec)
+    for group, name in sorted(_used_by_shipped()):
+        if name not in defined[group]:
+            yield Problem(
+                ("spec",),
+                f"shipped scenarios use ${{{group}.{name}}}, which this profile does not define;"
+                " with it only scenarios of your own can run",
+                "warning",
+            )
+    if spec.probe.env is None and spec.probe.device_nodes is None:
+        yield Problem(
+            ("spec", "probe"),
+            "neither env nor deviceNodes: no container can show which devices it got",
+            "warning",
+        )
 
 
 def check_profile_names(
@@ -22,26 +52,55 @@ def check_profile_names(
 ) -> Iterator[Problem]:
     """Names that no profile has: an error if one has a name like it, otherwise a warning.
 
+    Somebody may have a profile of their own, with names that the shipped ones lack, so this is only
+    for ``lint``: ``run`` compares with the very profile that it uses, before anything runs.
+
     Args:
         scenario: one that is not of the allocation tier, where no profile is used.
         data: its document.
         profiles: those that are known.
     """
-    specs = [profile.spec for profile in profiles]
-    known = {
-        "attribute": {name for spec in specs for name in spec.attributes},
-        "class": {name for spec in specs for name in spec.classes},
-        "config": {name for spec in specs for name in spec.config},
-        "selector": {name for spec in specs for name in spec.selectors},
-    }
+    defined = [_defined(profile.spec) for profile in profiles]
+    known = {group: {name for one in defined for name in one[group]} for group in PROFILE_GROUPS}
     for index, name in enumerate(scenario.spec.requires.config):
         place: PathTuple = ("spec", "requires", "config", index)
         yield from _unknown(f"config {name}", name, known["config"], place)
+    for path, group, name in _names(data):
+        yield from _unknown(f"variable ${{{group}.{name}}}", name, known[group], path)
+
+
+def _defined(spec: ProfileSpec) -> dict[str, set[str]]:
+    """Group of variables -> the names in it that a profile defines."""
+    return {
+        "attribute": set(spec.attributes),
+        "class": set(spec.classes),
+        "config": set(spec.config),
+        "selector": set(spec.selectors),
+    }
+
+
+def _names(data: Any) -> Iterator[tuple[PathTuple, str, str]]:
+    """Path, group and name of every variable that a profile defines."""
     for path, text in texts(data, ()):
         for match in VARIABLE.finditer(text):
             group, _, name = match[1].partition(".")
             if group in PROFILE_GROUPS:
-                yield from _unknown(f"variable {match[0]}", name, known[group], path)
+                yield path, group, name
+
+
+@cache
+def _used_by_shipped() -> frozenset[tuple[str, str]]:
+    """What shipped scenarios take from the profile; a configuration they say that they need."""
+    root = scenarios_dir()
+    return frozenset(
+        (group, name)
+        for folder in ("core", "extended")
+        for file in yaml_files(root / folder)
+        for document in read_documents(file)
+        if document.data["spec"]["tier"] != "allocation"
+        for _, group, name in _names(document.data)
+        if group != "config"
+    )
 
 
 def _unknown(what: str, name: str, known: set[str], path: PathTuple) -> Iterator[Problem]:

@@ -10,11 +10,9 @@ from conformance.clusters.kubeconfig import is_ready
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.discovery import Discovery, list_objects
 from conformance.targets.base import ApiError, Capabilities, Obj, TargetError, Tier
+from conformance.targets.simulation import simulated_devices
 
 _GATE = re.compile(rb'^kubernetes_feature_enabled\{name="([^"]+)"[^}]*\} ([01])', re.MULTILINE)
-SIMULATED = "dra-conformance.dev/simulated"
-"""Attribute of devices that are not what they look like (nvml_driver sets it)."""
-
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
@@ -93,19 +91,6 @@ class Surveyor:
             return [], []
         version = self._discovery.dra_version()
         return self._list(version, "ResourceSlice"), self._list(version, "ResourceClaim")
-
-
-def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:
-    """In words, that a driver's devices are simulated, where its slices say so themselves."""
-    for item in slices:
-        if item["spec"].get("driver") != driver:
-            continue
-        for device in item["spec"].get("devices") or []:
-            # v1beta1 has the attributes one level deeper.
-            attributes = (device.get("basic") or device).get("attributes") or {}
-            if (attributes.get(SIMULATED) or {}).get("bool"):
-                return [f"the devices of {driver}"]
-    return []
 
 
 def free_devices(

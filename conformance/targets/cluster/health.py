@@ -45,7 +45,6 @@ class Health:
         self._wake = wake
         self._lock = threading.Lock()
         self._message = ""
-        self._told = False
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._end_watch = watch(self._died) if watch else None
@@ -82,8 +81,8 @@ class Health:
             if self._silence(began) >= SILENCE and not self._stopping.is_set():
                 log = self._logs.get("kube-apiserver")
                 self._gone(
-                    f"{self._connection.where} has not answered for {SILENCE:g} s: see the API "
-                    f"server's log{f' {describe_log(log)}' if log else ''}"
+                    f"the API server {self._connection.where} has not answered for {SILENCE:g} s"
+                    + (f" {describe_log(log)}" if log else "; see its log")
                 )
                 self._connection.abandon(self._error)
                 return
@@ -100,10 +99,7 @@ class Health:
         self._wake()
 
     def _error(self) -> TargetGoneError:
-        """What to raise: all that there is to say the first time, then its first line."""
-        with self._lock:
-            told, self._told = self._told, True
-        return TargetGoneError(self._message.splitlines()[0] if told else self._message)
+        return TargetGoneError(self._message)
 
     def _silence(self, began: float) -> float:
         """Seconds since the server said anything, or since it is looked after."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pynvml
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from nvml_driver import dump
+from nvml_driver.cli import app
 from nvml_driver.devices.discovery import discover
 from nvml_driver.errors import DriverError, NvmlUnavailableError
 from nvml_driver.features import Features
@@ -95,9 +95,7 @@ def test_a_node_without_gpus_has_nothing_to_record(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_a_profile(tmp_path: Path) -> None:
-    app = typer.Typer()
-    app.command()(dump.command)
-    done = CliRunner().invoke(app, ["--simulate", "a30x4", "--name", "mine"])
+    done = CliRunner().invoke(app, ["dump", "--simulate", "a30x4", "--name", "mine"])
     assert done.exit_code == 0
     again = profile.parse(done.stdout, "printed")
     assert again.name == "mine"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from reference_allocator.api.reading import InputError
 from reference_allocator.checks import check
 from reference_allocator.features import Features
 from tests.reference_allocator.builders import (
@@ -336,6 +337,79 @@ def test_a_snapshot_taken_after_the_allocation_will_do() -> None:
     for wanted, allocation in zip(built.claims, built.allocations, strict=True):
         built.taken.append({**wanted, "status": {"allocation": allocation}})
     assert built.broken() == set()
+
+
+def test_admin_access_to_a_partition_in_use_draws_on_counters_again() -> None:
+    slices = [
+        resource_slice([device("p", counters={"gpu": {"mem": "2"}})], slices=2),
+        resource_slice(name="c", slices=2, counters={"gpu": {"mem": "3"}}),
+    ]
+    wanted = claim(request("r", adminAccess=True))
+    free = World(slices, [wanted]).solve()
+    assert free.broken() == set()
+    held = World(slices, [wanted], taken=[allocated("p")], allocations=free.allocations)
+    assert solve(slices, wanted, taken=held.taken).kind == "none"
+    assert held.broken() == {"counter"}
+
+
+def test_one_claim_after_another_draws_on_counters_with_admin_access() -> None:
+    slices = [
+        resource_slice([device("p", counters={"gpu": {"mem": "2"}})], slices=2),
+        resource_slice(name="c", slices=2, counters={"gpu": {"mem": "4"}}),
+    ]
+    wanted = [
+        claim(request("r")),
+        claim(request("r", adminAccess=True), name="second"),
+        claim(request("r", adminAccess=True), name="third"),
+    ]
+    assert World(slices, wanted[:2]).solve().broken() == set()
+    assert solve(slices, wanted).kind == "none"
+
+
+def test_shares_of_a_partition_draw_on_counters_once() -> None:
+    slices = [
+        resource_slice([device("p", counters={"gpu": {"mem": "2"}}, shared=True)], slices=2),
+        resource_slice(name="c", slices=2, counters={"gpu": {"mem": "2"}}),
+    ]
+    wanted = [claim(request("r")), claim(request("r"), name="second")]
+    assert World(slices, wanted).solve().broken() == set()
+    held = [allocated({"device": "p", "shareID": "used"})]
+    assert World(slices, wanted, taken=held).solve().broken() == set()
+
+
+BROKEN = {
+    "nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "zone", "operator": "Gt", "values": ["one"]}]}
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "path"),
+    [
+        (resource_slice([device("z")], name="z", node=None, nodeSelector=BROKEN), ".nodeSelector"),
+        (
+            resource_slice(
+                [device("y", allNodes=True), device("z", nodeSelector=BROKEN)],
+                name="z",
+                node=None,
+                perDeviceNodeSelection=True,
+            ),
+            ".devices[1].nodeSelector",
+        ),
+    ],
+)
+def test_a_node_selector_that_does_not_parse_is_an_error_of_the_input(
+    more: Json, path: str
+) -> None:
+    built = gpus()
+    more["spec"]["pool"]["name"] = "unparsable"
+    built.result()["pool"] = "unparsable"
+    built.result()["device"] = "z"
+    built.slices.append(more)
+    with pytest.raises(InputError, match="the value must be an integer") as caught:
+        built.broken()
+    assert caught.value.path == f"$.slices[3].spec{path}"
 
 
 def mixed_groups(count: int) -> World:

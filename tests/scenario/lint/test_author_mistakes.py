@@ -300,7 +300,7 @@ IN_EITHER_TIER = [
     ("allocation", "reason: BadRequest", "reason: BedRequest", "did you mean BadRequest?"),
     ("allocation", "scheduled: false}", "pending: {reason: Unscheduled}}", "Unschedulable?"),
     # Expressions.
-    ("allocation", "device.driver == ", "device.driver = ", "CEL as Kubernetes takes it: Invalid"),
+    ("allocation", "device.driver == ", "device.driver = ", "is not valid CEL: Syntax error"),
     ("allocation", "device.driver == ", "devic.driver == ", "undeclared reference to 'devic'"),
     ("allocation", '["object.spec', '["objct.spec', "undeclared reference to 'objct'"),
     ("allocation", '["object.spec.driver', '["object.spec.diver', "'diver'; did you mean driver?"),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from conformance.scenario.lint.files import lint_file
 from conformance.scenario.lint.manifests import manifest_problems
 from conformance.scenario.yamlfile import Severity, dotted, parse_documents
 
@@ -502,3 +503,50 @@ def test_what_is_no_kubernetes_object_is_said_once(text: str) -> None:
 )
 def test_shapes_that_no_manifest_has_do_not_break_the_check(text: str) -> None:
     assert all(isinstance(finding, Finding) for finding in findings(text))
+
+
+def test_a_claim_with_a_controller_is_told_who_allocates_now() -> None:
+    found = by_path("""
+        apiVersion: resource.k8s.io/v1alpha3
+        kind: ResourceClaim
+        metadata: {name: old}
+        spec:
+          controller: driver.example.com
+          devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}
+        """)
+    assert found["$.spec.controller"].line == 5
+    assert "controller is gone since Kubernetes 1.32" in found["$.spec.controller"].message
+
+
+def test_moving_a_beta_slice_is_told_in_the_words_of_slices() -> None:
+    [finding] = findings("""
+        apiVersion: resource.k8s.io/v1beta1
+        kind: ResourceSlice
+        metadata: {name: slice}
+        spec: {driver: d.example.com, devices: [{name: gpu-0, basic: {}}]}
+        """)
+    assert finding.message.endswith(
+        "attributes and capacity directly in each device, without basic"
+    )
+    assert "exactly" not in finding.message
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        (
+            "{selectors: [{cel: {expression: device.drivr == 1}}]}",
+            ":4: $.spec.selectors[0].cel.expression: is not valid CEL: undefined field 'drivr'",
+        ),
+        ("{selctors: []}", ":4: $.spec.selctors: unknown field 'selctors'; did you mean selectors"),
+        ("{driverName: x}", ":4: $.spec.driverName: driverName is gone since Kubernetes 1.31"),
+    ],
+)
+def test_a_manifest_that_is_no_part_of_a_scenario_is_read_as_the_api_server_does(
+    spec: str, says: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "class.yaml"
+    head = "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu}\n"
+    file.write_text(f"{head}spec: {spec}\n", encoding="utf-8")
+    [line] = map(str, lint_file(file))
+    assert line.startswith(f"{file}{says}")

@@ -1,0 +1,173 @@
+"""Turn a result file into a conformance report.
+
+Everything but the implementation's own particulars comes from the result file, so that somebody
+else can make the same report from it (``verify``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from conformance import __version__
+from conformance.certify.contradictions import EvidenceError, contradictions
+from conformance.certify.model import (
+    ComparisonSummary,
+    ConformanceReport,
+    Evidence,
+    Implementation,
+    ProfileResult,
+    Result,
+    Skipped,
+    Statistics,
+    Suite,
+    UsedProfile,
+)
+from conformance.certify.profiles import Profile
+from conformance.compare.conclude import conclude, uncertified
+from conformance.engine.events import Outcome, PlannedScenario, RunStarted
+from conformance.engine.result import RunResult
+from conformance.errors import ConformanceError, UsageError
+from conformance.resultfile.read import RecordedRun
+
+
+class OtherSuiteError(ConformanceError):
+    """The run was of another version of the suite, whose scenarios are not known here."""
+
+    def __init__(self, result: RecordedRun) -> None:
+        version = result.run.suite_version
+        super().__init__(
+            f"{result.where('header')}: the run was of suite {version!r} and this is {__version__},"
+            " which has other scenarios and rules, so that nothing can be concluded here; install"
+            f" dra-conformance {version} and run this again"
+        )
+
+
+def build_report(
+    result: RecordedRun,
+    implementation: Implementation,
+    profiles: Sequence[Profile],
+    catalogue: Sequence[PlannedScenario],
+) -> ConformanceReport:
+    """The report on a run.
+
+    Args:
+        result: the run, with its footer.
+        implementation: what is certified.
+        profiles: for what; one that is named twice is there once.
+        catalogue: every scenario that the suite ships. One of a profile that the run did not even
+            plan makes the profile partial; others that the run had count for no profile.
+
+    Raises:
+        UsageError: the result file was cut off, or no profile is given.
+        OtherSuiteError: the run was of another version of the suite.
+        EvidenceError: the result file contradicts itself.
+    """
+    if result.run.suite_version != __version__:
+        raise OtherSuiteError(result)
+    if found := contradictions(result, catalogue):
+        raise EvidenceError(found)
+    return believed(result, implementation, profiles, catalogue)
+
+
+def believed(
+    result: RecordedRun,
+    implementation: Implementation,
+    profiles: Sequence[Profile],
+    catalogue: Sequence[PlannedScenario],
+) -> ConformanceReport:
+    """The report on a run whose result file is believed as it stands.
+
+    Raises:
+        UsageError: the result file was cut off, or no profile is given.
+    """
+    if result.footer is None:
+        raise UsageError("the result file has no footer, so there is nothing to certify; run again")
+    if not profiles:
+        raise UsageError("no profile is given; name one, for example dra-core")
+    run = result.run
+    return ConformanceReport(
+        date=result.footer.finished_at,
+        implementation=implementation,
+        kubernetes_version=run.kubernetes_version,
+        target=run.target,
+        driver=run.driver,
+        driver_profile=_used_profile(run),
+        feature_gates=dict(sorted(run.feature_gates.items())),
+        components=dict(sorted(run.versions.items())),
+        simulated=run.simulated,
+        suite=Suite(version=run.suite_version, scenario_set_digest=run.scenario_set_digest),
+        evidence=Evidence(run=run.run, digest=result.digest, interrupted=result.interrupted),
+        uncertified=uncertified(result),
+        profiles=tuple(profile_result(result, item, catalogue) for item in dict.fromkeys(profiles)),
+    )
+
+
+def others(result: RunResult, catalogue: Sequence[PlannedScenario]) -> list[str]:
+    """Ids of the run's scenarios that the suite does not ship; they count for no profile."""
+    shipped = {item.id for item in catalogue}
+    return sorted(item.id for item in result.run.planned if item.id not in shipped)
+
+
+def profile_result(
+    result: RunResult, profile: Profile, catalogue: Sequence[PlannedScenario]
+) -> ProfileResult:
+    """What one profile came to in a run."""
+    wanted = {item.id for item in catalogue if profile.has(item)}
+    part = _restricted(result, wanted)
+    outcomes = part.outcomes
+    reasons = {event.scenario.id: event.message for event in part.finished}
+    not_selected = sorted(wanted - {item.id for item in part.run.planned})
+    strict = profile.skips == "partial"
+    conclusion = conclude(
+        part,
+        skipped=outcomes[Outcome.SKIPPED] if strict else (),
+        not_selected=not_selected if strict else (),
+    )
+    verdict = Result.of(conclusion.code)
+    if verdict is Result.SUCCESS and uncertified(result):
+        verdict = Result.UNCERTIFIED
+    return ProfileResult(
+        name=profile.name,
+        result=verdict,
+        statistics=Statistics(**{str(key): len(names) for key, names in outcomes.items()}),
+        failed=outcomes[Outcome.FAILED],
+        error=outcomes[Outcome.ERROR],
+        skipped=tuple(
+            Skipped(scenario=name, reason=reasons.get(name, ""))
+            for name in outcomes[Outcome.SKIPPED]
+        ),
+        lost=outcomes[Outcome.LOST],
+        not_selected=tuple(not_selected),
+        comparison=_comparison(part) if part.run.compared else None,
+    )
+
+
+def _restricted(result: RunResult, ids: set[str]) -> RunResult:
+    """The part of a run that is about these scenarios."""
+    return RunResult(
+        run=replace(
+            result.run, planned=tuple(item for item in result.run.planned if item.id in ids)
+        ),
+        finished=tuple(event for event in result.finished if event.scenario.id in ids),
+        compared=tuple(item for item in result.compared if item.scenario in ids),
+        footer=result.footer,
+    )
+
+
+def _used_profile(run: RunStarted) -> UsedProfile | None:
+    """The name and digest of the driver profile."""
+    if run.driver_profile is None or run.driver_profile_digest is None:
+        return None
+    metadata = run.driver_profile.get("metadata")
+    name = metadata.get("name", "?") if isinstance(metadata, dict) else "?"
+    return UsedProfile(name=str(name), digest=run.driver_profile_digest)
+
+
+def _comparison(part: RunResult) -> ComparisonSummary:
+    return ComparisonSummary(
+        verdicts={str(verdict): number for verdict, number in part.verdicts.items()},
+        differences=sum(len(item.differences) for item in part.compared),
+        not_conformant=tuple(sorted(i.scenario for i in part.compared if not i.conformant)),
+        not_judged=tuple(sorted(item.scenario for item in part.compared if item.problems)),
+    )

@@ -1,0 +1,126 @@
+"""All that is known of a run once it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from conformance.engine.events import (
+    Diagnostics,
+    Event,
+    Outcome,
+    PlannedScenario,
+    RunFinished,
+    RunStarted,
+    ScenarioFinished,
+)
+from conformance.engine.verdicts import ScenarioCompared, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What a run came to, whether it has just ended or was read from its result file.
+
+    Attributes:
+        run: the header: what was planned, against what.
+        finished: the scenarios that ended.
+        compared: what the comparison says of each, where one was asked for.
+        diagnostics: scenario id -> name -> text.
+        footer: None where the run was cut off.
+    """
+
+    run: RunStarted
+    finished: tuple[ScenarioFinished, ...]
+    compared: tuple[ScenarioCompared, ...] = ()
+    diagnostics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    footer: RunFinished | None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was broken off."""
+        return self.footer is None or self.footer.interrupted
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """What the run made and could not remove."""
+        return () if self.footer is None else self.footer.left
+
+    @property
+    def outcomes(self) -> dict[Outcome, tuple[str, ...]]:
+        """Outcome -> sorted scenario ids, every outcome present."""
+        return by_outcome(self.run.planned, self.finished)
+
+    @property
+    def unreported(self) -> tuple[PlannedScenario, ...]:
+        """Planned scenarios of which nothing was heard at all."""
+        heard = {event.scenario.id for event in self.finished}
+        return tuple(item for item in self.run.planned if item.id not in heard)
+
+    @property
+    def verdicts(self) -> dict[Verdict, int]:
+        """Verdict -> decisions, every verdict present."""
+        return count_verdicts(self.compared)
+
+
+def by_outcome(
+    planned: Sequence[PlannedScenario], finished: Sequence[ScenarioFinished]
+) -> dict[Outcome, tuple[str, ...]]:
+    """Outcome -> sorted scenario ids, every outcome present.
+
+    A planned scenario without a result is ``lost``; one that passed and whose cleanup failed is
+    ``failed``, whatever was reported: a cleanup that lies is a known trap of such suites.
+    """
+    outcomes: dict[str, Outcome] = {item.id: Outcome.LOST for item in planned}
+    for event in finished:
+        outcome = event.outcome
+        if outcome is Outcome.PASSED and event.cleanup not in (Outcome.PASSED, Outcome.SKIPPED):
+            outcome = Outcome.FAILED
+        outcomes[event.scenario.id] = outcome
+    return {
+        outcome: tuple(sorted(key for key, value in outcomes.items() if value is outcome))
+        for outcome in Outcome
+    }
+
+
+def count_verdicts(compared: Sequence[ScenarioCompared]) -> dict[Verdict, int]:
+    """Verdict -> decisions, every verdict present."""
+    found = [item.verdict for scenario in compared for item in scenario.judgements]
+    return {verdict: found.count(verdict) for verdict in Verdict}
+
+
+class RunCollector:
+    """A reporter that keeps what happened, as a :class:`RunResult`."""
+
+    def __init__(self) -> None:
+        self.run: RunStarted | None = None
+        self.finished: list[ScenarioFinished] = []
+        self.compared: dict[str, ScenarioCompared] = {}
+        self.diagnostics: dict[str, dict[str, str]] = {}
+        self.footer: RunFinished | None = None
+
+    def handle(self, event: Event) -> None:
+        """Keep the event."""
+        match event:
+            case RunStarted():
+                self.run = event
+            case Diagnostics():
+                self.diagnostics.setdefault(event.scenario, {}).update(event.items)
+            case ScenarioCompared():
+                self.compared[event.scenario] = event
+            case ScenarioFinished():
+                self.finished.append(event)
+            case RunFinished():
+                self.footer = event
+            case _:
+                pass
+
+    def result(self) -> RunResult:
+        """What is known by now; ask once the run has started."""
+        assert self.run is not None, "no RunStarted was heard of"
+        return RunResult(
+            run=self.run,
+            finished=tuple(self.finished),
+            compared=tuple(self.compared.values()),
+            diagnostics=self.diagnostics,
+            footer=self.footer,
+        )

@@ -1,0 +1,141 @@
+"""What a comparison with the reference says of a scenario, as values.
+
+They are made by ``conformance.compare`` and stand here because reporters and the result file hear
+of them as of everything else in a run: by an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pydantic import ConfigDict, with_config
+from pydantic.alias_generators import to_camel
+
+recorded = with_config(
+    ConfigDict(extra="forbid", alias_generator=to_camel, validate_by_name=True, allow_inf_nan=False)
+)
+"""Marks a value that stands in the result file: in camelCase, with no fields but its own."""
+
+MAX_NOTES = 5
+"""Differences of one scenario that are shown to people; the result file has them all."""
+
+
+class Verdict(StrEnum):
+    """What the comparison says of one decision, from best to worst."""
+
+    IDENTICAL = "identical"
+    """The reference picks the same devices on that node."""
+
+    ADMISSIBLE = "admissible"
+    """Other devices than the reference would pick, and every rule holds."""
+
+    MISSED = "missed"
+    """Left pending, though the reference finds an allocation."""
+
+    INADMISSIBLE = "inadmissible"
+    """A rule is broken."""
+
+    IMPOSSIBLE = "impossible"
+    """Allocated, though the reference proves that there is no allocation on that node."""
+
+    @property
+    def conformant(self) -> bool:
+        """Whether a conformant target may get this verdict."""
+        return self in (Verdict.IDENTICAL, Verdict.ADMISSIBLE)
+
+    @property
+    def rank(self) -> int:
+        """0 for the best, 4 for the worst."""
+        return list(Verdict).index(self)
+
+
+@recorded
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict and what it rests on.
+
+    Attributes:
+        verdict: see :class:`Verdict`.
+        reason: one sentence; names the first broken rule where there is one.
+        violations: every broken rule, in words.
+        reference_allocation: ``status.allocation`` of each claim as the reference would have it;
+            None where it finds none, or the same.
+        pod: the pod that was decided on; empty for one that stayed pending.
+        node: the node that was chosen; for ``missed`` the one the reference would choose.
+    """
+
+    verdict: Verdict
+    reason: str
+    violations: tuple[str, ...] = ()
+    reference_allocation: tuple[Mapping[str, Any], ...] | None = None
+    pod: str = ""
+    node: str = ""
+
+
+@recorded
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where a scenario was seen to go differently on target and reference.
+
+    Attributes:
+        step: index of the step from 0; None for the outcome of the whole scenario.
+        title: the step's title, or ``outcome``.
+        path: where in the step's observations, for example ``$[0].relation``.
+        target: what the target showed, as JSON text; ``<nothing>`` where it showed none.
+        reference: the same for the reference.
+    """
+
+    step: int | None
+    title: str
+    path: str
+    target: str
+    reference: str
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.path} is {self.target}, on the reference {self.reference}"
+
+
+@recorded
+@dataclass(frozen=True, slots=True)
+class ScenarioCompared:
+    """The event: what the comparison says of a scenario. Comes just before its ScenarioFinished.
+
+    Attributes:
+        scenario: the public id.
+        judgements: of the target's decisions in order, then of what it left pending and should not
+            have.
+        differences: between what was observed on target and reference.
+        problems: what could not be judged, and why; each makes the run inconclusive.
+    """
+
+    scenario: str
+    judgements: tuple[Judgement, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The worst verdict, None where nothing was allocated."""
+        return max((item.verdict for item in self.judgements), key=lambda v: v.rank, default=None)
+
+    @property
+    def conformant(self) -> bool:
+        """Whether every verdict is one that a conformant target may get."""
+        return all(item.verdict.conformant for item in self.judgements)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person has to know: verdicts against a rule, what was not judged, differences."""
+        lines = [
+            f"{item.verdict}: {f'pod {item.pod}: ' if item.pod else ''}{item.reason}"
+            for item in self.judgements
+            if not item.verdict.conformant
+        ]
+        lines += [f"not judged: {problem}" for problem in self.problems]
+        lines += [f"differs: {item}" for item in self.differences[:MAX_NOTES]]
+        if self.differences[MAX_NOTES:]:
+            lines.append(f"and {len(self.differences) - MAX_NOTES} more differences")
+        return tuple(lines)

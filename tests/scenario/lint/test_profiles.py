@@ -1,0 +1,95 @@
+"""A driver profile that cannot work is found by lint; what the shipped scenarios need is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.scenario.lint.files import lint_file
+
+PROFILE = """\
+apiVersion: dra-conformance/v1
+kind: DriverProfile
+metadata: {name: fpga.acme.example}
+spec:
+  driver: fpga.acme.example
+  classes:
+    gpu:
+      name: fpga.acme.example
+      spec: {selectors: [{cel: {expression: 'device.driver == "fpga.acme.example"'}}]}
+  selectors:
+    match: device.driver == "fpga.acme.example"
+    noMatch: device.driver == "nobody.acme.example"
+  probe:
+    env: ^FPGA_(?P<device>.+)=1$
+"""
+
+
+def lint(tmp_path: Path, text: str) -> list[str]:
+    file = tmp_path / "profile.yaml"
+    file.write_text(text, encoding="utf-8")
+    return [str(line).removeprefix(f"{file}:") for line in lint_file(file)]
+
+
+def test_a_right_profile_is_not_complained_about(tmp_path: Path) -> None:
+    assert lint(tmp_path, PROFILE) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        pytest.param(
+            "      name: fpga.acme.example",
+            "      name: NOT A NAME",
+            "8: $.spec.classes.gpu.name: a lowercase RFC 1123 subdomain must consist of",
+            id="class name",
+        ),
+        pytest.param(
+            "  driver: fpga.acme.example",
+            "  driver: FPGA",
+            "5: $.spec.driver: a lowercase RFC 1123 subdomain must consist of",
+            id="driver name",
+        ),
+        pytest.param(
+            'match: device.driver == "fpga.acme.example"',
+            "match: device.drivr == 1",
+            "11: $.spec.selectors.match: is not valid CEL: undefined field 'drivr' (line 1, column",
+            id="selector",
+        ),
+        pytest.param(
+            "'device.driver == \"fpga.acme.example\"'",
+            "device.driver ==",
+            "9: $.spec.classes.gpu.spec.selectors[0].cel.expression: is not valid CEL: Syntax",
+            id="selector of a class",
+        ),
+        pytest.param(
+            "{selectors: [",
+            "{selctors: [",
+            "9: $.spec.classes.gpu.spec.selctors: unknown field 'selctors'; did you mean select",
+            id="field of a class",
+        ),
+        pytest.param(
+            '    noMatch: device.driver == "nobody.acme.example"\n',
+            "",
+            "4: $.spec: warning: shipped scenarios use ${selector.noMatch}, which this profile",
+            id="a selector that the shipped scenarios use",
+        ),
+        pytest.param(
+            "    gpu:\n",
+            "    fpga:\n",
+            "4: $.spec: warning: shipped scenarios use ${class.gpu}, which this profile does",
+            id="the class that the shipped scenarios use",
+        ),
+        pytest.param(
+            "  probe:\n    env: ^FPGA_(?P<device>.+)=1$\n",
+            "",
+            "4: $.spec.probe: warning: neither env nor deviceNodes: no container can show which",
+            id="no probe",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(old: str, new: str, says: str, tmp_path: Path) -> None:
+    assert old in PROFILE
+    [line] = lint(tmp_path, PROFILE.replace(old, new))
+    assert line.startswith(says)
