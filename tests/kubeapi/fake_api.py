@@ -62,6 +62,14 @@ def merge(target: Any, patch: Any) -> Any:
     return result
 
 
+def strategic(target: Mapping[str, Any], patch: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A strategic merge patch of ``status.conditions`` as a merge patch: they merge by type."""
+    conditions = {one["type"]: one for one in (target.get("status") or {}).get("conditions", ())}
+    for condition in patch["status"]["conditions"]:
+        conditions[condition["type"]] = conditions.get(condition["type"], {}) | condition
+    return {**patch, "status": {**patch["status"], "conditions": list(conditions.values())}}
+
+
 class FakeApi:
     """The server. ``requests`` holds (method, path with query, headers, body) of each request."""
 
@@ -300,6 +308,8 @@ class _Handler(BaseHTTPRequestHandler):
         if obj is None:
             self._status(404, "NotFound", f'{plural} "{name}" not found')
         elif method == "PATCH":
+            if self.headers["Content-Type"] == "application/strategic-merge-patch+json":
+                body = strategic(obj, body)
             self._send(200, {**api.put(plural, merge(obj, body)), **typed})
         elif method == "DELETE":
             if plural in api.finalized:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime
 
-from conformance.kubeapi.connection import MERGE_PATCH, Connection
+from conformance.kubeapi.connection import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection
 from conformance.targets.base import ApiError, Obj, TargetError
 
 RENEWAL = 10.0
@@ -22,18 +22,18 @@ RENEWAL = 10.0
 
 
 class HollowNodes:
-    """Writes the status of hollow nodes and renews it until they are deleted."""
+    """Writes the status of hollow nodes, and keeps them alive until they are deleted."""
 
     def __init__(self, connection: Connection, renewal: float = RENEWAL) -> None:
         self._connection = connection
         self._renewal = renewal
         self._lock = threading.Lock()
-        self._statuses: dict[str, Obj] = {}  # node name -> status as it was given
+        self._names: set[str] = set()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     def adopt(self, node: Obj, status: Obj, agent: str = "") -> Obj:
-        """Write a new node's status, and keep its conditions alive from now on.
+        """Write a new node's status, and renew the heartbeat of its Ready condition from now on.
 
         Returns:
             The node with that status.
@@ -42,34 +42,37 @@ class HollowNodes:
             ApiError: the status was refused.
         """
         name = node["metadata"]["name"]
-        written = self._write(name, status, agent)
-        with self._lock:
-            self._statuses[name] = status
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._renew_all, name="hollow nodes", daemon=True
-                )
-                self._thread.start()
+        now = _now()
+        conditions = [
+            {"lastTransitionTime": now, "lastHeartbeatTime": now, **condition}
+            for condition in status.get("conditions") or []
+        ]
+        written = self._patch(
+            name, {**status, "conditions": conditions} if conditions else status, MERGE_PATCH, agent
+        )
+        if any(condition.get("type") == "Ready" for condition in conditions):
+            with self._lock:
+                self._names.add(name)
+                if self._thread is None:
+                    self._thread = threading.Thread(
+                        target=self._renew_all, name="hollow nodes", daemon=True
+                    )
+                    self._thread.start()
         return written
 
     def close(self) -> None:
-        """Renew no more."""
+        """Stop renewing."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(10)
 
-    def _write(self, name: str, status: Obj, agent: str = "") -> Obj:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        conditions = [
-            {"lastTransitionTime": now, **condition, "lastHeartbeatTime": now}
-            for condition in status.get("conditions") or []
-        ]
+    def _patch(self, name: str, status: Obj, content_type: str, agent: str = "") -> Obj:
         found: Obj = self._connection.request(
             "PATCH",
             f"/api/v1/nodes/{name}/status",
             {"fieldValidation": "Strict"},
-            {"status": {**status, "conditions": conditions} if conditions else status},
-            content_type=MERGE_PATCH,
+            {"status": status},
+            content_type=content_type,
             agent=agent,
         )
         return found
@@ -77,14 +80,20 @@ class HollowNodes:
     def _renew_all(self) -> None:
         while not self._stopping.wait(self._renewal):
             with self._lock:
-                statuses = list(self._statuses.items())
-            for name, status in statuses:
-                conditions = {"conditions": status.get("conditions") or []}
+                names = sorted(self._names)
+            for name in names:
+                # Merged by type (NodeStatus.conditions, patchMergeKey=type): whatever else a
+                # scenario wrote meanwhile, into this condition or beside it, stays as it is.
+                beat = {"conditions": [{"type": "Ready", "lastHeartbeatTime": _now()}]}
                 try:
-                    self._write(name, conditions)
+                    self._patch(name, beat, STRATEGIC_MERGE_PATCH)
                 except ApiError as error:
                     if error.code == 404:
                         with self._lock:
-                            self._statuses.pop(name, None)
+                            self._names.discard(name)
                 except TargetError:
                     continue  # whoever uses the node meets the same trouble, and says so
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

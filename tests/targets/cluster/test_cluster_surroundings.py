@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from conformance.targets.cluster.capabilities import free_devices
 from conformance.targets.cluster.cdi import claims_in
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.scope import ClusterScope
-from tests.kubeapi.fake_api import FakeApi
+from tests.kubeapi.fake_api import FakeApi, merge
 from tests.targets.cluster.conftest import MakeTarget
 
 DRIVER = "gpu.example.com"
@@ -172,34 +173,64 @@ def test_what_may_not_be_listed_is_no_empty_list(api: FakeApi, make_target: Make
         make_target().owned()
 
 
-def test_a_hollow_nodes_status_is_written_and_its_conditions_renewed(
-    api: FakeApi, tmp_path: Path
-) -> None:
+@pytest.fixture
+def hollow(api: FakeApi, tmp_path: Path) -> Iterator[HollowNodes]:
     connection = Connection.open(api.kubeconfig(tmp_path / "config"), "fake")
-    hollow = HollowNodes(connection, renewal=0.05)
+    nodes = HollowNodes(connection, renewal=0.05)
+    yield nodes
+    nodes.close()
+    connection.close()
+
+
+def renewed(api: FakeApi, times: int) -> None:
+    seen = api.count("PATCH", "/nodes/n/status")
+    deadline = time.monotonic() + 5
+    while api.count("PATCH", "/nodes/n/status") < seen + times:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_hollow_nodes_status_is_written_and_its_heartbeat_renewed(
+    api: FakeApi, hollow: HollowNodes
+) -> None:
     node = api.put("nodes", {"metadata": {"name": "n"}})
-    written = hollow.adopt(node, {"conditions": READY, "allocatable": {"cpu": "4"}})
+    past = "2026-01-01T00:00:00Z"
+    given = [{**READY[0], "lastHeartbeatTime": past}]
+    written = hollow.adopt(node, {"conditions": given, "allocatable": {"cpu": "4"}})
     assert written["status"]["allocatable"] == {"cpu": "4"}
     (condition,) = written["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("Ready", "True")
-    assert condition["lastHeartbeatTime"]
+    renewed(api, 2)
+    status = api.objects["nodes", "", "n"]["status"]
+    assert status["allocatable"] == {"cpu": "4"}
+    assert status["conditions"][0]["lastHeartbeatTime"] > past
+    assert status["conditions"][0]["lastTransitionTime"] == condition["lastTransitionTime"]
 
-    def patches() -> int:
-        return api.count("PATCH", "/nodes/n/status")
 
-    deadline = time.monotonic() + 5
-    while patches() < 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    renewed = api.objects["nodes", "", "n"]
-    assert renewed["status"]["allocatable"] == {"cpu": "4"}
+def test_what_a_scenario_writes_into_a_hollow_nodes_conditions_stays(
+    api: FakeApi, hollow: HollowNodes
+) -> None:
+    hollow.adopt(api.put("nodes", {"metadata": {"name": "n"}}), {"conditions": READY})
+    theirs = [
+        {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+        {"type": "DiskPressure", "status": "True"},
+    ]
+    api.put("nodes", merge(api.objects["nodes", "", "n"], {"status": {"conditions": theirs}}))
+    renewed(api, 2)
+    ready, pressure = api.objects["nodes", "", "n"]["status"]["conditions"]
+    assert ready["lastHeartbeatTime"]
+    assert {**ready, "lastHeartbeatTime": None} == {**theirs[0], "lastHeartbeatTime": None}
+    assert pressure == theirs[1]
+
+
+def test_a_node_that_is_gone_is_not_renewed(api: FakeApi, hollow: HollowNodes) -> None:
+    hollow.adopt(api.put("nodes", {"metadata": {"name": "n"}}), {"conditions": READY})
+    renewed(api, 1)
     api.drop("nodes", "", "n")
     time.sleep(0.15)
-    after = patches()
+    after = api.count("PATCH", "/nodes/n/status")
     time.sleep(0.15)
-    assert patches() <= after + 1  # a node that is gone is not renewed
-    hollow.close()
-    connection.close()
+    assert api.count("PATCH", "/nodes/n/status") <= after + 1
 
 
 def test_creating_a_node_with_a_status_makes_it_hollow(api: FakeApi, scope: ClusterScope) -> None:
