@@ -1,4 +1,4 @@
-"""How a waiting scenario learns that something changed: one bell, rung by all its watches."""
+"""How a waiting scenario learns that something changed: its watches notify one condition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Changes:
         """How many changes there were; take it before looking, and give it to `wait`."""
         return self._count
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Something changed."""
         with self._condition:
             self._count += 1

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.errors import ApiError, Obj, not_served
+from conformance.kubeapi.errors import ApiError, not_served
 
 DRA_GROUP = "resource.k8s.io"
 DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 """Best first."""
-
-_JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,48 +129,6 @@ class Discovery:
         except (KeyError, TypeError):
             path = base_path(api_version)
             raise self._connection.unexpected("GET", path, "without a list of resources") from None
-
-
-def list_objects(
-    connection: Connection, resource: Resource, namespace: str | None = None, agent: str = ""
-) -> list[Obj]:
-    """All objects of a kind as the server has them now, ``apiVersion`` and ``kind`` set."""
-    items: list[Obj] = request_list(connection, resource.path(namespace), agent)["items"]
-    for item in items:
-        item.setdefault("apiVersion", resource.api_version)
-        item.setdefault("kind", resource.kind)
-    return items
-
-
-def request_list(connection: Connection, path: str, agent: str = "", accept: str = _JSON) -> Obj:
-    """A list as the server answers it: ``metadata`` and ``items``, each of them an object.
-
-    Raises:
-        ApiError: the server refuses.
-        TargetError: no answer, or one that is no list.
-    """
-    found: Obj = connection.request("GET", path, agent=agent, accept=accept)
-    items = found["items"] = found.get("items") or []
-    if (
-        not isinstance(items, list)
-        or not isinstance(found.get("metadata"), dict)
-        or not all(isinstance(one, dict) and isinstance(one.get("metadata"), dict) for one in items)
-    ):
-        raise connection.unexpected("GET", path, "without a list of objects")
-    return found
-
-
-def read(
-    connection: Connection, resource: Resource, namespace: str | None, name: str, agent: str = ""
-) -> Obj | None:
-    """One object as the server has it now, None if there is none."""
-    try:
-        found: Obj = connection.request("GET", resource.path(namespace, name), agent=agent)
-    except ApiError as error:
-        if error.code == 404:
-            return None
-        raise
-    return found
 
 
 def base_path(api_version: str) -> str:

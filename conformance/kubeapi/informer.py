@@ -14,8 +14,9 @@ from collections.abc import Callable
 from contextlib import closing
 
 from conformance.errors import TargetError
+from conformance.kubeapi.api import request_list
 from conformance.kubeapi.connection import Connection, Stream
-from conformance.kubeapi.discovery import Resource, request_list
+from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.errors import ApiError, Obj, of_status
 from conformance.kubeapi.store import Store, version_of
 
@@ -105,7 +106,7 @@ class Informer:
                 if self._watch():
                     pause = 0.05
                     continue
-                failure = None  # a server that ends each watch at once is asked more slowly
+                failure = None  # the server ends each watch at once: back off
             except ApiError as error:
                 self._version = ""
                 if error.code == 410:

@@ -17,7 +17,7 @@ from conformance.kubeapi.informer import Informer
 _Key = tuple[str, str, str]  # group, kind, namespace ("" for all)
 
 
-class Following:
+class InformerFactory:
     """A set of informers, at most one for each kind and namespace. Safe for threads."""
 
     def __init__(self, connection: Connection, agent: str = "") -> None:
@@ -26,11 +26,11 @@ class Following:
         self._lock = threading.Lock()
         self._informers: dict[_Key, Informer] = {}
 
-    def find(self, resource: Resource, namespace: str | None) -> Informer | None:
+    def started(self, resource: Resource, namespace: str | None) -> Informer | None:
         """The informer that follows this kind there already, in whichever of its versions."""
         return self._informers.get(_key(resource, namespace))
 
-    def follow(self, resource: Resource, namespace: str | None) -> Informer:
+    def informer(self, resource: Resource, namespace: str | None) -> Informer:
         """The informer for a kind, listed once already.
 
         Raises:
@@ -59,8 +59,8 @@ class Following:
             informer.stop()
 
 
-class Bells:
-    """Rings one scenario's `Changes` for whatever the informers that it uses report."""
+class Notifier:
+    """Notifies one scenario's `Changes` of whatever the informers that it uses report."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
@@ -70,9 +70,9 @@ class Bells:
         """Hear of this informer's changes from now on."""
         if informer not in self._informers:
             self._informers.append(informer)
-            informer.listen(self._ring)
+            informer.listen(self._notify)
             # Nothing between its first list and now may be missed.
-            self._changes.ring()
+            self._changes.notify()
 
     @property
     def informers(self) -> tuple[Informer, ...]:
@@ -82,11 +82,11 @@ class Bells:
     def detach(self) -> None:
         """Hear of nothing more."""
         for informer in self._informers:
-            informer.unlisten(self._ring)
+            informer.unlisten(self._notify)
         self._informers = []
 
-    def _ring(self, _change: str, _obj: Obj) -> None:
-        self._changes.ring()
+    def _notify(self, _change: str, _obj: Obj) -> None:
+        self._changes.notify()
 
 
 def _key(resource: Resource, namespace: str | None) -> _Key:

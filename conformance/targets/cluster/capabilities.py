@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.clusters.kubeconfig import is_ready
+from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.discovery import Discovery, list_objects
 from conformance.targets.base import ApiError, Capabilities, Obj, TargetError, Tier
 from conformance.targets.simulation import simulated_devices
 
@@ -16,81 +16,74 @@ _GATE = re.compile(rb'^kubernetes_feature_enabled\{name="([^"]+)"[^}]*\} ([01])'
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
-class Surveyor:
-    """Asks one API server what scenarios may count on."""
+def discover_capabilities(
+    api: Api,
+    *,
+    nodes: Sequence[str],
+    driver: str | None,
+    abilities: Iterable[str],
+    versions: Mapping[str, str],
+) -> Capabilities:
+    """What scenarios may count on.
 
-    def __init__(self, connection: Connection, discovery: Discovery) -> None:
-        self._connection = connection
-        self._discovery = discovery
+    Args:
+        api: where to ask.
+        nodes: nodes with a kubelet that the suite may use; those that are ready count.
+        driver: the driver of the ``node`` tier.
+        abilities: what the cluster's source adds to it.
+        versions: versions that the API server does not tell.
 
-    def survey(
-        self,
-        *,
-        nodes: Sequence[str],
-        driver: str | None,
-        abilities: Iterable[str],
-        versions: Mapping[str, str],
-    ) -> Capabilities:
-        """Find out everything.
+    Raises:
+        ApiError: something that is needed may not be read.
+        TargetError: no answer.
+    """
+    git_version = str(api.connection.request("GET", "/version").get("gitVersion", ""))
+    ready = [node for node in api.list(api.discovery.find("v1", "Node")) if is_ready(node)]
+    usable = [node for node in ready if node["metadata"]["name"] in nodes]
+    slices, claims = _devices(api, driver)
+    simulated = simulated_devices(driver, slices)
+    tiers: set[Tier] = {"allocation"}
+    can = set(abilities)
+    if usable:
+        can.add("image")
+        if driver is not None:
+            tiers.add("node")
+            if not simulated:
+                tiers.add("device")
+    matched = _VERSION.match(git_version)
+    return Capabilities(
+        kubernetes_version=matched[1] if matched else git_version,
+        served_apis=api.discovery.served(),
+        tiers=frozenset(tiers),
+        driver=driver,
+        devices=(
+            free_devices(driver, slices, claims, [node["metadata"]["name"] for node in ready])
+            if driver
+            else 0
+        ),
+        nodes=tuple(sorted(node["metadata"]["name"] for node in usable)),
+        abilities=frozenset(can),
+        feature_gates=_gates(api.connection),
+        simulated=tuple(simulated),
+        versions={"kubernetes": git_version, **_node_versions(usable), **versions},
+    )
 
-        Args:
-            nodes: nodes with a kubelet that the suite may use; those that are ready count.
-            driver: the driver of the ``node`` tier.
-            abilities: what the cluster's source adds to it.
-            versions: versions that the API server does not tell.
 
-        Raises:
-            ApiError: something that is needed may not be read.
-            TargetError: no answer.
-        """
-        git_version = str(self._connection.request("GET", "/version").get("gitVersion", ""))
-        ready = [node for node in self._list("v1", "Node") if is_ready(node)]
-        usable = [node for node in ready if node["metadata"]["name"] in nodes]
-        slices, claims = self._devices(driver)
-        simulated = simulated_devices(driver, slices)
-        tiers: set[Tier] = {"allocation"}
-        can = set(abilities)
-        if usable:
-            can.add("image")
-            if driver is not None:
-                tiers.add("node")
-                if not simulated:
-                    tiers.add("device")
-        matched = _VERSION.match(git_version)
-        return Capabilities(
-            kubernetes_version=matched[1] if matched else git_version,
-            served_apis=self._discovery.served(),
-            tiers=frozenset(tiers),
-            driver=driver,
-            devices=(
-                free_devices(driver, slices, claims, [node["metadata"]["name"] for node in ready])
-                if driver
-                else 0
-            ),
-            nodes=tuple(sorted(node["metadata"]["name"] for node in usable)),
-            abilities=frozenset(can),
-            feature_gates=self._gates(),
-            simulated=tuple(simulated),
-            versions={"kubernetes": git_version, **_node_versions(usable), **versions},
-        )
+def _gates(connection: Connection) -> dict[str, bool]:
+    """The API server's feature gates; empty where its metrics may not be read."""
+    try:
+        text = connection.text("GET", "/metrics", accept="text/plain", patience=5.0)
+    except (ApiError, TargetError):
+        return {}
+    return {name.decode(): value == b"1" for name, value in _GATE.findall(text)}
 
-    def _list(self, api_version: str, kind: str) -> list[Obj]:
-        return list_objects(self._connection, self._discovery.find(api_version, kind))
 
-    def _gates(self) -> dict[str, bool]:
-        """The API server's feature gates; empty where its metrics may not be read."""
-        try:
-            text = self._connection.text("GET", "/metrics", accept="text/plain", patience=5.0)
-        except (ApiError, TargetError):
-            return {}
-        return {name.decode(): value == b"1" for name, value in _GATE.findall(text)}
-
-    def _devices(self, driver: str | None) -> tuple[list[Obj], list[Obj]]:
-        """All ResourceSlices and ResourceClaims; nothing where no driver is asked about."""
-        if driver is None:
-            return [], []
-        version = self._discovery.dra_version()
-        return self._list(version, "ResourceSlice"), self._list(version, "ResourceClaim")
+def _devices(api: Api, driver: str | None) -> tuple[list[Obj], list[Obj]]:
+    """All ResourceSlices and ResourceClaims; nothing where no driver is asked about."""
+    if driver is None:
+        return [], []
+    find, version = api.discovery.find, api.discovery.dra_version()
+    return api.list(find(version, "ResourceSlice")), api.list(find(version, "ResourceClaim"))
 
 
 def free_devices(

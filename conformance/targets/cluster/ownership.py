@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.api import Api
 from conformance.kubeapi.discovery import DRA_GROUP, Discovery, Resource
 from conformance.targets.base import RUN_LABEL, ApiError, Ref
 from conformance.targets.cluster.snapshots import TAINT_RULE, taint_rules
@@ -21,12 +21,11 @@ _KINDS = (
 """In deletion order: what makes others before what it makes, users before what they use."""
 
 
-def owned(connection: Connection, discovery: Discovery, run: str | None = None) -> list[Ref]:
+def owned(api: Api, run: str | None = None) -> list[Ref]:
     """References to all labelled objects, in the order in which they can be deleted.
 
     Args:
-        connection: where to look, across all namespaces.
-        discovery: its kinds.
+        api: where to look, across all namespaces.
         run: one run's id, None for every run.
 
     Raises:
@@ -35,10 +34,10 @@ def owned(connection: Connection, discovery: Discovery, run: str | None = None) 
     selector = RUN_LABEL if run is None else f"{RUN_LABEL}={run}"
     found: list[Ref] = []
     for group_version, kind in _KINDS:
-        resource = _resource(discovery, group_version, kind)
+        resource = _resource(api.discovery, group_version, kind)
         if resource is None:
             continue
-        items = connection.request("GET", resource.path(), {"labelSelector": selector})["items"]
+        items = api.connection.request("GET", resource.path(), {"labelSelector": selector})["items"]
         for item in items or []:
             meta = item["metadata"]
             if RUN_LABEL in (meta.get("labels") or {}):

@@ -8,19 +8,17 @@ chosen).
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from conformance.kubeapi.discovery import Resource, request_list
+from conformance.kubeapi.api import Api, request_list
+from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.informer import Informer, Listener
-from conformance.kubeapi.informers import Following
+from conformance.kubeapi.informers import InformerFactory
 from conformance.kubeapi.store import version_of
-from conformance.targets.base import Decision, Obj, TargetError
+from conformance.targets.base import Capabilities, Decision, Obj, TargetError
 from conformance.targets.cluster.decisions import decisions_of
 from conformance.targets.cluster.history import History
 from conformance.targets.cluster.snapshots import followed, reduced
-
-if TYPE_CHECKING:
-    from conformance.targets.cluster.target import ClusterTarget
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _CATCH_UP = 10.0
@@ -30,20 +28,21 @@ _CATCH_UP = 10.0
 class Recorder:
     """Follows what allocations depend on, for all scenarios of one target."""
 
-    def __init__(self, target: ClusterTarget) -> None:
-        self.target = target
-        self._following = Following(target.connection, "recorder")
+    def __init__(self, api: Api, capabilities: Callable[[], Capabilities]) -> None:
+        self.api = api
+        self._capabilities = capabilities
+        self._informers = InformerFactory(api.connection, "recorder")
         self._lock = threading.Lock()
         self._resources: list[Resource] = []
         self._open: dict[Recording, int] = {}  # recording -> version since which it asks
         self.history = History()
 
-    def open(self, namespace: str, following: Following) -> Recording:
+    def open(self, namespace: str, informers: InformerFactory) -> Recording:
         """Begin to record for one scenario.
 
         Args:
             namespace: the scenario's.
-            following: the scenario's informers; its pods are followed there.
+            informers: the scenario's; its pods are followed there.
 
         Raises:
             ApiError: the server refuses to list what must be followed.
@@ -52,7 +51,7 @@ class Recorder:
         with self._lock:
             if not self._resources:
                 self._resources = self._start()
-        recording = Recording(self, namespace, following)
+        recording = Recording(self, namespace, informers)
         with self._lock:
             self._open[recording] = self.history.newest
         return recording
@@ -71,15 +70,14 @@ class Recorder:
             TargetError: the watches lag, or are interrupted.
         """
         for resource in self._resources:
-            connection = self.target.connection
-            found = request_list(connection, resource.path(), "recorder", _METADATA_ONLY)
+            found = request_list(self.api.connection, resource.path(), "recorder", _METADATA_ONLY)
             listed = {item["metadata"]["uid"]: version_of(item) for item in found["items"]}
             if not self.history.await_list(resource.kind, listed, version_of(found), _CATCH_UP):
-                informer = self._following.find(resource, None)
+                informer = self._informers.started(resource, None)
                 trouble = informer.trouble if informer else None
                 raise TargetError(
                     f"the record of {resource.plural} is more than {_CATCH_UP:g} s behind the API "
-                    f"server {self.target.connection.where}"
+                    f"server {self.api.connection.where}"
                     + (f": {trouble[1]}" if trouble else "; is this machine overloaded?")
                 )
 
@@ -90,7 +88,7 @@ class Recorder:
             namespace: the pods'.
             pod_nodes: pod uid -> name of its node, as far as known.
         """
-        capabilities = self.target.capabilities()
+        capabilities = self._capabilities()
         return decisions_of(
             self.history,
             namespace,
@@ -101,12 +99,12 @@ class Recorder:
 
     def stop(self) -> None:
         """End all watches."""
-        self._following.stop()
+        self._informers.stop()
 
     def _start(self) -> list[Resource]:
-        resources = followed(self.target.discovery)
+        resources = followed(self.api.discovery)
         for resource in resources:
-            informer = self._following.follow(resource, None)
+            informer = self._informers.informer(resource, None)
             attach(informer, self._take)
         return resources
 
@@ -127,12 +125,12 @@ class Recorder:
 class Recording:
     """One scenario's part of the record."""
 
-    def __init__(self, recorder: Recorder, namespace: str, following: Following) -> None:
+    def __init__(self, recorder: Recorder, namespace: str, informers: InformerFactory) -> None:
         self._recorder = recorder
         self._namespace = namespace
         self._nodes: dict[str, str] = {}  # pod uid -> node name
-        pods = recorder.target.discovery.find("v1", "Pod")
-        attach(following.follow(pods, namespace), self._take_pod)
+        pods = recorder.api.discovery.find("v1", "Pod")
+        attach(informers.informer(pods, namespace), self._take_pod)
 
     def decisions(self) -> list[Decision]:
         """See `conformance.targets.base.Scope.decisions`.

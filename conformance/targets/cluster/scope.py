@@ -12,27 +12,34 @@ import builtins
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
+from conformance.kubeapi.api import Api
 from conformance.kubeapi.changes import Changes
 from conformance.kubeapi.connection import MERGE_PATCH
-from conformance.kubeapi.discovery import Resource, read
+from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.informer import Informer
-from conformance.kubeapi.informers import Bells, Following
+from conformance.kubeapi.informers import InformerFactory, Notifier
 from conformance.kubeapi.store import has_labels
 from conformance.targets.base import (
     ApiError,
+    Capabilities,
     ContainerView,
     Decision,
     Obj,
     Ref,
     TargetError,
 )
-from conformance.targets.cluster.creating import Creator
-from conformance.targets.cluster.observing import Observer
-
-if TYPE_CHECKING:
-    from conformance.targets.cluster.target import ClusterTarget
+from conformance.targets.cluster.cdi import claims_in
+from conformance.targets.cluster.creator import Creator
+from conformance.targets.cluster.diagnostics import diagnose
+from conformance.targets.cluster.health import Health
+from conformance.targets.cluster.hollow import HollowNodes
+from conformance.targets.cluster.observer import Observer
+from conformance.targets.cluster.recorder import Recorder
+from conformance.targets.cluster.snapshots import present_snapshot
 
 T = TypeVar("T")
 
@@ -40,32 +47,61 @@ _TROUBLE_SECONDS = 30.0
 """How long a watch may be interrupted during a wait before the wait ends with an error."""
 
 
+FaultInjector = Callable[[str, str], None]
+"""Called with a component's name and ``restart`` or ``kill``; returns when that is done."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all scopes of one target have in common.
+
+    Attributes:
+        informers: of what has no namespace, so that it is followed once for all.
+        logs: component name -> its log file on this machine.
+        cdi_roots: directories with the nodes' CDI specs, where they are on this machine.
+        fault: restarts and kills ``fault_components``, where the cluster's source can.
+        forget: called with a scope that was closed.
+    """
+
+    api: Api
+    capabilities: Callable[[], Capabilities]
+    informers: InformerFactory
+    hollow: HollowNodes
+    health: Health
+    recorder: Recorder | None
+    logs: Mapping[str, Path]
+    cdi_roots: tuple[Path, ...]
+    fault: FaultInjector | None
+    fault_components: tuple[str, ...]
+    forget: Callable[[ClusterScope], None]
+
+
 class ClusterScope:
     """Implements `conformance.targets.base.Scope`; used by one thread at a time."""
 
-    def __init__(self, target: ClusterTarget, namespace: str) -> None:
+    def __init__(self, shared: Shared, namespace: str) -> None:
         self.namespace = namespace
-        self._target = target
-        self._connection = target.connection
+        self._shared = shared
+        self._api = shared.api
         self._agent = namespace
         self._changes = Changes()
-        self._following = Following(self._connection, self._agent)
-        self._bells = Bells(self._changes)
-        self._observer = Observer(self._connection, self._changes, self._agent)
+        self._informers = InformerFactory(self._api.connection, self._agent)
+        self._notifier = Notifier(self._changes)
+        self._observer = Observer(self._api.connection, self._changes, self._agent)
         self._waiting = False
         self._closed = threading.Event()
-        self._creator = Creator(self._connection, target.hollow, self._agent)
+        self._creator = Creator(self._api, shared.hollow, self._agent)
         self._recording = (
-            target.recorder.open(namespace, self._following) if target.recorder else None
+            shared.recorder.open(namespace, self._informers) if shared.recorder else None
         )
 
     # -- requests ------------------------------------------------------------------------------
 
     def create(self, obj: Obj) -> Obj:
         """See `Scope.create`."""
-        self._target.health.check()
+        self._shared.health.check()
         given = obj["metadata"].get("namespace")
-        resource = self._target.discovery.find_or_guess(
+        resource = self._api.discovery.find_or_guess(
             obj.get("apiVersion", ""), obj.get("kind", ""), namespaced=given is not None
         )
         namespace = self._namespace(resource, given)
@@ -74,28 +110,28 @@ class ClusterScope:
 
     def get(self, ref: Ref) -> Obj | None:
         """See `Scope.get`."""
-        resource = self._target.discovery.find(ref.api_version, ref.kind)
+        resource = self._api.discovery.find(ref.api_version, ref.kind)
         namespace = self._namespace(resource, ref.namespace)
         informer = self._watched(resource, namespace)
         if informer is not None:
             return informer.store.get(namespace, ref.name)
-        return self._read(resource, namespace, ref.name)
+        return self._api.read(resource, namespace, ref.name, self._agent)
 
     def list(
         self, api_version: str, kind: str, labels: Mapping[str, str] | None = None
     ) -> list[Obj]:
         """See `Scope.list`; by name."""
-        resource = self._target.discovery.find(api_version, kind)
+        resource = self._api.discovery.find(api_version, kind)
         namespace = self._namespace(resource, None)
         informer = self._watched(resource, namespace)
         if informer is not None:
             return informer.store.list(labels)
-        found = self._target.list(resource, namespace, agent=self._agent)
+        found = self._api.list(resource, namespace, self._agent)
         return [item for item in found if has_labels(item, labels)]
 
     def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
         """See `Scope.patch`."""
-        resource = self._target.discovery.find(ref.api_version, ref.kind)
+        resource = self._api.discovery.find(ref.api_version, ref.kind)
         path = resource.path(self._namespace(resource, ref.namespace), ref.name, subresource or "")
         query = {"fieldValidation": "Strict"}
         return self._learn(
@@ -104,7 +140,7 @@ class ClusterScope:
 
     def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
         """See `Scope.delete`. What depends on the object goes in the background."""
-        resource = self._target.discovery.find(ref.api_version, ref.kind)
+        resource = self._api.discovery.find(ref.api_version, ref.kind)
         namespace = self._namespace(resource, ref.namespace)
         # A Job's own default would leave its pods behind.
         options: Obj = {"propagationPolicy": "Background"}
@@ -136,7 +172,7 @@ class ClusterScope:
                 self._waiting = False
             if found is not None:
                 return found
-            self._target.health.check()
+            self._shared.health.check()
             self._give_up_on_trouble()
             if time.monotonic() >= deadline:
                 return check()  # what the API server itself says
@@ -144,7 +180,7 @@ class ClusterScope:
 
     def wake(self) -> None:
         """Have a `wait` look again now. For any thread."""
-        self._changes.ring()
+        self._changes.notify()
 
     def pause(self, seconds: float) -> None:
         """See `Scope.pause`; ends early when the scope is closed."""
@@ -162,11 +198,19 @@ class ClusterScope:
     def cdi_claims(self) -> Mapping[str, Sequence[str]]:
         """See `Scope.cdi_claims`. Files send no events: a waiting check is repeated soon."""
         self._changes.recheck_in(0.1)
-        return self._target.cdi_claims()
+        if not self._shared.cdi_roots:
+            raise TargetError("this cluster's CDI specs are not on this machine (no ability cdi)")
+        return claims_in(self._shared.cdi_roots)
 
     def fault(self, component: str, action: str) -> None:
         """See `Scope.fault`."""
-        self._target.fault(component, action)
+        fault, components = self._shared.fault, self._shared.fault_components
+        if fault is None or component not in components:
+            known = ", ".join(components) or "none"
+            raise TargetError(
+                f"this cluster cannot {action} {component}; components that it can: {known}"
+            )
+        fault(component, action)
 
     def decisions(self) -> builtins.list[Decision]:
         """See `Scope.decisions`; empty where the target does not record."""
@@ -174,20 +218,20 @@ class ClusterScope:
 
     def snapshot(self) -> Obj:
         """See `Scope.snapshot`."""
-        return self._target.snapshot(self.namespace)
+        return present_snapshot(self._api, self._shared.capabilities(), self.namespace)
 
     def diagnostics(self) -> Mapping[str, str]:
         """See `Scope.diagnostics`."""
-        return self._target.diagnostics(self.namespace)
+        return diagnose(self._api, self._shared.logs, self.namespace)
 
     def close(self) -> None:
         """See `Scope.close`."""
         self._closed.set()
-        self._bells.detach()
-        self._following.stop()
+        self._notifier.detach()
+        self._informers.stop()
         if self._recording is not None:
             self._recording.close()
-        self._target.forget(self)
+        self._shared.forget(self)
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -203,13 +247,10 @@ class ClusterScope:
         body: Obj,
         content_type: str = "application/json",
     ) -> Obj:
-        found: Obj = self._connection.request(
+        found: Obj = self._api.connection.request(
             method, path, query, body, content_type=content_type, agent=self._agent
         )
         return found
-
-    def _read(self, resource: Resource, namespace: str | None, name: str) -> Obj | None:
-        return read(self._connection, resource, namespace, name, self._agent)
 
     def _watched(self, resource: Resource, namespace: str | None) -> Informer | None:
         """The informer to read from: none outside of a wait, or if it has another version.
@@ -218,14 +259,14 @@ class ClusterScope:
         """
         if not self._waiting:
             return None
-        following = self._following if resource.namespaced else self._target.shared
-        informer = following.follow(resource, namespace)
-        self._bells.attach(informer)
+        informers = self._informers if resource.namespaced else self._shared.informers
+        informer = informers.informer(resource, namespace)
+        self._notifier.attach(informer)
         return informer if informer.resource == resource else None
 
     def _informer_of(self, resource: Resource, namespace: str | None) -> Informer | None:
-        following = self._following if resource.namespaced else self._target.shared
-        return following.find(resource, namespace)
+        informers = self._informers if resource.namespaced else self._shared.informers
+        return informers.started(resource, namespace)
 
     def _learn(self, resource: Resource, obj: Obj) -> Obj:
         """Let the cache know at once what the server answered to a request of ours."""
@@ -234,7 +275,7 @@ class ClusterScope:
         if informer is not None:
             if informer.resource == resource:
                 informer.store.put(obj)
-                self._changes.ring()
+                self._changes.notify()
             else:
                 self._relearn(resource, namespace, obj["metadata"]["name"])
         return obj
@@ -245,17 +286,17 @@ class ClusterScope:
         if informer is None:
             return
         before = informer.store.get(namespace, name)
-        now = self._read(informer.resource, namespace, name)
+        now = self._api.read(informer.resource, namespace, name, self._agent)
         if before is not None and (
             now is None or now["metadata"]["uid"] != before["metadata"]["uid"]
         ):
             informer.store.remove(before)
         if now is not None:
             informer.store.put(now)
-        self._changes.ring()
+        self._changes.notify()
 
     def _give_up_on_trouble(self) -> None:
-        for informer in self._bells.informers:
+        for informer in self._notifier.informers:
             trouble = informer.trouble
             if trouble is not None and time.monotonic() - trouble[0] > _TROUBLE_SECONDS:
                 raise TargetError(str(trouble[1]))

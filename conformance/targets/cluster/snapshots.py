@@ -10,16 +10,14 @@ k8s.io/dynamic-resource-allocation/resourceslice/tracker).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from conformance.kubeapi.discovery import DRA_GROUP, Discovery, Resource, list_objects
-from conformance.targets.base import ApiError, Obj
+from conformance.kubeapi.api import Api
+from conformance.kubeapi.discovery import DRA_GROUP, Discovery, Resource
+from conformance.targets.base import ApiError, Capabilities, Obj
 from reference_allocator.features import Features
 from reference_allocator.snapshot import Snapshot
 from reference_allocator.taintrules import apply_taint_rules
-
-if TYPE_CHECKING:
-    from conformance.targets.cluster.target import ClusterTarget
 
 TAINT_RULE = "DeviceTaintRule"
 _TAINT_RULE_VERSIONS = ("v1", "v1beta2", "v1alpha3")
@@ -104,7 +102,7 @@ def document(
     ).to_dict()
 
 
-def present_snapshot(target: ClusterTarget, namespace: str) -> Obj:
+def present_snapshot(api: Api, capabilities: Capabilities, namespace: str) -> Obj:
     """What the API server has now; ``claims`` are those of the namespace without allocation.
 
     Raises:
@@ -112,8 +110,8 @@ def present_snapshot(target: ClusterTarget, namespace: str) -> Obj:
         TargetError: no answer.
     """
     objects: list[Obj] = []
-    for resource in followed(target.discovery):
-        objects += map(reduced, list_objects(target.connection, resource, agent=namespace))
+    for resource in followed(api.discovery):
+        objects += map(reduced, api.list(resource, agent=namespace))
     waiting = [
         obj
         for obj in sorted(objects, key=_by_name)
@@ -121,7 +119,6 @@ def present_snapshot(target: ClusterTarget, namespace: str) -> Obj:
         and obj["metadata"]["namespace"] == namespace
         and not allocation_of(obj)
     ]
-    capabilities = target.capabilities()
     return document(capabilities.kubernetes_version, capabilities.feature_gates, objects, waiting)
 
 

@@ -9,7 +9,7 @@ import yaml
 from conformance.clusters.base import ClusterAccess
 from conformance.redaction import REDACTED, redact_log, redact_object
 from conformance.targets.cluster import ClusterTarget
-from conformance.targets.cluster.diagnosing import tail
+from conformance.targets.cluster.diagnostics import tail
 from tests.kubeapi.fake_api import FakeApi
 
 JWT = "eyJhbGciOiJSUzI1NiIs.eyJpc3MiOiJrdWJlcm5ldGVz.c2lnbmF0dXJl"

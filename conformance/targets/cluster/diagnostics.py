@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import yaml
 
-from conformance.kubeapi.discovery import list_objects
+from conformance.kubeapi.api import Api
 from conformance.redaction import redact_log, redact_object
 from conformance.targets.base import ApiError, Obj, TargetError
 from conformance.targets.cluster.snapshots import taint_rules
-
-if TYPE_CHECKING:
-    from conformance.targets.cluster.target import ClusterTarget
 
 _TAIL_LINES = 200
 _TAIL_BYTES = 64 * 1024
@@ -27,14 +23,19 @@ _PATIENCE = 5.0
 _DRA = ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass")
 
 
-def diagnose(target: ClusterTarget, namespace: str) -> dict[str, str]:
-    """Name -> text: ``pods.yaml``, ``events.txt``, ``logs/POD/CONTAINER.log``, and so on."""
+def diagnose(api: Api, logs: Mapping[str, Path], namespace: str) -> dict[str, str]:
+    """Name -> text: ``pods.yaml``, ``events.txt``, ``logs/POD/CONTAINER.log``, and so on.
+
+    Args:
+        api: where to ask.
+        logs: component name -> its log file.
+        namespace: the scenario's.
+    """
     found: dict[str, str] = {}
     pods: list[Obj] = []
 
     def objects(api_version: str, kind: str) -> list[Obj]:
-        resource = target.discovery.find(api_version, kind)
-        return list_objects(target.connection, resource, namespace, namespace)
+        return api.list(api.discovery.find(api_version, kind), namespace, namespace)
 
     def dump(api_version: str, kind: str) -> str:
         items = objects(api_version, kind)
@@ -45,10 +46,10 @@ def diagnose(target: ClusterTarget, namespace: str) -> dict[str, str]:
         return yaml.safe_dump_all(map(redact_object, items), sort_keys=False, width=120)
 
     def dra(kind: str) -> str:
-        return dump(target.discovery.dra_version(), kind)
+        return dump(api.discovery.dra_version(), kind)
 
     def taints() -> str:
-        rules = taint_rules(target.discovery)
+        rules = taint_rules(api.discovery)
         return dump(rules.api_version, rules.kind) if rules is not None else ""
 
     _part(found, "pods.yaml", partial(dump, "v1", "Pod"))
@@ -63,8 +64,8 @@ def diagnose(target: ClusterTarget, namespace: str) -> dict[str, str]:
         for status in (pod.get("status") or {}).get("containerStatuses") or []:
             if status.get("containerID"):
                 name = f"logs/{pod['metadata']['name']}/{status['name']}.log"
-                _part(found, name, partial(_log, target, pod, status["name"]))
-    for component, path in target.access.component_logs.items():
+                _part(found, name, partial(_log, api, pod, status["name"]))
+    for component, path in logs.items():
         _part(found, f"components/{component}.log", partial(tail, path))
     return {name: text for name, text in found.items() if text}
 
@@ -117,9 +118,9 @@ def _events(events: list[Obj]) -> str:
     return "\n".join(lines)
 
 
-def _log(target: ClusterTarget, pod: Obj, container: str) -> str:
+def _log(api: Api, pod: Obj, container: str) -> str:
     meta = pod["metadata"]
-    text = target.connection.text(
+    text = api.connection.text(
         "GET",
         f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log",
         {"container": container, "tailLines": str(_TAIL_LINES)},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.discovery import Resource, read
+from conformance.kubeapi.api import Api
+from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.errors import UnsureError
 from conformance.kubeapi.store import has_labels
 from conformance.targets.base import RUN_LABEL, ApiError, Obj, TargetError
@@ -21,8 +21,8 @@ _ATTEMPTS = 3
 class Creator:
     """Creates the objects of one scenario."""
 
-    def __init__(self, connection: Connection, hollow: HollowNodes, agent: str = "") -> None:
-        self._connection = connection
+    def __init__(self, api: Api, hollow: HollowNodes, agent: str = "") -> None:
+        self._api = api
         self._hollow = hollow
         self._agent = agent
         self._young_namespaces: set[str] = set()
@@ -53,14 +53,14 @@ class Creator:
         query = {"fieldValidation": "Strict"}
         for attempt in range(_ATTEMPTS):
             try:
-                made: Obj = self._connection.request(
+                made: Obj = self._api.connection.request(
                     "POST", resource.path(namespace), query, obj, agent=self._agent
                 )
             except UnsureError:
                 last = attempt == _ATTEMPTS - 1
                 if last or RUN_LABEL not in labels or not meta.get("name"):
                     raise
-                there = read(self._connection, resource, namespace, meta["name"], self._agent)
+                there = self._api.read(resource, namespace, meta["name"], self._agent)
                 if there is not None:
                     if has_labels(there, labels):
                         return there
@@ -79,7 +79,7 @@ class Creator:
             "timeoutSeconds": str(_ACCOUNT_SECONDS),
         }
         try:
-            with closing(iter(self._connection.stream(path, query, self._agent))) as events:
+            with closing(iter(self._api.connection.stream(path, query, self._agent))) as events:
                 next(events, None)
         except (ApiError, TargetError):
             pass  # the pod's own creation will say what is wrong

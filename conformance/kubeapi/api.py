@@ -1,0 +1,60 @@
+"""One API server as most of the suite needs it: its connection, its kinds, and reads of them."""
+
+from __future__ import annotations
+
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.discovery import Discovery, Resource
+from conformance.kubeapi.errors import ApiError, Obj
+
+_JSON = "application/json"
+
+
+class Api:
+    """A connection, and what is served behind it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.discovery = Discovery(connection)
+
+    def list(self, resource: Resource, namespace: str | None = None, agent: str = "") -> list[Obj]:
+        """All objects of a kind as the server has them now, ``apiVersion`` and ``kind`` set.
+
+        Raises:
+            ApiError: the server refuses.
+            TargetError: no answer, or one that is not a list.
+        """
+        items: list[Obj] = request_list(self.connection, resource.path(namespace), agent)["items"]
+        for item in items:
+            item.setdefault("apiVersion", resource.api_version)
+            item.setdefault("kind", resource.kind)
+        return items
+
+    def read(
+        self, resource: Resource, namespace: str | None, name: str, agent: str = ""
+    ) -> Obj | None:
+        """One object as the server has it now, None if there is none."""
+        try:
+            found: Obj = self.connection.request("GET", resource.path(namespace, name), agent=agent)
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+        return found
+
+
+def request_list(connection: Connection, path: str, agent: str = "", accept: str = _JSON) -> Obj:
+    """A list as the server answers it: ``metadata`` and ``items``, each of them an object.
+
+    Raises:
+        ApiError: the server refuses.
+        TargetError: no answer, or one that is no list.
+    """
+    found: Obj = connection.request("GET", path, agent=agent, accept=accept)
+    items = found["items"] = found.get("items") or []
+    if (
+        not isinstance(items, list)
+        or not isinstance(found.get("metadata"), dict)
+        or not all(isinstance(one, dict) and isinstance(one.get("metadata"), dict) for one in items)
+    ):
+        raise connection.unexpected("GET", path, "without a list of objects")
+    return found
