@@ -64,6 +64,11 @@ def is_address(reference: str) -> bool:
     return reference.startswith(("https://", "http://"))
 
 
+def counted(number: int, what: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def public_path(file: str, scenario_id: str) -> str:
     """A scenario's file as others may see it: below the scenario root, without local folders.
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import typer
 
 from conformance import __version__
 from conformance.cli import cleanup, cluster, explain, oracle, report, run, scenarios
+from conformance.errors import UsageError
 
 app = typer.Typer(
     name="dra-conformance",
@@ -41,8 +44,16 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _options(
-    version: bool = typer.Option(
+    _show: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
-    """Options of every command."""
+    """Options of every command.
+
+    Raises:
+        UsageError: an argument is empty; as a path it would be the current folder.
+    """
+    for argument in sys.argv[1:]:
+        if not argument or (argument.startswith("--") and argument.endswith("=")):
+            what = f"the option {argument} has no value" if argument else "an argument is empty"
+            raise UsageError(f"{what}; is a shell variable unset?")

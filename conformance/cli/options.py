@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -50,6 +51,8 @@ def takes(
 
 def _parameter(row: Option) -> inspect.Parameter:
     one: Any = row.type
+    if row.repeated and row.choices:  # typer takes a Literal, but no list of one
+        one = _enum(row)
     kind, default = one, row.default
     if row.repeated or row.given.convert or row.default is None:
         kind, default = (list[one] if row.repeated else one) | None, None
@@ -61,6 +64,12 @@ def _parameter(row: Option) -> inspect.Parameter:
         default=default,
         annotation=Annotated[kind, about],
     )
+
+
+def _enum(row: Option) -> type[StrEnum]:
+    members = {choice: choice for choice in row.choices}
+    made: type[StrEnum] = StrEnum(row.name, members)  # type: ignore[misc]
+    return made
 
 
 def say(line: str) -> None:

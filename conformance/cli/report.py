@@ -14,7 +14,6 @@ from conformance.certify.build import build_report
 from conformance.certify.model import ConformanceReport, implementation
 from conformance.certify.profiles import load_profiles
 from conformance.certify.verify import verify as check
-from conformance.cli.selection import select
 from conformance.cli.shown import shown
 from conformance.compare.replay import replay as judge_again
 from conformance.compare.replay import replay_results
@@ -26,6 +25,7 @@ from conformance.errors import ExitCode, UsageError
 from conformance.report.folder import RESULTS
 from conformance.report.summary import VERDICTS
 from conformance.resultfile.read import load_results
+from conformance.scenario.selection import select
 
 Results = Annotated[Path, typer.Argument(help="Result file of a run (results.ndjson).")]
 
@@ -172,4 +172,4 @@ def _no_folder(results: Path) -> None:
 
 
 def _catalogue() -> list[PlannedScenario]:
-    return [planned(item) for item in select([])]
+    return [planned(item) for item in select()]

@@ -7,14 +7,13 @@ import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from conformance.cli.options import say, takes
-from conformance.cli.selection import Level, Tier, select
 from conformance.compare.compare import Comparer
 from conformance.compare.conclude import conclude_run
 from conformance.engine.dispatch import ReportError
@@ -41,6 +40,7 @@ from conformance.report.terminal import PlainConsole, TerminalReporter
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.selection import Selection, select
 from conformance.targets.opening import Opened, check_context, open_reference, open_target
 from conformance.targets.options import TargetOptions, check_options
 from conformance.text import visible
@@ -51,19 +51,13 @@ DEFAULT_OUTPUT = Path("dra-conformance-results")
 
 @takes("options", TargetOptions)
 @takes("about", RunOptions)
+@takes("selection", Selection)
 def run(
     options: TargetOptions,
     about: RunOptions,
+    selection: Selection,
     paths: Annotated[
         list[Path] | None, typer.Argument(help="Scenario files or folders; default: all shipped.")
-    ] = None,
-    tier: Annotated[list[Tier] | None, typer.Option("--tier", help="Only this tier.")] = None,
-    level: Annotated[list[Level] | None, typer.Option("--level", help="Only this level.")] = None,
-    feature: Annotated[
-        list[str] | None, typer.Option("--feature", help="Only this feature.")
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option("-k", help="Only ids that contain this, or fit this glob.")
     ] = None,
     workers: Annotated[int, typer.Option("-n", "--workers", help="Scenarios at once.")] = 1,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show every step.")] = False,
@@ -74,7 +68,7 @@ def run(
     run_id = about.run_id or uuid.uuid4().hex[:8]
     output = about.output or DEFAULT_OUTPUT
     options = replace(options, record=about.compare)
-    scenarios = select(paths or [], tier, level, feature, only)
+    scenarios = select(paths or [], selection)
     check_options(options)
     check_context(options)
     with OutputFolder(output) as folder:
@@ -83,11 +77,11 @@ def run(
             if about.compare:
                 say("running the same scenarios on the reference")
                 comparer = Comparer(on_reference(scenarios, opened, run_id))
-            given = {"paths": paths, "tier": tier, "level": level, "feature": feature, "k": only}
-            selection = {name: value for name, value in given.items() if value}
+            given = {"paths": paths, **asdict(selection)}
+            filters = {name: value for name, value in given.items() if value}
             folder.clear(say)
             result = _run(
-                scenarios, Setup(run_id, opened, comparer), output, workers, verbose, selection
+                scenarios, Setup(run_id, opened, comparer), output, workers, verbose, filters
             )
         _write_html(output)
     raise typer.Exit(conclude_run(result).code)

@@ -3,41 +3,63 @@
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
-from collections.abc import Sequence
-from enum import StrEnum
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from pydantic import BaseModel
 
-from conformance.cli.selection import Level, Tier, check_path, select
+from conformance.cli.options import takes
 from conformance.cli.shown import shown
 from conformance.data import scenarios_dir
 from conformance.errors import ConformanceError, ExitCode, UsageError
-from conformance.scenario.lint.files import OWN_KINDS, LintLine, lint_file
+from conformance.scenario.lint.files import OWN_KINDS, LintLine, lint_documents
 from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.profile import DriverProfile, load_profile
+from conformance.scenario.registry import load_registry
 from conformance.scenario.schema import schema_text
-from conformance.scenario.yamlfile import yaml_files
-from conformance.text import visible
+from conformance.scenario.selection import Selection, check_path, select
+from conformance.scenario.validate import is_own
+from conformance.scenario.yamlfile import (
+    MAX_BYTES,
+    YAML,
+    Document,
+    decoded,
+    read_documents,
+    yaml_files,
+)
+from conformance.text import counted, visible
 
-Paths = Annotated[
-    list[Path] | None, typer.Argument(help="Scenario files or folders; default: all shipped.")
-]
+_STDIN = Path("-")
 
 
+@takes("selection", Selection)
 def list_scenarios(
-    paths: Paths = None,
-    tier: Annotated[list[Tier] | None, typer.Option(help="Only this tier.")] = None,
-    level: Annotated[list[Level] | None, typer.Option(help="Only this level.")] = None,
-    feature: Annotated[list[str] | None, typer.Option(help="Only this feature.")] = None,
-    name: Annotated[list[str] | None, typer.Option("-k", help="Only ids like this glob.")] = None,
+    selection: Selection,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Scenario files or folders; default: all shipped.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="As a page with links.")] = False,
+    features: Annotated[
+        bool, typer.Option("--features", help="The features that scenarios can name instead.")
+    ] = False,
+    drivers: Annotated[
+        bool, typer.Option("--drivers", help="The shipped driver profiles instead.")
+    ] = False,
 ) -> None:
     """List scenarios with what each shows."""
-    found = select(paths or [], tier, level, feature, name)
+    if as_json + markdown + features + drivers > 1:
+        raise UsageError("--json, --markdown, --features and --drivers exclude each other")
+    if features or drivers:
+        for line in _features() if features else _drivers():
+            typer.echo(visible(line))
+        return
+    found = select(paths or [], selection)
     if as_json:
         rows = [
             {"id": item.id, "digest": item.digest}
@@ -54,78 +76,156 @@ def list_scenarios(
     for item in found:
         spec = item.scenario.spec
         typer.echo(visible(f"{item.id}  ({spec.tier}, {spec.feature})"))
-        summary = visible(spec.summary)
-        typer.echo(textwrap.fill(summary, 78, initial_indent="    ", subsequent_indent="    "))
-    typer.echo(
-        f"{len(found)} scenarios below {scenarios_dir() if not paths else 'the paths given'}"
-    )
+        typer.echo(_indented(visible(spec.summary)))
+    where = scenarios_dir() if not paths else "the paths given"
+    typer.echo(f"{counted(len(found), 'scenario')} below {where}")
+
+
+def _features() -> Iterator[str]:
+    scenarios = Counter(item.scenario.spec.feature for item in select())
+    for name, feature in load_registry(scenarios_dir() / "features.yaml").features.items():
+        gate = f", gate {feature.gate}" if feature.gate else ""
+        yield f"{name}  ({counted(scenarios[name], 'scenario')}{gate})"
+        yield _indented(feature.summary)
+
+
+def _drivers() -> Iterator[str]:
+    for file in sorted((scenarios_dir() / "drivers").glob("*.yaml")):
+        yield f"{file.stem}  ({file})"
+        yield _indented(load_profile(file.stem, file.parent).spec.description)
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(text, 78, initial_indent="    ", subsequent_indent="    ")
 
 
 def lint(
     files: Annotated[
-        list[Path], typer.Argument(help="Scenarios, driver profiles, Kubernetes manifests.")
+        list[Path],
+        typer.Argument(
+            help="Scenarios, driver profiles, Kubernetes manifests: files, folders, - for stdin."
+        ),
     ],
+    driver: Annotated[
+        str,
+        typer.Option(help="Driver profile that scenarios are for: a shipped name or a file."),
+    ] = "",
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(help="Glob over paths below a folder, or names in it (repeatable)."),
+    ] = None,
 ) -> None:
     """Check files: scenarios and profiles against their model, manifests for what DRA retired.
 
-    Says file, line, path and what to write instead. Exit code 2 if there is something to mend.
+    Says file, line, path and what to write instead. Exit code 2 if there is something to mend. In a
+    folder hidden folders and documents of other tools are left out, and counted.
     """
     from conformance.certify.model import ConformanceReport
     from conformance.certify.profiles import ProfileSet
 
-    models: dict[str, type[BaseModel]] = {
-        **OWN_KINDS,
-        "ConformanceReport": ConformanceReport,
-        "ProfileSet": ProfileSet,
-    }
-    found: list[LintLine] = []
-    checked = 0
+    profile = load_profile(driver, scenarios_dir() / "drivers") if driver else None
+    linter = _Linter(
+        {**OWN_KINDS, "ConformanceReport": ConformanceReport, "ProfileSet": ProfileSet}, profile
+    )
     for given in files:
-        try:
-            inside = _files(given)
-        except UsageError as error:
-            found.append(LintLine(str(error)))
-            checked += 1
-            continue
-        checked += len(inside)
-        for file in inside:
-            try:
-                found += lint_file(file, models)
-            except ConformanceError as error:
-                found += map(LintLine, str(error).splitlines())
-    if not checked:
-        raise UsageError(f"no YAML files below {', '.join(map(str, files))}")
-    for line in found:
+        linter.take(given, exclude or ())
+    if not linter.checked and not linter.skipped:
+        raise UsageError(f"no YAML or JSON files below {', '.join(map(str, files))}")
+    for line in linter.found:
         typer.echo(shown(line))
-    errors = sum(line.error for line in found)
-    typer.echo(f"{checked} files checked, {errors} errors, {len(found) - errors} warnings")
+    errors = sum(line.error for line in linter.found)
+    typer.echo(
+        f"{counted(linter.checked, 'file')} checked, {counted(errors, 'error')}, "
+        f"{counted(len(linter.found) - errors, 'warning')}"
+        + (f"; {counted(linter.skipped, 'file')} of other tools left out" if linter.skipped else "")
+    )
     if errors:
         raise typer.Exit(ExitCode.USAGE)
 
 
-def _files(given: Path) -> list[Path]:
-    """The YAML files of a folder, or the file itself."""
-    check_path(given)
-    if not given.is_dir():
-        return [given]
-    return yaml_files(given, (".yaml", ".yml"))
+class _Linter:
+    """What was checked so far, and what was found."""
+
+    def __init__(self, models: Mapping[str, type[BaseModel]], driver: DriverProfile | None) -> None:
+        self.models = models
+        self.driver = driver
+        self.found: list[LintLine] = []
+        self.checked = 0
+        self.skipped = 0
+
+    def take(self, given: Path, exclude: Sequence[str]) -> None:
+        """Check a file, all files below a folder, or standard input."""
+        try:
+            if given == _STDIN:
+                data = sys.stdin.buffer.read(MAX_BYTES + 1)
+                self._check(given, decoded(data, Path("<stdin>")))
+                return
+            check_path(given)
+            folder = given.is_dir()
+            inside = yaml_files(given, (*YAML, ".json"), exclude) if folder else [given]
+        except ConformanceError as error:
+            self._refuse(error)
+            return
+        for file in inside:
+            try:
+                documents = read_documents(file)
+            except ConformanceError as error:
+                if folder and _is_template(file):
+                    text = "is a template, which is not checked; check what it renders (`lint -`)"
+                    self.found.append(LintLine(f"{file}: warning: {text}", error=False))
+                    self.skipped += 1
+                else:
+                    self._refuse(error)
+                continue
+            if folder and not any(map(_is_object, documents)):
+                self.skipped += 1
+            else:
+                self._check(file, documents)
+
+    def _check(self, file: Path, documents: Sequence[Document]) -> None:
+        self.checked += 1
+        self.found += lint_documents(documents, file, self.models, self.driver)
+
+    def _refuse(self, error: ConformanceError) -> None:
+        self.checked += 1
+        self.found += map(LintLine, str(error).splitlines())
 
 
-class SchemaName(StrEnum):
-    """The kinds of documents that have a schema."""
+def _is_object(document: Document) -> bool:
+    """Whether a document is a Kubernetes object or one of ours, rightly written or not."""
+    data = document.data
+    return is_own(document) or (isinstance(data, dict) and "apiVersion" in data)
 
-    FEATURES = "features"
-    PROFILE = "profile"
-    REPORT = "report"
-    RESULTS = "results"
-    SCENARIO = "scenario"
+
+def _is_template(file: Path) -> bool:
+    return b"{{" in file.read_bytes()
+
+
+SchemaName = Literal["features", "profile", "report", "results", "scenario"]
 
 
 def schema(
-    which: Annotated[SchemaName, typer.Argument(help="Whose schema.")] = SchemaName.SCENARIO,
+    which: Annotated[SchemaName, typer.Argument(help="Whose schema.")] = "scenario",
+    example: Annotated[
+        bool, typer.Option("--example", help="A shipped document of that kind instead.")
+    ] = False,
 ) -> None:
     """Print the JSON Schema of a kind of document, generated from its model."""
-    typer.echo(schema_text(schema_of(which)), nl=False)
+    if example:
+        typer.echo(_example(which).read_text(encoding="utf-8"), nl=False)
+    else:
+        typer.echo(schema_text(schema_of(which)), nl=False)
+
+
+def _example(which: SchemaName) -> Path:
+    files = {
+        "features": "features.yaml",
+        "profile": "drivers/gpu.example.com.yaml",
+        "scenario": "core/two-requests-two-devices.yaml",
+    }
+    if which not in files:
+        raise UsageError(f"there is no example of {which}; there are of {', '.join(files)}")
+    return scenarios_dir() / files[which]
 
 
 def schema_of(which: SchemaName) -> dict[str, Any]:
@@ -135,9 +235,9 @@ def schema_of(which: SchemaName) -> dict[str, Any]:
     from conformance.scenario.schema import json_schema, published
 
     match which:
-        case SchemaName.REPORT:
+        case "report":
             return published(which, report_schema())
-        case SchemaName.RESULTS:
+        case "results":
             return published(which, result_schema())
         case _:
             return json_schema(which)

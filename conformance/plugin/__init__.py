@@ -15,17 +15,18 @@ import pytest
 
 from conformance.engine.options import RunOptions
 from conformance.options import Option, nonempty_path, options_of
+from conformance.scenario.selection import Selection
 from conformance.targets.options import TargetOptions
 
 PREFIX = "--dra-"
-TABLES: tuple[type[Any], ...] = (TargetOptions, RunOptions)
+TABLES: tuple[type[Any], ...] = (TargetOptions, RunOptions, Selection)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The command line's options about target and run, each with ``--dra-`` before its name."""
     group = parser.getgroup("dra", "Kubernetes Dynamic Resource Allocation conformance")
     for table in TABLES:
-        for row in options_of(table):
+        for row in _rows(table):
             group.addoption(PREFIX + row.flag[2:], dest=destination(row), **_argument(row))
 
 
@@ -35,6 +36,11 @@ def pytest_configure(config: pytest.Config) -> None:
         from conformance.plugin import scenarios
 
         config.pluginmanager.register(scenarios, "dra-conformance-scenarios")
+
+
+def _rows(table: type[Any]) -> list[Option]:
+    """The options of a table but those of one letter: pytest has its own -k."""
+    return [row for row in options_of(table) if row.flag.startswith("--")]
 
 
 def destination(row: Option) -> str:
@@ -63,7 +69,7 @@ def _argument(row: Option) -> dict[str, Any]:
 
 def given(config: pytest.Config, table: type[Any]) -> Iterator[tuple[str, Any]]:
     """What the user gave of a table: field name and value."""
-    for row in options_of(table):
+    for row in _rows(table):
         value = config.getoption(destination(row))
         if value is not None:
             yield row.name, value

@@ -35,9 +35,10 @@ from conformance.options import from_given
 from conformance.plugin import given
 from conformance.redaction import redact
 from conformance.report.allure_pytest import apply_to_current_test
-from conformance.scenario.loader import LoadedScenario, load_scenarios
+from conformance.scenario.loader import LoadedScenario, load_file
 from conformance.scenario.registry import load_registry
-from conformance.scenario.yamlfile import read_documents
+from conformance.scenario.selection import Selection
+from conformance.scenario.yamlfile import YAML
 from conformance.signals import interrupted_by_signals
 from conformance.targets.base import RUN_LABEL
 from conformance.targets.opening import connect, open_cluster, open_reference
@@ -49,6 +50,7 @@ class Session:
     """What the items of one process share: the options, and the target once it is open."""
 
     options: TargetOptions
+    selection: Selection
     run: str
     worker: str = ""
     access: ClusterAccess | None = None
@@ -64,15 +66,18 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         options = from_given(TargetOptions, dict(given(config, TargetOptions)))
         about = from_given(RunOptions, dict(given(config, RunOptions)))
+        selection = from_given(Selection, dict(given(config, Selection)))
         check_options(options)
     except ConformanceError as error:
         raise pytest.UsageError(str(error)) from None
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker is not None:
         access = ClusterAccess.from_json(worker["dra_access"]) if worker.get("dra_access") else None
-        config.stash[SESSION] = Session(options, worker["dra_run"], worker["workerid"], access)
+        config.stash[SESSION] = Session(
+            options, selection, worker["dra_run"], worker["workerid"], access
+        )
         return
-    session = Session(options, about.run_id or uuid.uuid4().hex[:8])
+    session = Session(options, selection, about.run_id or uuid.uuid4().hex[:8])
     config.stash[SESSION] = session
     session.stack.enter_context(interrupted_by_signals())
     if options.target == "cluster" and not config.getoption("--collect-only"):
@@ -115,7 +120,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """A YAML file below a scenario folder that holds a Scenario is a test file."""
-    if SESSION not in parent.config.stash or file_path.suffix != ".yaml":
+    if SESSION not in parent.config.stash or file_path.suffix not in YAML:
         return None
     return ScenarioFile.from_parent(parent, path=file_path)
 
@@ -126,17 +131,22 @@ class ScenarioFile(pytest.File):
     def collect(self) -> Iterable[pytest.Item]:
         """The scenario in the file, if it is one."""
         try:
-            documents = read_documents(self.path)
-            if not any(
-                isinstance(item.data, dict) and item.data.get("kind") == "Scenario"
-                for item in documents
-            ):
-                return
             root = scenarios_dir()
-            [loaded] = load_scenarios([self.path], root, load_registry(root / "features.yaml"))
+            registry = load_registry(root / "features.yaml")
+            loaded = load_file(self.path, _given_folder(self.config, self.path), root, registry)
         except ConformanceError as error:
             raise self.CollectError(str(error)) from None
-        yield ScenarioItem.from_parent(self, name=loaded.scenario.metadata.name, loaded=loaded)
+        if loaded is not None and self.config.stash[SESSION].selection.fits(loaded):
+            yield ScenarioItem.from_parent(self, name=loaded.scenario.metadata.name, loaded=loaded)
+
+
+def _given_folder(config: pytest.Config, file: Path) -> Path | None:
+    """The folder by which pytest found a file, on which its id depends; None: the file itself."""
+    for argument in config.args:
+        path = config.invocation_params.dir / argument.partition("::")[0]
+        if file.is_relative_to(path):
+            return path if file != path else None
+    return None
 
 
 class ScenarioItem(pytest.Item):

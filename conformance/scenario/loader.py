@@ -92,12 +92,14 @@ def load_scenarios(
     """
     found: dict[str, LoadedScenario] = {}
     problems: list[str] = []
+    seen: set[Path] = set()
     for file, below in _files(paths):
         identity = _identity(file, root, below)
-        if wanted is not None and not wanted(identity):
+        if file.resolve() in seen or (wanted is not None and not wanted(identity)):
             continue
+        seen.add(file.resolve())
         try:
-            loaded = _load(file, identity, registry, passing=below is not None)
+            loaded = load_file(file, below, root, registry)
         except InvalidDocumentError as error:
             problems += error.problems
             continue
@@ -106,7 +108,7 @@ def load_scenarios(
             continue
         if loaded is None:
             continue
-        if identity in found and found[identity].document.file != file:
+        if identity in found:
             problems.append(
                 f"{file}:1: id {identity!r} is used by {found[identity].document.file} too;"
                 " rename one of them"
@@ -151,13 +153,24 @@ def _identity(file: Path, root: Path, below: Path | None) -> str:
     return file.stem
 
 
-def _load(
-    file: Path, identity: str, registry: FeatureRegistry, *, passing: bool
+def load_file(
+    file: Path, below: Path | None, root: Path, registry: FeatureRegistry
 ) -> LoadedScenario | None:
-    """The scenario in a file; None where it holds none and ``passing`` allows that."""
+    """The scenario in a file; None where a folder was given and the file holds none.
+
+    Args:
+        file: YAML.
+        below: the folder that was given; None: the file itself was.
+        root: the folder of the shipped scenarios.
+        registry: the features that a scenario may name.
+
+    Raises:
+        UsageError: the file cannot be read, or something in it is wrong.
+    """
     documents = read_documents(file)
-    if passing and documents and not any(_may_be_scenario(document) for document in documents):
+    if below is not None and documents and not any(map(_may_be_scenario, documents)):
         return None
+    identity = _identity(file, root, below)
     document = one_document(documents, "scenario", file)
     scenario = checked_scenario(document, registry)
     return LoadedScenario(identity, scenario, document, document_digest(document.data))

@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ from yaml.composer import Composer
 
 from conformance.errors import UsageError
 
+YAML = (".yaml", ".yml")
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
 MAX_VALUES = 100_000
@@ -83,12 +85,19 @@ def read_documents(file: Path) -> list[Document]:
         YamlError: the file cannot be read, is too large, or is not plain YAML.
     """
     try:
-        text = _bytes(file).decode("utf-8")
+        return decoded(_bytes(file), file)
     except OSError as error:
         raise YamlError(f"{file}: cannot be read: {error.strerror}; check the path") from None
+
+
+def decoded(data: bytes, file: Path) -> list[Document]:
+    """Like :func:`read_documents`, from what was read; ``file`` is only used in messages."""
+    if len(data) > MAX_BYTES:
+        raise YamlError(f"{file}:1: larger than {MAX_BYTES} bytes; split the file")
+    try:
+        return list(parse_documents(data.decode("utf-8"), file))
     except UnicodeDecodeError as error:
         raise YamlError(f"{file}:1: is not UTF-8 text (byte {error.start})") from None
-    return list(parse_documents(text, file))
 
 
 def _bytes(file: Path) -> bytes:
@@ -98,14 +107,18 @@ def _bytes(file: Path) -> bytes:
     # It may have been replaced by a pipe since.
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as opened:
-        data = opened.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise YamlError(f"{file}:1: larger than {MAX_BYTES} bytes; split the file")
-    return data
+        return opened.read(MAX_BYTES + 1)
 
 
-def yaml_files(folder: Path, suffixes: Sequence[str] = (".yaml",)) -> list[Path]:
+def yaml_files(
+    folder: Path, suffixes: Sequence[str] = YAML, exclude: Sequence[str] = ()
+) -> list[Path]:
     """The files below a folder whose names end so, in the order of their paths.
+
+    Hidden folders are left out: what is in ``.git`` and ``.venv`` is nobody's scenario.
+
+    Args:
+        exclude: globs over a path below ``folder``, or over the name of a file or folder.
 
     Raises:
         YamlError: a folder cannot be read; what is in it must not be left out in silence.
@@ -114,12 +127,16 @@ def yaml_files(folder: Path, suffixes: Sequence[str] = (".yaml",)) -> list[Path]
     def refuse(error: OSError) -> None:
         raise YamlError(f"{error.filename}: cannot be read: {error.strerror}; check its rights")
 
-    return sorted(
-        Path(parent, name)
-        for parent, _, names in os.walk(folder, onerror=refuse)
-        for name in names
-        if name.endswith(tuple(suffixes))
-    )
+    def kept(parent: str, name: str) -> bool:
+        below = Path(parent, name).relative_to(folder).as_posix()
+        return not any(fnmatchcase(text, glob) for text in (below, name) for glob in exclude)
+
+    found: list[Path] = []
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".") and kept(parent, name)]
+        wanted = [name for name in names if name.endswith(tuple(suffixes))]
+        found += [Path(parent, name) for name in wanted if kept(parent, name)]
+    return sorted(found)
 
 
 def parse_documents(text: str, file: Path) -> Iterator[Document]:

@@ -13,7 +13,6 @@ from conformance.certify.build import believed
 from conformance.certify.model import Implementation
 from conformance.certify.profiles import CORE, load_profiles
 from conformance.certify.verify import Verification, verify
-from conformance.cli.selection import select
 from conformance.compare.compare import Comparer
 from conformance.engine.events import PlannedScenario
 from conformance.engine.scenario_run import Setup, planned
@@ -21,6 +20,7 @@ from conformance.engine.suite import run_suite
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.selection import select
 from conformance.targets.opening import open_reference
 from conformance.targets.options import TargetOptions
 
@@ -41,7 +41,7 @@ IMPLEMENTATION = Implementation(
 
 def genuine(path: Path) -> list[PlannedScenario]:
     """Write the result file of a compared run; returns the scenarios, as the suite ships them."""
-    scenarios = [item for item in select([]) if item.id in (WAITS, SHARED, REJECTED, JOB)]
+    scenarios = [item for item in select() if item.id in (WAITS, SHARED, REJECTED, JOB)]
     options = TargetOptions(target="reference", record=True)
     with open_reference(options) as reference:
         comparer = Comparer(run_suite(scenarios, Setup("r1", reference), ()).finished)

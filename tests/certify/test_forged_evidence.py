@@ -12,7 +12,6 @@ import pytest
 from conformance.certify.build import OtherSuiteError, believed, build_report
 from conformance.certify.contradictions import EvidenceError
 from conformance.certify.profiles import CORE
-from conformance.cli.selection import select
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.compare.demands import WantedClaim, demand_of, unrecorded
@@ -21,6 +20,7 @@ from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
 from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.errors import MalformedResultFileError
 from conformance.resultfile.read import load_results
+from conformance.scenario.selection import select
 from tests.certify.evidence import (
     IMPLEMENTATION,
     JOB,
@@ -332,7 +332,7 @@ def test_a_comparison_that_judged_nothing_is_inconclusive_for_the_run_too(forger
 
 
 def test_no_shipped_scenario_demands_what_a_genuine_run_does_not_record(tmp_path: Path) -> None:
-    shipped = run_reference(select([]), tmp_path / "results.ndjson")
+    shipped = run_reference(select(), tmp_path / "results.ndjson")
     result = load_results(tmp_path / "results.ndjson")
     passed = [event for event in result.finished if event.outcome is Outcome.PASSED]
     assert len(passed) > 50

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from conformance.cli import main
+from conformance.data import scenarios_dir
 from conformance.digest import document_digest
 from conformance.report.folder import OutputFolder
 from conformance.resultfile.read import load_results
@@ -114,9 +117,18 @@ spec:
     [
         ("run nofile.yaml", "nofile.yaml: no such file or folder"),
         ("run -k nothing-like-this", "no scenario whose id fits -k"),
-        ("run --feature Foo", "unknown feature Foo; known are"),
+        ("run --feature Foo", "unknown feature Foo; no known name is like it"),
+        (
+            "run --driver scenario.yaml",
+            "this is a Scenario, not a DriverProfile; `dra-conf",
+        ),
+        ("run ", "an argument is empty; is a shell variable unset?"),
+        ("run --output= -k x", "the option --output= has no value"),
+        ("run --image busybox", "--image goes with"),
+        ("list --json --markdown", "exclude each other"),
+        ("schema report --example", "there is no example of report"),
+        ("cleanup --cluster local --run a,b=c", "--run-id 'a,b=c'"),
         ("run --driver nope", "no driver profile 'nope': shipped are gpu.example.com"),
-        ("run --driver gpu.example.com", "the reference runs our own driver"),
         ("run --simulate nope", "--simulate nope: profile 'nope' is neither"),
         ("run --compare", "--compare judges a cluster against the reference"),
         ("run -n 0", "must be at least 1, not 0"),
@@ -135,10 +147,9 @@ spec:
         ("run --target cluster --cluster local --context x", "--context goes with"),
         ("run --target cluster --cluster local --nodes 0 --binaries x", "lacks these executables"),
         ("run --target cluster --cluster local --driver-command 'a", "No closing quotation"),
+        ("list --feature DerivedAttributes", "0 with --feature DerivedAttributes"),
+        ("list --tier device", "0 with --tier device"),
         ("run --tier cloud", "'cloud' is not one of"),
-        ("list --feature devicetaints", "did you mean DeviceTaints?"),
-        ("list --feature DerivedAttributes", "no scenario is about feature DerivedAttributes"),
-        ("list --tier device", "scenarios fits --tier device"),
         ("cleanup", "say where"),
         ("lint nofile.yaml", "nofile.yaml: no such file or folder"),
         ("replay nofile.json", "nofile.json: cannot be read"),
@@ -149,6 +160,7 @@ spec:
     ],
 )
 def test_a_mistake_is_one_message_and_exit_code_2(call: Call, arguments: str, says: str) -> None:
+    Path("scenario.yaml").write_text("apiVersion: dra-conformance/v1\nkind: Scenario\n")
     done = call(*arguments.split(" "))
     assert done.code == 2
     assert says in " ".join((done.out + done.err).split())
@@ -201,6 +213,60 @@ def test_lint_says_what_replaced_retired_fields(call: Call, tmp_path: Path) -> N
     assert done.code == 2
     assert "old.yaml:2: $.kind" in done.out
     assert "DeviceClass" in done.out
+
+
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Give a text as standard input."""
+    return lambda text: monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()))
+    )
+
+
+def test_lint_reads_what_a_template_renders(call: Call, pipe: Callable[[str], None]) -> None:
+    pipe("apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClass\nmetadata: {name: gpu}\n")
+    done = call("lint", "-")
+    assert done.code == 2
+    assert "<stdin>:2: $.kind" in done.out
+
+
+def test_lint_of_a_repository_leaves_out_what_is_not_for_it(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "compose.yaml").write_text("services: {web: {image: nginx}}\n")
+    (tmp_path / "package.json").write_text('{"name": "web"}')
+    (tmp_path / "chart.yaml").write_text("kind: {{ .Values.kind }}\n- {{ end }}\n")
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/broken.yaml").write_text("a: [")
+    (tmp_path / "old.json").write_text(
+        '{"apiVersion": "resource.k8s.io/v1alpha2", "kind": "ResourceClass"}'
+    )
+    done = call("lint", ".")
+    assert done.code == 2
+    assert "old.json:1: $.kind" in done.out
+    assert "chart.yaml: warning: is a template" in done.out
+    assert done.out.endswith(
+        "1 file checked, 1 error, 1 warning; 3 files of other tools left out\n"
+    )
+    assert call("lint", ".", "--exclude", "*.json", "--exclude", "chart.yaml").code == 0
+
+
+def test_lint_holds_scenarios_against_the_profile_that_they_are_for(
+    call: Call, tmp_path: Path
+) -> None:
+    scenario = scenarios_dir() / "core/two-requests-two-devices.yaml"
+    assert call("lint", "--driver", "gpu.nvidia.com", str(scenario)).code == 0
+    (tmp_path / "fpga.yaml").write_text(
+        "apiVersion: dra-conformance/v1\nkind: DriverProfile\nmetadata: {name: fpga}\n"
+        "spec: {driver: fpga.example.com, classes: {fpga: {name: fpga, spec: {}}}}\n"
+    )
+    done = call("lint", "--driver", "fpga.yaml", str(scenario))
+    assert done.code == 2
+    assert "variable ${class.gpu} is not in the driver profile" in done.out
+
+
+def test_features_and_drivers_are_listed(call: Call) -> None:
+    assert "DeviceTaints  (" in call("list", "--features").out
+    assert "gpu.nvidia.com-mig  (" in call("list", "--drivers").out
+    assert "kind: DriverProfile" in call("schema", "profile", "--example").out
 
 
 def test_a_report_is_made_from_results_and_verified(call: Call, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from conformance.cli.selection import Tier, select
+from conformance.scenario.selection import Selection, select
 from nvml_driver.simulated import shipped
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
@@ -88,7 +88,7 @@ def test_scenarios_of_the_node_tier_pass_as_on_the_reference(tmp_path: Path, cas
     shown = ["--simulate", case.simulate, *(["--dynamic-mig"] if case.dynamic_mig else [])]
     done = call("cluster", "driver", "--name", NAME, *shown, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    chosen = {item.id: item.document.file for item in select([], [Tier.NODE])}
+    chosen = {item.id: item.document.file for item in select((), Selection(tier=("node",)))}
     assert case.left_out <= set(chosen)
     paths = [str(file) for identity, file in chosen.items() if identity not in case.left_out]
     done = call(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -29,7 +29,7 @@ def shipped_schema(which: SchemaName) -> dict[str, Any]:
     return schema
 
 
-@pytest.mark.parametrize("which", list(SchemaName))
+@pytest.mark.parametrize("which", get_args(SchemaName))
 def test_the_shipped_schema_is_generated_from_the_model(which: SchemaName) -> None:
     file = ROOT / f"schemas/{which}.schema.json"
     assert file.read_text() == schema_text(schema_of(which)), (
@@ -37,7 +37,7 @@ def test_the_shipped_schema_is_generated_from_the_model(which: SchemaName) -> No
     )
 
 
-@pytest.mark.parametrize("which", list(SchemaName))
+@pytest.mark.parametrize("which", get_args(SchemaName))
 def test_a_schema_has_only_words_of_json_schema_and_an_id(which: SchemaName) -> None:
     schema = shipped_schema(which)
     Draft202012Validator.check_schema(schema)
@@ -45,14 +45,14 @@ def test_a_schema_has_only_words_of_json_schema_and_an_id(which: SchemaName) -> 
     assert schema["$id"] == f"https://dra-conformance.dev/v1/{which}.schema.json"
 
 
-@pytest.mark.parametrize("which", list(SchemaName))
+@pytest.mark.parametrize("which", get_args(SchemaName))
 def test_a_description_is_for_the_author_of_a_document(which: SchemaName) -> None:
     texts = [one.get("description", "") for one in subschemas(shipped_schema(which))]
     assert [text for text in texts if "``" in text or ":class:" in text or "\n" in text] == []
 
 
 def test_a_default_fits_its_schema() -> None:
-    schema = shipped_schema(SchemaName.SCENARIO)
+    schema = shipped_schema("scenario")
     for one in subschemas(schema):
         if "default" in one:
             alone = {**one, "$defs": schema["$defs"]}
@@ -60,12 +60,12 @@ def test_a_default_fits_its_schema() -> None:
 
 
 def test_the_features_are_those_of_the_registry() -> None:
-    feature = shipped_schema(SchemaName.SCENARIO)["$defs"]["Spec"]["properties"]["feature"]
+    feature = shipped_schema("scenario")["$defs"]["Spec"]["properties"]["feature"]
     assert feature["enum"] == sorted(load_registry(ROOT / "features.yaml").features)
 
 
 def test_the_schema_refuses_what_the_model_refuses() -> None:
     document = copy.deepcopy(shipped()[0].document.data)
     document["spec"] |= {"tier": "cloud", "unknown": 1, "timeouts": {"cleanup": "soon"}}
-    validator = Draft202012Validator(shipped_schema(SchemaName.SCENARIO))
+    validator = Draft202012Validator(shipped_schema("scenario"))
     assert len(list(validator.iter_errors(document))) == 3

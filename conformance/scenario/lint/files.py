@@ -38,17 +38,31 @@ class LintLine:
         return self.text
 
 
-def lint_file(file: Path, models: Mapping[str, type[BaseModel]] = OWN_KINDS) -> list[LintLine]:
+def lint_file(
+    file: Path,
+    models: Mapping[str, type[BaseModel]] = OWN_KINDS,
+    driver: DriverProfile | None = None,
+) -> list[LintLine]:
     """Everything that is wrong in a file.
 
     Args:
         file: a YAML file with any number of documents.
         models: kind -> model of the suite's own documents.
+        driver: the profile that scenarios are to run with; None is any that is shipped.
 
     Raises:
         UsageError: the file cannot be read as YAML.
     """
-    documents = read_documents(file)
+    return lint_documents(read_documents(file), file, models, driver)
+
+
+def lint_documents(
+    documents: Sequence[Document],
+    file: Path,
+    models: Mapping[str, type[BaseModel]] = OWN_KINDS,
+    driver: DriverProfile | None = None,
+) -> list[LintLine]:
+    """Like :func:`lint_file`, for documents that are read already."""
     found = []
     if len(documents) > 1 and any(
         item.data.get("kind") == "Scenario" for item in _own_documents(documents)
@@ -58,7 +72,7 @@ def lint_file(file: Path, models: Mapping[str, type[BaseModel]] = OWN_KINDS) -> 
             LintLine(f"{file}:{line}: has {len(documents)} documents; one file holds one scenario")
         )
     for document in _own_documents(documents):
-        found += _own(document, models)
+        found += _own(document, models, driver)
     for document in documents:
         if not is_own(document):
             found += _told(document, standalone_problems(document.data))
@@ -76,7 +90,9 @@ def _own_documents(documents: Sequence[Document]) -> list[Document]:
     return [document for document in documents if is_own(document)]
 
 
-def _own(document: Document, models: Mapping[str, type[BaseModel]]) -> list[LintLine]:
+def _own(
+    document: Document, models: Mapping[str, type[BaseModel]], driver: DriverProfile | None
+) -> list[LintLine]:
     kind = document.data.get("kind")
     model = models.get(kind) if isinstance(kind, str) else None
     if model is None:
@@ -94,7 +110,9 @@ def _own(document: Document, models: Mapping[str, type[BaseModel]]) -> list[Lint
         return [LintLine(problem) for problem in error.problems]
     if scenario.spec.tier == "allocation":
         return []
-    return _told(document, check_profile_names(scenario, document.data, _profiles()))
+    profiles = _profiles() if driver is None else (driver,)
+    names = check_profile_names(scenario, document.data, profiles, must=driver is not None)
+    return _told(document, names)
 
 
 @cache

@@ -48,7 +48,7 @@ def profile_problems(profile: DriverProfile) -> Iterator[Problem]:
 
 
 def check_profile_names(
-    scenario: Scenario, data: Any, profiles: Sequence[DriverProfile]
+    scenario: Scenario, data: Any, profiles: Sequence[DriverProfile], *, must: bool = False
 ) -> Iterator[Problem]:
     """Names that no profile has: an error if one has a name like it, otherwise a warning.
 
@@ -59,14 +59,15 @@ def check_profile_names(
         scenario: one that is not of the allocation tier, where no profile is used.
         data: its document.
         profiles: those that are known.
+        must: the scenario is to run with one of these, so that a name they lack is an error.
     """
     defined = [_defined(profile.spec) for profile in profiles]
     known = {group: {name for one in defined for name in one[group]} for group in PROFILE_GROUPS}
     for index, name in enumerate(scenario.spec.requires.config):
         place: PathTuple = ("spec", "requires", "config", index)
-        yield from _unknown(f"config {name}", name, known["config"], place)
+        yield from _unknown(f"config {name}", name, known["config"], place, must)
     for path, group, name in _names(data):
-        yield from _unknown(f"variable ${{{group}.{name}}}", name, known[group], path)
+        yield from _unknown(f"variable ${{{group}.{name}}}", name, known[group], path, must)
 
 
 def _defined(spec: ProfileSpec) -> dict[str, set[str]]:
@@ -103,12 +104,16 @@ def _used_by_shipped() -> frozenset[tuple[str, str]]:
     )
 
 
-def _unknown(what: str, name: str, known: set[str], path: PathTuple) -> Iterator[Problem]:
+def _unknown(
+    what: str, name: str, known: set[str], path: PathTuple, must: bool
+) -> Iterator[Problem]:
     if name in known:
         return
     near = nearest(name, known)
     if near is not None:
         yield Problem(path, f"unknown {what}: did you mean {near}?")
+    elif must:
+        yield Problem(path, f"{what} is not in the driver profile")
     else:
         yield Problem(
             path,

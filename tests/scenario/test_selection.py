@@ -1,0 +1,133 @@
+"""Which scenarios are found and which fit; and what is said where none does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.data import scenarios_dir
+from conformance.errors import UsageError
+from conformance.scenario.selection import Selection, select
+from conformance.scenario.yamlfile import yaml_files
+from tests.scenario.test_loader import SCENARIO
+
+PROFILE = (scenarios_dir() / "drivers/gpu.example.com.yaml").read_text()
+
+
+@pytest.fixture
+def vendor(tmp_path: Path) -> Path:
+    """Scenarios as a vendor keeps them: profile and manifests beside them."""
+    for name in ("shared/given.yaml", "exclusive/given.yaml"):
+        file = tmp_path / "suite" / name
+        file.parent.mkdir(parents=True)
+        file.write_text(SCENARIO)
+    (tmp_path / "suite/profile.yaml").write_text(PROFILE)
+    (tmp_path / "suite/pod.yml").write_text("apiVersion: v1\nkind: Pod\n")
+    (tmp_path / "suite/.hidden").mkdir()
+    (tmp_path / "suite/.hidden/x.yaml").write_text("a: [")
+    return tmp_path / "suite"
+
+
+def test_ids_are_paths_below_the_folder_that_was_given(vendor: Path) -> None:
+    assert [item.id for item in select([vendor])] == ["exclusive/given", "shared/given"]
+    assert [item.id for item in select([vendor / "shared"])] == ["given"]
+    assert [item.id for item in select([vendor / "shared/given.yaml"])] == ["given"]
+
+
+def test_a_file_that_is_given_twice_runs_once(vendor: Path) -> None:
+    assert len(select([vendor, vendor / "shared", vendor / "shared/given.yaml"])) == 2
+
+
+def test_ids_that_collide_are_refused(vendor: Path) -> None:
+    with pytest.raises(UsageError, match=r"id 'given' is used by .*exclusive/given.yaml too"):
+        select([vendor / "exclusive", vendor / "shared"])
+
+
+def test_a_profile_that_is_given_as_a_scenario_is_said_once(vendor: Path) -> None:
+    with pytest.raises(UsageError) as error:
+        select([vendor / "profile.yaml"])
+    [line] = str(error.value).splitlines()
+    assert line.endswith("$.kind: this is a DriverProfile, not a Scenario; give it to --driver")
+
+
+def test_a_misspelt_kind_is_not_left_out(vendor: Path) -> None:
+    file = vendor / "shared/given.yaml"
+    file.write_text(SCENARIO.replace("kind: Scenario", "kind: Scenaro"))
+    with pytest.raises(UsageError, match="Scenaro"):
+        select([vendor])
+
+
+def test_a_folder_without_scenarios_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"no scenario .YAML. below {tmp_path}"):
+        select([tmp_path])
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(
+    vendor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leaving it out would check less than what was asked for, and still be green."""
+    scandir = os.scandir
+
+    def refusing(path: Any) -> Iterator[os.DirEntry[str]]:
+        if Path(path).name == "shared":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(UsageError, match="suite/shared: cannot be read: Permission denied"):
+        select([vendor])
+
+
+def test_files_can_be_excluded_by_path_and_by_name(vendor: Path) -> None:
+    found = yaml_files(vendor, exclude=["shared/*", "*.yml"])
+    assert [file.relative_to(vendor).as_posix() for file in found] == [
+        "exclusive/given.yaml",
+        "profile.yaml",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "number"),
+    [
+        ("exact-count", 1),
+        ("cleanup*", 6),
+        ("core/cleanup*", 6),
+        ("extended/*/refused*", 1),
+    ],
+)
+def test_a_pattern_fits_a_part_or_as_a_glob_the_whole_id_or_its_last_part(
+    pattern: str, number: int
+) -> None:
+    found = select((), Selection(only=(pattern,)))
+    assert len(found) >= number
+    assert all(pattern.strip("*").rpartition("*")[2].strip("/") in item.id for item in found)
+
+
+def test_features_are_found_in_any_case() -> None:
+    found = select((), Selection(feature=("devicetaints",)))
+    assert {item.scenario.spec.feature for item in found} == {"DeviceTaints"}
+
+
+@pytest.mark.parametrize(
+    ("selection", "says"),
+    [
+        (Selection(only=("nope",)), "no scenario whose id fits -k nope below"),
+        (
+            Selection(tier=("device",), level=("core",)),
+            r"no scenario fits what was asked for: \d+ in all, 0 with --tier device",
+        ),
+        (
+            Selection(level=("extended",), feature=("AllocationModeAll",)),
+            r"\d+ with --level extended, 0 with --feature AllocationModeAll",
+        ),
+        (Selection(feature=("Derived",)), "did you mean DerivedAttributes"),
+        (Selection(feature=("DeviceTaint",)), "did you mean DeviceTaints"),
+    ],
+)
+def test_the_filter_that_leaves_nothing_is_said(selection: Selection, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        select((), selection)
