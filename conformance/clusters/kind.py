@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -29,6 +28,7 @@ from conformance.clusters.base import (
 )
 from conformance.clusters.kubeconfig import KubeconfigCluster, is_ready
 from conformance.errors import TargetError
+from conformance.folders import cache_folder, state_folder
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import ApiError
 
@@ -80,7 +80,7 @@ class KindCluster:
         self._node_image = node_image
         self._images = tuple(images)
         self._image = image
-        self._dir = state_dir or _home("XDG_STATE_HOME", ".local/state") / "kind" / name
+        self._dir = state_dir or state_folder() / "kind" / name
         self.kubeconfig = self._dir / "kubeconfig"
         self._record = self._dir / "created.json"
         self._log = self._dir / "kind.log"
@@ -240,7 +240,7 @@ def kind_command(progress: Progress = silent) -> tuple[str, ...]:
         return (found,)
     module = data.kind_dir() / "command"
     version = re.search(rf"{re.escape(MODULE)} (v\S+)", (module / "go.mod").read_text())
-    target = _home("XDG_CACHE_HOME", ".cache") / "bin" / f"kind-{version[1] if version else 'x'}"
+    target = cache_folder() / "bin" / f"kind-{version[1] if version else 'x'}"
     if target.exists():
         return (str(target),)
     if not shutil.which("go"):
@@ -260,11 +260,6 @@ def kind_command(progress: Progress = silent) -> tuple[str, ...]:
     if done.returncode != 0:
         raise ClusterError(f"kind cannot be built from {module}: {_said(done.stderr)}")
     return (str(target),)
-
-
-def _home(variable: str, default: str) -> Path:
-    base = os.environ.get(variable)
-    return (Path(base) if base else Path.home() / default) / "dra-conformance"
 
 
 def _said(text: str) -> str:

@@ -10,7 +10,6 @@ time over all workers, because processes cannot share the engine's count of free
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
 import uuid
@@ -31,6 +30,7 @@ from conformance.engine.ledger import Ledger
 from conformance.engine.options import RunOptions
 from conformance.engine.scenario_run import Setup, run_scenario
 from conformance.errors import ConformanceError, InfrastructureError
+from conformance.locks import file_lock
 from conformance.options import from_given
 from conformance.plugin import given
 from conformance.redaction import redact
@@ -171,7 +171,7 @@ class ScenarioItem(pytest.Item):
                 diagnostics.update(event.items)
 
         alone = session.access is not None and self.loaded.scenario.spec.tier != "allocation"
-        with _devices_lock(setup.run) if alone else ExitStack():
+        with file_lock(_lock_file(setup.run)) if alone else ExitStack():
             finished = run_scenario(self.loaded, setup, note)
         for step in finished.steps:
             self.add_report_section("call", "steps", f"{step.outcome}: {step.title}")
@@ -255,17 +255,6 @@ def _classes(setup: Setup) -> Iterator[None]:
         scope.close()
         if left:
             raise InfrastructureError("; ".join(left))
-
-
-@contextmanager
-def _devices_lock(run: str) -> Iterator[None]:
-    """One scenario at a time over all workers of a run."""
-    descriptor = os.open(_lock_file(run), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _lock_file(run: str) -> Path:

@@ -45,7 +45,7 @@ def test_issued_certificate_is_signed_by_the_authority_and_names_its_addresses(
     certificate, ca = load(pair.certificate), load(authority.certificate)
     certificate.verify_directly_issued_by(ca)
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert names.get_values_for_type(x509.DNSName) == ["localhost"]
+    assert names.get_values_for_type(x509.DNSName) == ["server", "localhost"]
     assert names.get_values_for_type(x509.IPAddress) == [ipaddress.ip_address("127.0.0.1")]
     group = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     assert [attribute.value for attribute in group] == ["group"]
@@ -163,11 +163,22 @@ def test_a_credential_file_that_exists_is_replaced_not_appended(tmp_path: Path) 
     assert (tmp_path / "t").read_text() == f'{tokens["b"]},b,b,""\n'
 
 
-@pytest.mark.parametrize("name", ["etcd-client", "kubelet-client"])
-def test_client_certificates_have_no_address(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "organization"),
+    [("etcd-client", "dra-conformance"), ("kubelet-client", "system:masters")],
+)
+def test_client_certificates_have_their_identity_and_no_address(
+    tmp_path: Path, name: str, organization: str
+) -> None:
     layout = Layout("a", tmp_path)
     write_credentials(layout, STATE)
-    with pytest.raises(x509.ExtensionNotFound):
-        load(layout.pki / f"{name}.crt").extensions.get_extension_for_class(
-            x509.SubjectAlternativeName
-        )
+    certificate = load(layout.pki / f"{name}.crt")
+    for identity, value in (
+        (NameOID.COMMON_NAME, name),
+        (NameOID.ORGANIZATION_NAME, organization),
+    ):
+        assert [one.value for one in certificate.subject.get_attributes_for_oid(identity)] == [
+            value
+        ]
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert [one.value for one in names] == [name]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,29 +16,35 @@ from conformance.clusters.local.layout import (
 )
 
 
-def test_default_directories_follow_the_xdg_variables() -> None:
-    environ = {"XDG_STATE_HOME": "/s", "XDG_CACHE_HOME": "/c", "HOME": "/h"}
-    assert default_root(environ) == Path("/s/dra-conformance/local")
-    assert default_cache(environ) == Path("/c/dra-conformance/binaries")
+def test_default_directories_follow_the_xdg_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/s")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/c")
+    assert default_root() == Path("/s/dra-conformance/local")
+    assert default_cache() == Path("/c/dra-conformance/binaries")
 
 
-def test_default_directories_without_xdg_variables_are_below_home() -> None:
-    assert default_root({"HOME": "/h"}) == Path("/h/.local/state/dra-conformance/local")
-    assert default_cache({"HOME": "/h"}) == Path("/h/.cache/dra-conformance/binaries")
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other directories")
+def test_default_directories_without_xdg_variables_are_below_home(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", "/h")
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert default_root() == Path("/h/.local/state/dra-conformance/local")
+    assert default_cache() == Path("/h/.cache/dra-conformance/binaries")
 
 
 def test_state_directory_is_the_given_one_made_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/tmp")
-    assert make_layout("a", Path("x"), {}).dir == Path("/tmp/x")
-    assert make_layout("a", None, {"XDG_STATE_HOME": "/s"}).dir == default_root(
-        {"XDG_STATE_HOME": "/s"}
-    ) / ("a")
+    monkeypatch.setenv("XDG_STATE_HOME", "/s")
+    assert make_layout("a", Path("x")).dir == Path("/tmp/x")
+    assert make_layout("a", None).dir == default_root() / "a"
 
 
 @pytest.mark.parametrize("name", ["", "A", "a/b", "..", "-a", "a-", "a" * 33, "a b"])
 def test_name_that_is_no_file_and_context_name_is_refused(name: str) -> None:
     with pytest.raises(ClusterUsageError, match="cluster name"):
-        make_layout(name, None, {"HOME": "/h"})
+        make_layout(name, None)
 
 
 def test_interface_names_fit_the_kernels_limit_and_differ_between_clusters() -> None:
@@ -48,7 +55,7 @@ def test_interface_names_fit_the_kernels_limit_and_differ_between_clusters() -> 
 
 
 def test_default_state_directory_of_root_is_short_enough_for_our_drivers_sockets() -> None:
-    layout = make_layout("default", None, {"HOME": "/root"})
+    layout = make_layout("default", Path("/root/.local/state/dra-conformance/local/default"))
     check_socket_paths(layout, 9, "gpu.nvidia.com")
 
 

@@ -20,10 +20,10 @@ from conformance.clusters.local.state import (
     Ports,
     State,
     free_ports,
-    locked,
     read_state,
     write_state,
 )
+from conformance.locks import file_lock
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")
 
@@ -144,7 +144,7 @@ def test_logs_of_a_failed_start_are_removed_by_down(layout: Layout) -> None:
 
 
 def test_only_one_program_at_a_time_holds_a_cluster(layout: Layout) -> None:
-    with locked(layout), layout.lock.open("a") as other, pytest.raises(BlockingIOError):
+    with file_lock(layout.lock), layout.lock.open("a") as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with layout.lock.open("a") as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)

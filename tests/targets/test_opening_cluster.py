@@ -24,7 +24,7 @@ def test_a_local_cluster_that_a_start_is_refused_for_stays(
 ) -> None:
     """It was started with `cluster up`, and its API server has died: its logs are wanted."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    layout = make_layout("n", None, {"XDG_STATE_HOME": str(tmp_path / "state")})
+    layout = make_layout("n", tmp_path / "state/dra-conformance/local/n")
     write_state(layout, running())
     layout.logs.mkdir()
     layout.log("kube-apiserver").write_text("why it died\n")

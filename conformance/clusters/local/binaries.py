@@ -7,19 +7,19 @@ leaves no half-filled cache.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from conformance.clusters.base import ClusterError, ClusterUsageError, Progress
 from conformance.clusters.local.gocommand import compiler, find_go
 from conformance.clusters.local.versions import BUILDS, COMPILE, Build, cache_key
+from conformance.locks import file_lock
 
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _REPORT_SECONDS = 15.0
@@ -61,7 +61,8 @@ def resolve_binaries(
     directory = cache / cache_key(modules)
     if not missing_binaries(directory, needed):
         return directory
-    with _locked(directory, progress):
+    waiting = partial(progress, "waiting for another run that builds the cluster's binaries")
+    with file_lock(directory.with_name(f"{directory.name}.lock"), waiting):
         if missing_binaries(directory, needed):  # another run may have built them meanwhile
             _build_all(modules, directory, progress)
     return directory
@@ -74,18 +75,6 @@ def missing_binaries(directory: Path, needed: Iterable[str]) -> list[str]:
         for name in needed
         if not ((directory / name).is_file() and os.access(directory / name, os.X_OK))
     ]
-
-
-@contextlib.contextmanager
-def _locked(directory: Path, progress: Progress) -> Iterator[None]:
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    with directory.with_name(directory.name + ".lock").open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress("waiting for another run that builds the cluster's binaries")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _build_all(modules: Path, directory: Path, progress: Progress) -> None:

@@ -7,23 +7,15 @@ a static token file says in one line who somebody is and in which groups.
 
 from __future__ import annotations
 
-import datetime as dt
-import ipaddress
 import os
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+import trustme
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-LIFETIME = dt.timedelta(days=365)
-"""Longer than any cluster that somebody leaves running."""
-
-_CLOCK_SKEW = dt.timedelta(minutes=5)
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -49,43 +41,29 @@ class Authority:
     The authority's own key is never written: nothing has to be signed later.
     """
 
-    def __init__(self, directory: Path, common_name: str) -> None:
+    def __init__(self, directory: Path, name: str) -> None:
         """Make the key and the self-signed certificate, and write `ca.crt`."""
         self._directory = directory
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name(common_name)
-        certificate = (
-            _builder(self._name, self._name, self._key.public_key(), self._key)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_key_usage(authority=True), critical=True)
-            .sign(self._key, hashes.SHA256())
-        )
+        self._authority = trustme.CA(organization_unit_name=name)
         self.certificate = directory / "ca.crt"
-        write_private(self.certificate, certificate.public_bytes(serialization.Encoding.PEM))
+        write_private(self.certificate, self._authority.cert_pem.bytes())
 
     def issue(self, name: str, *, names: Iterable[str] = (), organization: str = "") -> Pair:
         """Sign `NAME.crt` and `NAME.key`, good for a server and for a client.
 
         Args:
-            name: file name and subject's common name.
-            names: subject alternative names: IP addresses, or else DNS names.
+            name: file name, subject's common name and a DNS name.
+            names: further subject alternative names: IP addresses or DNS names.
             organization: subject's organization; Kubernetes reads it as a group.
         """
-        key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(_name(name, organization), self._name, key.public_key(), self._key)
-        alternatives = [_alternative(text) for text in names]
-        if alternatives:
-            builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), False)
-        usage = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        certificate = (
-            builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_key_usage(authority=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage(usage), critical=False)
-            .sign(self._key, hashes.SHA256())
+        signed = self._authority.issue_cert(
+            *dict.fromkeys((name, *names)),
+            common_name=name,
+            organization_name=organization or "dra-conformance",
         )
         pair = Pair(self._directory / f"{name}.crt", self._directory / f"{name}.key")
-        write_private(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))
-        write_private(pair.key, _private_pem(key))
+        write_private(pair.certificate, signed.cert_chain_pems[0].bytes())
+        write_private(pair.key, signed.private_key_pem.bytes())
         return pair
 
 
@@ -96,8 +74,13 @@ def write_signing_key(directory: Path) -> Pair:
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
     write_private(pair.certificate, public)
-    write_private(pair.key, _private_pem(key))
+    write_private(pair.key, private)
     return pair
 
 
@@ -120,61 +103,3 @@ def write_tokens(path: Path, users: Iterable[User]) -> dict[str, str]:
         lines.append(f'{tokens[user.name]},{user.username},{user.username},"{groups}"\n')
     write_private(path, "".join(lines).encode())
     return tokens
-
-
-def _name(common_name: str, organization: str = "") -> x509.Name:
-    attributes = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
-    if organization:
-        attributes.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
-    return x509.Name(attributes)
-
-
-def _alternative(text: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(text))
-    except ValueError:
-        return x509.DNSName(text)
-
-
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    public_key: ec.EllipticCurvePublicKey,
-    signer: ec.EllipticCurvePrivateKey,
-) -> x509.CertificateBuilder:
-    """What all have. Python 3.13 and later refuses a certificate without its key's identifiers."""
-    now = dt.datetime.now(dt.UTC)
-    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public_key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _CLOCK_SKEW)
-        .not_valid_after(now + LIFETIME)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
-        .add_extension(authority, critical=False)
-    )
-
-
-def _key_usage(*, authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=authority,
-        crl_sign=authority,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )

@@ -7,7 +7,6 @@ removal).
 from __future__ import annotations
 
 import dataclasses
-import os
 from pathlib import Path
 
 from conformance.clusters.base import (
@@ -38,9 +37,10 @@ from conformance.clusters.local.owndriver import Shown
 from conformance.clusters.local.processes import Processes
 from conformance.clusters.local.removal import remove_cluster
 from conformance.clusters.local.start import Start, make_access
-from conformance.clusters.local.state import State, locked, read_state
+from conformance.clusters.local.state import State, read_state
 from conformance.clusters.local.status import ComponentStatus
 from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
+from conformance.locks import file_lock
 
 
 class LocalCluster:
@@ -53,7 +53,7 @@ class LocalCluster:
             ClusterUsageError: the name is not usable.
         """
         self.options = options
-        self.layout: Layout = make_layout(options.name, options.state_dir, os.environ)
+        self.layout: Layout = make_layout(options.name, options.state_dir)
         self._processes = Processes(self.layout)
         self._keep_logs = False  # a start failed, and what was said about it names them
 
@@ -74,7 +74,7 @@ class LocalCluster:
         binaries = resolve_binaries(self.options.binaries, default_cache(), needed, progress)
         preflight.check_feature_gates(binaries / "kube-apiserver", self.options.feature_gates)
         self._check_ours()
-        with locked(self.layout):
+        with file_lock(self.layout.lock):
             self._make_room(progress)
             try:
                 return Start(self.options, self.layout, binaries, progress).run()
@@ -93,7 +93,7 @@ class LocalCluster:
             ClusterError: something is left; the message names it.
         """
         self._check_ours()
-        with locked(self.layout):
+        with file_lock(self.layout.lock):
             remove_cluster(self.layout, progress, keep_logs=self._keep_logs)
 
     def access(self) -> ClusterAccess:
@@ -171,7 +171,7 @@ class LocalCluster:
             dynamic_mig=dynamic_mig,
         )
         driver.check_command(options)
-        with locked(self.layout):
+        with file_lock(self.layout.lock):
             self._components(before.driver_name).change_driver(
                 [driver.driver_spec(self.layout, options, i + 1) for i in range(nodes)]
             )

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.clusters.base import ClusterUsageError
+from conformance.folders import cache_folder, state_folder
 
 SOCKET_PATH_BYTES = 107
 """Longest path of a unix socket: sun_path is 108 bytes with its final NUL (unix(7))."""
@@ -24,21 +24,14 @@ STATE_FILE = "dra-conformance-cluster.json"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 
 
-def default_root(environ: Mapping[str, str] = os.environ) -> Path:
-    """Directory of all local clusters' state directories (XDG base directory specification)."""
-    base = environ.get("XDG_STATE_HOME") or str(_home(environ) / ".local/state")
-    return Path(base) / "dra-conformance" / "local"
+def default_root() -> Path:
+    """Directory of all local clusters' state directories."""
+    return state_folder() / "local"
 
 
-def default_cache(environ: Mapping[str, str] = os.environ) -> Path:
-    """Directory of cached binaries (XDG base directory specification)."""
-    base = environ.get("XDG_CACHE_HOME") or str(_home(environ) / ".cache")
-    return Path(base) / "dra-conformance" / "binaries"
-
-
-def _home(environ: Mapping[str, str]) -> Path:
-    home = environ.get("HOME")
-    return Path(home) if home else Path.home()
+def default_cache() -> Path:
+    """Directory of cached binaries."""
+    return cache_folder() / "binaries"
 
 
 _ENTRIES = {
@@ -189,7 +182,7 @@ class Layout:
         return self.logs / f"{component}.log"
 
 
-def make_layout(name: str, state_dir: Path | None, environ: Mapping[str, str]) -> Layout:
+def make_layout(name: str, state_dir: Path | None) -> Layout:
     """The layout of cluster `name`, in `state_dir` or else under the default root.
 
     Raises:
@@ -199,7 +192,7 @@ def make_layout(name: str, state_dir: Path | None, environ: Mapping[str, str]) -
         raise ClusterUsageError(
             f"cluster name {name!r}: use 1 to 32 lower-case letters, digits and hyphens"
         )
-    directory = state_dir if state_dir is not None else default_root(environ) / name
+    directory = state_dir if state_dir is not None else default_root() / name
     return Layout(name, Path(os.path.abspath(directory)))  # noqa: PTH100 (keeps links as given)
 
 

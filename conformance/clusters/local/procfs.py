@@ -3,13 +3,18 @@
 A pid alone is no identity: after a crash the number may belong to somebody else. So a process is
 named by its pid, the kernel's start time and the boot it ran in, and processes that were started
 but never written down are found by a mark in their environment.
+
+psutil reads the rest of /proc. Its own identity of a process is not enough: its creation time moves
+with the machine's clock, and a cluster may be stopped days later by another program.
 """
 
 from __future__ import annotations
 
-import os
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 MARK = "DRA_CONFORMANCE_LOCAL_CLUSTER"
 """Environment variable that every process of a local cluster inherits; its state directory."""
@@ -33,20 +38,12 @@ class Identity:
 
     def alive(self) -> bool:
         """Whether this very process still runs; a zombie does not."""
-        stat = _stat(self.pid)
+        state, start_time = _stat(self.pid)
         return (
-            stat is not None
-            and stat.state not in "ZX"
-            and stat.start_time == self.start_time
+            state not in ("", "Z", "X")
+            and start_time == self.start_time
             and boot_id() == self.boot_id
         )
-
-
-@dataclass(frozen=True)
-class _Stat:
-    state: str
-    parent: int
-    start_time: int
 
 
 def boot_id() -> str:
@@ -56,48 +53,38 @@ def boot_id() -> str:
 
 def identify(pid: int) -> Identity | None:
     """The identity of a running process, None where it is gone."""
-    stat = _stat(pid)
-    return None if stat is None else Identity(pid, stat.start_time, boot_id())
+    state, start_time = _stat(pid)
+    return Identity(pid, start_time, boot_id()) if state else None
 
 
 def command_name(pid: int) -> str:
     """Name of the program that a process runs, "" where it is gone."""
-    try:
-        return (_PROC / str(pid) / "comm").read_text().strip()
-    except OSError:
-        return ""
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).name()
+    return ""
 
 
 def children(pid: int) -> list[int]:
     """Pids of the direct children of `pid`."""
-    found = []
-    for other in _pids():
-        stat = _stat(other)
-        if stat is not None and stat.parent == pid:
-            found.append(other)
-    return found
+    with contextlib.suppress(psutil.Error):
+        return [child.pid for child in psutil.Process(pid).children()]
+    return []
 
 
 def marked(state_dir: Path) -> list[int]:
     """Pids of processes that carry the mark of the cluster in `state_dir`, zombies left out."""
-    wanted = f"{MARK}={state_dir}".encode()
     found = []
-    for pid in _pids():
-        try:
-            environment = (_PROC / str(pid) / "environ").read_bytes()
-        except OSError:
-            continue  # gone meanwhile, or another user's
-        if wanted in environment.split(b"\0"):
-            stat = _stat(pid)
-            if stat is not None and stat.state not in "ZX":
-                found.append(pid)
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # gone meanwhile, or another user's
+            if process.environ().get(MARK) == str(state_dir):
+                found.append(process.pid)
     return found
 
 
 def in_cgroup(name: str) -> list[int]:
     """Pids of processes in the cgroup `name` ("/dra-1a2b") or below it, in any hierarchy."""
     found = []
-    for pid in _pids():
+    for pid in psutil.pids():
         try:
             lines = (_PROC / str(pid) / "cgroup").read_text().splitlines()
         except OSError:
@@ -108,15 +95,12 @@ def in_cgroup(name: str) -> list[int]:
     return found
 
 
-def _pids() -> list[int]:
-    return [int(entry) for entry in os.listdir(_PROC) if entry.isdigit()]  # noqa: PTH208 (3x faster)
-
-
-def _stat(pid: int) -> _Stat | None:
+def _stat(pid: int) -> tuple[str, int]:
+    """State ("Z" for a zombie, "" where the process is gone) and start time, as in Identity."""
     try:
         text = (_PROC / str(pid) / "stat").read_text()
     except OSError:
-        return None
+        return "", 0
     # The command name is in parentheses and may itself hold spaces and parentheses.
     fields = text.rpartition(")")[2].split()
-    return _Stat(state=fields[0], parent=int(fields[1]), start_time=int(fields[19]))
+    return fields[0], int(fields[19])

@@ -17,8 +17,9 @@ from conformance.clusters.base import ClusterError
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.processes import ProcessSpec
 from conformance.clusters.local.removal import remove_cluster
-from conformance.clusters.local.state import locked, read_state
+from conformance.clusters.local.state import read_state
 from conformance.clusters.local.tools import python_path
+from conformance.locks import file_lock
 
 NAME = "reaper"
 
@@ -50,7 +51,7 @@ def wait_and_remove(layout: Layout, owner: int) -> None:
         poll.register(descriptor, select.POLLIN)
         poll.poll()
         os.close(descriptor)
-    with locked(layout):
+    with file_lock(layout.lock):
         state = read_state(layout)
         # A later cluster of the same name belongs to somebody else.
         if state is not None and state.owner is not None and state.owner.pid == owner:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import json
-import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,13 +111,3 @@ def read_state(layout: Layout) -> State | None:
             f"{layout.state} cannot be read ({error}); remove the cluster with "
             f"`dra-conformance cluster down --name {layout.name}`"
         ) from error
-
-
-@contextlib.contextmanager
-def locked(layout: Layout) -> Iterator[None]:
-    """Let only one program at a time start or remove this cluster; others wait."""
-    layout.lock.parent.mkdir(parents=True, exist_ok=True)
-    with layout.lock.open("a") as file:
-        os.set_inheritable(file.fileno(), False)
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
