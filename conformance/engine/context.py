@@ -9,10 +9,11 @@ from typing import Any
 
 from conformance.engine.ledger import CLUSTER_SCOPED, Ledger, default_version
 from conformance.scenario.base import ObjectSelector, PodSelector
+from conformance.scenario.expectations.base import ContainerView, Refusal
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile, Probe
 from conformance.scenario.variables import Variables
-from conformance.targets.base import ApiError, ContainerView, Obj, Objs, Ref, Scope, T
+from conformance.targets.base import ApiError, Obj, Objs, Ref, Scope, T
 
 
 class Interrupted(Exception):  # noqa: N818 -- what the user wants, not an error
@@ -108,12 +109,13 @@ class Context:
         """See Cluster.cdi_specs."""
         return self.scope.cdi_claims().get(uid, ())
 
-    def refusal(self, obj: Obj) -> ApiError | None:
+    def refusal(self, obj: Obj) -> Refusal | None:
         """See Cluster.refusal."""
         try:
             self.ledger.create(obj)
         except ApiError as error:
-            return error
+            causes = tuple((cause.field, cause.message) for cause in error.causes)
+            return Refusal(error.code, error.reason, error.message, causes)
         return None
 
     def canonical(self, text: str) -> str:

@@ -102,7 +102,7 @@ class Fault(Strict):
     """Disturb a component of the cluster, where the target can (``requires.abilities``)."""
 
     component: str = Field(
-        description="a component that a target offers, for example driver or kubelet"
+        description="a component that the target offers, for example node-0/kubelet"
     )
     action: Literal["restart", "kill"] = "restart"
 

@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from conformance.clusters.base import RUN_LABEL
 from conformance.errors import TargetError
 from conformance.kubeapi.errors import ApiError, Cause, Obj
+from conformance.scenario.expectations.base import ContainerView
 
 __all__ = [
     "RUN_LABEL",
@@ -97,19 +98,6 @@ class Capabilities:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     simulated: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerView:
-    """What one container sees of its surroundings, read from inside it.
-
-    Attributes:
-        environment: the container's environment, name -> value.
-        device_nodes: paths of the character devices below ``/dev`` in the container.
-    """
-
-    environment: Mapping[str, str]
-    device_nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

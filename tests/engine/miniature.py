@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from conformance.engine.events import Event
 from conformance.engine.scenario_run import Setup
+from conformance.scenario.expectations.base import ContainerView
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Scenario
 from conformance.scenario.yamlfile import Document
@@ -20,7 +21,6 @@ from conformance.targets.base import (
     RUN_LABEL,
     ApiError,
     Capabilities,
-    ContainerView,
     Decision,
     Obj,
     Objs,

@@ -1,17 +1,16 @@
 """What an expectation is: a part of the scenario document that can be checked and described.
 
 An expectation is one class: its fields (the document's schema), how it is described, how it is
-evaluated, and what it refers to. It sees the cluster through :class:`Cluster` and lint through
-:class:`References`, both of which others provide, so that nothing here depends on the engine. How
-to add one: docs/writing-scenarios.md.
+evaluated, and what it refers to. It sees the cluster through :class:`Cluster`, which the engine
+provides. How to add one: docs/writing-scenarios.md.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import Field, model_validator
 
@@ -35,56 +34,34 @@ class Seen:
     observed: Mapping[str, Any]
 
 
-class ContainerView(Protocol):
-    """What one container sees of its surroundings, read from inside it."""
+@dataclass(frozen=True, slots=True)
+class ContainerView:
+    """What one container sees of its surroundings, read from inside it.
 
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """Name -> value."""
-        ...
+    Attributes:
+        environment: the container's environment, name -> value.
+        device_nodes: paths of the character devices below ``/dev`` in the container.
+    """
 
-    @property
-    def device_nodes(self) -> tuple[str, ...]:
-        """Paths of the character devices below ``/dev``."""
-        ...
-
-
-class Cause(Protocol):
-    """One of the ``details.causes`` of a ``metav1.Status``."""
-
-    @property
-    def field(self) -> str:
-        """The path of the field."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """What is wrong there."""
-        ...
+    environment: Mapping[str, str]
+    device_nodes: tuple[str, ...]
 
 
-class Refusal(Protocol):
-    """Why the API server refused a request (``metav1.Status``)."""
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the API server refused a request (``metav1.Status``).
 
-    @property
-    def code(self) -> int:
-        """HTTP status."""
-        ...
+    Attributes:
+        code: HTTP status.
+        reason: ``Status.reason``, for example ``Invalid``.
+        message: ``Status.message``.
+        causes: field and message of each of ``Status.details.causes``.
+    """
 
-    @property
-    def reason(self) -> str:
-        """``Status.reason``, for example ``Invalid``."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """``Status.message``."""
-        ...
-
-    @property
-    def causes(self) -> Sequence[Cause]:
-        """``Status.details.causes``."""
-        ...
+    code: int
+    reason: str
+    message: str
+    causes: tuple[tuple[str, str], ...]
 
 
 class Cluster(Protocol):
@@ -132,74 +109,106 @@ class Cluster(Protocol):
         ...
 
 
-class References(Protocol):
-    """Takes note, for lint, of what an expectation refers to and needs.
+Path = tuple[str | int, ...]
+"""Of a field below the expectation or step that has it."""
+Pods = tuple[str, ...] | PodSelector
 
-    Paths are those of the expectation's own fields, for example ``"devices", "seenBy"``.
-    """
 
-    def named(self, kind: str, name: str, *path: str) -> None:
-        """An object that an earlier step must have made."""
-        ...
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An object that an earlier step must have made."""
 
-    def selected(self, selector: ObjectSelector, *path: str, gone: bool = False) -> None:
-        """What a selector names; ``gone``: it is only there later, or never."""
-        ...
+    path: Path
+    kind: str
+    name: str
 
-    def containers(self, entries: Sequence[str], *path: str) -> None:
-        """``pod/container`` of earlier steps."""
-        ...
 
-    def containers_of(self, pods: PodSelector, names: Sequence[str], *path: str) -> None:
-        """Containers of each of several pods."""
-        ...
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What a selector names; ``gone``: it is only there later, or never."""
 
-    def pod_claim(self, pods: Iterable[str] | PodSelector, name: str, *path: str) -> None:
-        """A name in ``spec.resourceClaims`` of each of the pods."""
-        ...
+    path: Path
+    selector: ObjectSelector
+    gone: bool = False
 
-    def request(
-        self,
-        name: str,
-        *path: str,
-        claim: str | None = None,
-        pods: Iterable[str] | PodSelector = (),
-        pod_claim: str | None = None,
-    ) -> None:
-        """A request of a claim, which is named, or which is behind ``pod_claim`` of the pods."""
-        ...
 
-    def condition(self, cel: Sequence[str], variable: str, selector: ObjectSelector) -> None:
-        """CEL, in the field ``cel``, over what the selector finds."""
-        ...
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container of each of the pods."""
 
-    def fields(self, value: Any, selector: ObjectSelector, *path: str) -> None:
-        """A part of an object."""
-        ...
+    path: Path
+    pods: Pods
+    name: str
 
-    def refused(self, obj: Obj, why: str | None, *path: str, unread: bool, anyhow: bool) -> None:
-        """An object that the API server must refuse.
 
-        Args:
-            obj: the object.
-            why: a part of the server's message.
-            path: of the object.
-            unread: it is refused before anybody looks into it.
-            anyhow: any mistake in it may be what is meant.
-        """
-        ...
+@dataclass(frozen=True, slots=True)
+class PodClaim:
+    """A name in ``spec.resourceClaims`` of each of the pods."""
 
-    def ability(self, name: str, *path: str) -> None:
-        """Something that not every target can do (``requires.abilities``)."""
-        ...
+    path: Path
+    pods: Pods
+    name: str
 
-    def config(self, name: str, *path: str) -> None:
-        """A configuration that not every driver profile has (``requires.config``)."""
-        ...
 
-    def kubelet(self, *path: str) -> None:
-        """A pod that runs, which the allocation tier does not have."""
-        ...
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request of a ResourceClaim, or of those behind a name in ``spec.resourceClaims``."""
+
+    path: Path
+    name: str
+    claim: str | None
+    pods: Pods
+    pod_claim: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """CEL over ``variable``: what a selector finds."""
+
+    path: Path
+    cel: tuple[str, ...]
+    variable: str
+    selector: ObjectSelector
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an object."""
+
+    path: Path
+    value: Any
+    selector: ObjectSelector
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An object that must be refused; ``message``: for what, None for any mistake in it."""
+
+    path: Path
+    obj: Obj
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What not every target or tier has: an ability, a configuration, a pod that runs."""
+
+    path: Path
+    what: Literal["ability", "config", "kubelet"]
+    name: str = ""
+
+
+Use = Named | Selected | Container | PodClaim | Request | Condition | Part | Refused | Needed
+"""What an expectation refers to or needs; lint compares it with what the steps make."""
+
+
+def seen_by(entries: Sequence[str], key: str) -> Iterator[Use]:
+    """What ``seenBy`` below a key refers to: ``pod/container`` of earlier steps."""
+    for index, entry in enumerate(entries):
+        name, _, container = entry.partition("/")
+        path = (key, "seenBy", index)
+        yield Named(path, "Pod", name)
+        yield Container(path, (name,), container)
 
 
 class Expectation(Strict):
@@ -222,8 +231,8 @@ class Expectation(Strict):
         """Compare it with the cluster, once, now."""
 
     @abstractmethod
-    def references(self, found: References) -> None:
-        """Tell lint what it refers to and needs."""
+    def uses(self) -> Iterator[Use]:
+        """What it refers to and needs, for lint."""
 
     def placed(self) -> Iterable[tuple[str, int]]:
         """Who must be scheduled when it holds: name of a pod, or of a Job; how many pods."""

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import Field
 
 from conformance.scenario.base import Strict
-from conformance.scenario.expectations.base import Cluster, References, Seen, Timed
+from conformance.scenario.expectations.base import (
+    Cluster,
+    Named,
+    Needed,
+    PodClaim,
+    Seen,
+    Timed,
+    Use,
+)
 
 
 class Cdi(Strict):
@@ -40,9 +49,9 @@ class CdiExpectation(Timed):
         found = f"CDI specs for it: {', '.join(files) or 'none'}"
         return Seen(bool(files) == wanted.present, found, observed)
 
-    def references(self, found: References) -> None:
+    def uses(self) -> Iterator[Use]:
         """The pod, its claim, and the ability to see CDI specs."""
-        found.named("Pod", self.cdi.pod, "cdi", "pod")
-        found.pod_claim([self.cdi.pod], self.cdi.claim, "cdi", "claim")
-        found.ability("cdi", "cdi")
-        found.kubelet("cdi")
+        yield Named(("cdi", "pod"), "Pod", self.cdi.pod)
+        yield PodClaim(("cdi", "claim"), (self.cdi.pod,), self.cdi.claim)
+        yield Needed(("cdi",), "ability", "cdi")
+        yield Needed(("cdi",), "kubelet")

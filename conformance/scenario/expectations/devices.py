@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import PodSelector, Strict
-from conformance.scenario.expectations.base import Cluster, References, Seen, Timed
+from conformance.scenario.expectations.base import (
+    Cluster,
+    Container,
+    Named,
+    Needed,
+    PodClaim,
+    Pods,
+    Request,
+    Seen,
+    Timed,
+    Use,
+    seen_by,
+)
 
 Views = dict[str, frozenset[str]]
 """``pod/container`` -> names of the devices that it sees."""
@@ -137,8 +149,8 @@ class DevicesExpectation(Timed):
             and (wanted.relation != "different" or distinct == total)
         )
         if not as_described:
-            seen_by = (f"{entry} sees {_names(devices)}" for entry, devices in views.items())
-            wrong.append(", ".join(seen_by))
+            each = (f"{entry} sees {_names(devices)}" for entry, devices in views.items())
+            wrong.append(", ".join(each))
         if wanted.allocated_to is not None:
             for entry, seen in views.items():
                 allocated = wanted.allocated_to.devices(entry.partition("/")[0], cluster)
@@ -147,34 +159,27 @@ class DevicesExpectation(Timed):
                     wrong.append(f"{entry} sees {_names(seen)}, allocated is {names}")
         return wrong
 
-    def references(self, found: References) -> None:
+    def uses(self) -> Iterator[Use]:
         """The pods and containers, the claim and its request."""
         wanted = self.devices
-        found.kubelet("devices")
-        pods: PodSelector | list[str]
-        if wanted.pods is None:
-            pods = [entry.partition("/")[0] for entry in wanted.seen_by]
-            found.containers(wanted.seen_by, "devices", "seenBy")
-        else:
-            pods = wanted.pods
-            found.containers_of(pods, wanted.containers, "devices")
+        yield Needed(("devices",), "kubelet")
+        pods: Pods = wanted.pods or tuple(entry.partition("/")[0] for entry in wanted.seen_by)
+        yield from seen_by(wanted.seen_by, "devices")
+        if wanted.pods is not None and wanted.pods.job is not None:
+            yield Named(("devices", "pods", "job"), "Job", wanted.pods.job)
+        for index, name in enumerate(wanted.containers):
+            yield Container(("devices", "containers", index), pods, name)
         target = wanted.allocated_to
         if target is None:
             return
+        place = ("devices", "allocatedTo")
         if target.claim is not None:
-            found.named("ResourceClaim", target.claim, "devices", "allocatedTo", "claim")
+            yield Named((*place, "claim"), "ResourceClaim", target.claim)
         else:
-            found.pod_claim(pods, str(target.pod_claim), "devices", "allocatedTo", "podClaim")
+            yield PodClaim((*place, "podClaim"), pods, str(target.pod_claim))
         if target.request is not None:
-            found.request(
-                target.request,
-                "devices",
-                "allocatedTo",
-                "request",
-                claim=target.claim,
-                pods=pods,
-                pod_claim=target.pod_claim,
-            )
+            path = (*place, "request")
+            yield Request(path, target.request, target.claim, pods, target.pod_claim)
 
     def placed(self) -> Iterable[tuple[str, int]]:
         """The pods of the containers."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pydantic import Field
 
 from conformance.scenario.base import Strict
-from conformance.scenario.expectations.base import Cluster, References, Seen, Timed
+from conformance.scenario.expectations.base import Cluster, Needed, Seen, Timed, Use, seen_by
 
 
 class Environment(Strict):
@@ -32,8 +32,8 @@ class EnvironmentExpectation(Timed):
 
     def describe(self) -> str:
         """In a line."""
-        seen_by = ", ".join(self.environment.seen_by)
-        return f"{seen_by} with the environment of {self.environment.config}"
+        containers = ", ".join(self.environment.seen_by)
+        return f"{containers} with the environment of {self.environment.config}"
 
     def evaluate(self, cluster: Cluster) -> Seen:
         """The driver's configuration shows in each container's environment."""
@@ -62,11 +62,11 @@ class EnvironmentExpectation(Timed):
         observed["fits"] = not wrong
         return Seen(not wrong, "; ".join(wrong) or "as described", observed)
 
-    def references(self, found: References) -> None:
+    def uses(self) -> Iterator[Use]:
         """The containers, and the configuration."""
-        found.containers(self.environment.seen_by, "environment", "seenBy")
-        found.config(self.environment.config, "environment", "config")
-        found.kubelet("environment")
+        yield from seen_by(self.environment.seen_by, "environment")
+        yield Needed(("environment", "config"), "config", self.environment.config)
+        yield Needed(("environment",), "kubelet")
 
     def placed(self) -> Iterable[tuple[str, int]]:
         """The pods of the containers."""

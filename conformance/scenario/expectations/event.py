@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pydantic import Field
 
 from conformance.scenario.base import ObjectSelector, Strict
-from conformance.scenario.expectations.base import Cluster, References, Seen, Timed
+from conformance.scenario.expectations.base import Cluster, Named, Seen, Timed, Use
 
 
 class EventAbout(Strict):
@@ -45,6 +47,6 @@ class EventExpectation(Timed):
         observed = {"event": wanted.reason, "about": wanted.kind, "found": holds}
         return Seen(holds, f"events: {others or 'none'}", observed)
 
-    def references(self, found: References) -> None:
+    def uses(self) -> Iterator[Use]:
         """The object."""
-        found.named(self.event.kind, self.event.name, "event")
+        yield Named(("event",), self.event.kind, self.event.name)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from conformance.scenario.base import Obj, ObjectSelector
-from conformance.scenario.expectations.base import Cluster, References, Seen, Timed
+from conformance.scenario.expectations.base import (
+    Cluster,
+    Condition,
+    Part,
+    Seen,
+    Selected,
+    Timed,
+    Use,
+)
 from conformance.scenario.expectations.conditions import unmet
 from conformance.scenario.expectations.matching import differences
 
@@ -44,11 +52,11 @@ class ObjectExpectation(Timed):
         observed["fits"] = not wrong
         return Seen(not wrong, f"{what}: " + ("; ".join(wrong) or "as described"), observed)
 
-    def references(self, found: References) -> None:
+    def uses(self) -> Iterator[Use]:
         """The object, its fields, and CEL over it."""
-        found.selected(self.object, "object")
-        found.fields(self.match, self.object, "match")
-        found.condition(_listed(self.cel), "object", self.object)
+        yield Selected(("object",), self.object)
+        yield Part(("match",), self.match, self.object)
+        yield Condition(("cel",), _listed(self.cel), "object", self.object)
 
     def placed(self) -> Iterable[tuple[str, int]]:
         """The Job, if so many of its pods must have succeeded."""
@@ -85,10 +93,10 @@ class ObjectsExpectation(Timed):
         observed["fits"] = not wrong
         return Seen(not wrong, f"{what}: " + ("; ".join(wrong) or "as described"), observed)
 
-    def references(self, found: References) -> None:
+    def uses(self) -> Iterator[Use]:
         """The objects, and CEL over them."""
-        found.selected(self.objects, "objects")
-        found.condition(_listed(self.cel), "objects", self.objects)
+        yield Selected(("objects",), self.objects)
+        yield Condition(("cel",), _listed(self.cel), "objects", self.objects)
 
 
 class NoneExpectation(Timed):
@@ -108,9 +116,9 @@ class NoneExpectation(Timed):
         observed = {"none": cluster.canonical(what), "found": len(found)}
         return Seen(not found, f"{what}: {names or 'none'}", observed)
 
-    def references(self, found: References) -> None:
+    def uses(self) -> Iterator[Use]:
         """What may be there at another time."""
-        found.selected(self.none, "none", gone=True)
+        yield Selected(("none",), self.none, gone=True)
 
 
 def _listed(cel: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import Obj, Strict
-from conformance.scenario.expectations.base import Cluster, References, Seen, Timed
+from conformance.scenario.expectations.base import Cluster, Named, Needed, Seen, Timed, Use
 
 
 class Pending(Strict):
@@ -94,13 +94,13 @@ class PodExpectation(Timed):
                 wrong.append(f"the message {message!r}")
         return Seen(not wrong, f"pod {self.pod}: " + "; ".join(wrong or ["ok"]), observed)
 
-    def references(self, found: References) -> None:
+    def uses(self) -> Iterator[Use]:
         """The pod and its node."""
-        found.named("Pod", self.pod, "pod")
+        yield Named(("pod",), "Pod", self.pod)
         if self.node is not None:
-            found.named("Node", self.node, "node")
+            yield Named(("node",), "Node", self.node)
         if self.waits_for_start:
-            found.kubelet("phase")
+            yield Needed(("phase",), "kubelet")
 
     def placed(self) -> Iterable[tuple[str, int]]:
         """The pod, if it must be on a node."""

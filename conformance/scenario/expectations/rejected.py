@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import Field
 
 from conformance.scenario.base import Strict
-from conformance.scenario.expectations.base import Cluster, Expectation, References, Refusal, Seen
+from conformance.scenario.expectations.base import Cluster, Expectation, Refusal, Refused, Seen, Use
 
 # metav1.StatusReason (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go).
 StatusReason = Literal[
@@ -30,7 +31,6 @@ StatusReason = Literal[
     "Unauthorized",
     "UnsupportedMediaType",
 ]
-NOT_FOUND, BAD_REQUEST = 404, 400
 
 
 class Rejected(Strict):
@@ -81,7 +81,7 @@ class RejectedExpectation(Expectation):
             | {
                 "code": refusal.code,
                 "reason": refusal.reason,
-                "fields": sorted({cause.field for cause in refusal.causes}),
+                "fields": sorted({field for field, _ in refusal.causes}),
             },
         )
 
@@ -92,23 +92,20 @@ class RejectedExpectation(Expectation):
             wrong.append(f"code {refusal.code}")
         if wanted.reason is not None and refusal.reason != wanted.reason:
             wrong.append(f"reason {refusal.reason}")
-        causes = [cause for cause in refusal.causes if wanted.field in {None, cause.field}]
+        causes = [text for field, text in refusal.causes if wanted.field in {None, field}]
         if wanted.field is not None and not causes:
-            fields = ", ".join(cause.field for cause in refusal.causes) or "no field"
+            fields = ", ".join(field for field, _ in refusal.causes) or "no field"
             wrong.append(f"it names {fields}")
-        texts = [refusal.message, *(cause.message for cause in causes)]
+        texts = [refusal.message, *causes]
         if wanted.message is not None and not any(wanted.message in text for text in texts):
             wrong.append("another message")
         return wrong
 
-    def references(self, found: References) -> None:
+    def uses(self) -> Iterator[Use]:
         """The object, which is wrong only in the way that the refusal says."""
         wanted = self.rejected
-        found.refused(
-            wanted.object,
-            wanted.message,
-            "rejected",
-            "object",
-            unread=wanted.code == NOT_FOUND or wanted.reason == "NotFound",
-            anyhow=wanted.code in {None, BAD_REQUEST} and wanted.message is None,
-        )
+        if wanted.code == 404 or wanted.reason == "NotFound":
+            return  # Nobody looks into an object whose kind or version is not served.
+        anyhow = wanted.code in {None, 400} and wanted.message is None
+        message = None if anyhow else wanted.message or ""
+        yield Refused(("rejected", "object"), wanted.object, message)

@@ -102,21 +102,15 @@ def _listed(data: Any) -> Iterator[tuple[Mapping[str, Any], PathTuple]]:
 
 
 def refused_problems(
-    obj: Mapping[str, Any],
-    why: str | None,
-    apis: tuple[str, ...],
-    path: PathTuple,
-    *,
-    anyhow: bool = False,
+    obj: Mapping[str, Any], message: str | None, apis: tuple[str, ...], path: PathTuple
 ) -> Iterator[Problem]:
     """What else is wrong in an object than what its refusal is expected for.
 
     Args:
         obj: an object that the API server must refuse.
-        why: a part of the message; a mistake whose field it names is meant.
+        message: a part of the API server's; a mistake whose field it names is meant. None: any.
         apis: ``requires.apis``.
         path: of the object.
-        anyhow: any mistake may be what is meant.
     """
     kind, version = obj.get("kind"), obj.get("apiVersion")
     if not isinstance(kind, str) or not isinstance(version, str):
@@ -127,7 +121,7 @@ def refused_problems(
         *field_problems(kind, version, obj, path),
     ]:
         name = re.escape(str(problem.path[-1]))
-        if not anyhow and not re.search(rf"(?<!\w){name}(?!\w)", why or ""):
+        if message is not None and not re.search(rf"(?<!\w){name}(?!\w)", message):
             yield Problem(
                 problem.path, f"{problem.message} (this is not what the refusal is expected for)"
             )

@@ -10,7 +10,8 @@ from conformance import probe
 from conformance.kubeapi.changes import Changes
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import PASSING
-from conformance.targets.base import ApiError, ContainerView, Obj, TargetError
+from conformance.scenario.expectations.base import ContainerView
+from conformance.targets.base import ApiError, Obj, TargetError
 
 _FIRST, _LONGEST = 0.02, 0.5  # seconds between two reads of one log
 _PATIENCE = 2.0  # seconds for which one read is repeated

@@ -23,10 +23,10 @@ from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.informer import Informer
 from conformance.kubeapi.informers import InformerFactory, Notifier
 from conformance.kubeapi.store import has_labels
+from conformance.scenario.expectations.base import ContainerView
 from conformance.targets.base import (
     ApiError,
     Capabilities,
-    ContainerView,
     Decision,
     Obj,
     Ref,

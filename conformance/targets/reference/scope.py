@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from conformance.scenario.expectations.base import ContainerView
 from conformance.targets.base import (
-    ContainerView,
     Decision,
     Obj,
     Ref,

@@ -8,7 +8,8 @@ from enum import Enum
 from typing import Any, Final
 
 from conformance import probe
-from conformance.targets.base import ContainerView, Obj
+from conformance.scenario.expectations.base import ContainerView
+from conformance.targets.base import Obj
 from nvml_driver.cdi.specs import ContainerEdits
 
 EXIT_SECONDS: Final = 1.0

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.targets.base import ContainerView, Obj
+from conformance.scenario.expectations.base import ContainerView
+from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
