@@ -48,6 +48,8 @@ def api_client(config: ClientConfig) -> Any:
         raise config.wrong(
             f"the certificates of context {config.context!r} cannot be used: {reason_of(error)}"
         ) from None
+    if not config.cluster.get("proxy-url"):
+        configuration.no_proxy = _without_proxy(configuration.no_proxy) if config.proxies else "*"
     configuration.retries = False
     configuration.connection_pool_maxsize = _CONNECTIONS
     configuration.keep_alive = True
@@ -76,6 +78,11 @@ class _Loader(KubeConfigLoader):  # type: ignore[misc]  # the package has no typ
     def _load_authentication(self) -> None:
         if authorization := self._credentials.authorization():
             self.token = authorization
+
+
+def _without_proxy(named: str | None) -> str:
+    """Hosts that no proxy of the environment is for: this machine never (as Go's net/http)."""
+    return ",".join(filter(None, [named, "localhost", "127.0.0.0/8", "::1"]))
 
 
 def _check_certificates(configuration: Any) -> None:

@@ -52,7 +52,7 @@ class Connection:
 
     Args:
         config: a context of a kubeconfig file, or what stands for one.
-        patience: seconds for which a request is repeated, unless it says otherwise.
+        keep: keep connections open for the next request.
 
     Attributes:
         last_answer: when the server last answered (``time.monotonic``), but for 5xx; 0 for never.
@@ -62,12 +62,12 @@ class Connection:
         TargetError: the user's credential plugin failed.
     """
 
-    def __init__(self, config: ClientConfig, patience: float | None = None) -> None:
+    def __init__(self, config: ClientConfig, *, keep: bool = True) -> None:
         # A second to import, so only when a cluster is really used.
         from conformance.kubeapi.client import api_client
 
         self._transport = Transport(api_client(config), LIMITS)
-        self._patience = PATIENCE if patience is None else patience
+        self._keep = keep
         self._closing = threading.Event()
         self._abandoned: Callable[[], TargetError] | None = None
         self.last_answer = 0.0
@@ -135,7 +135,7 @@ class Connection:
         patience: float | None = None,
     ) -> bytes:
         """As `request`, for answers that are not JSON (logs, metrics)."""
-        patience = self._patience if patience is None else patience
+        patience = PATIENCE if patience is None else patience
         repeatable = method != "POST"
         deadline = time.monotonic() + patience
         pause = 0.05
@@ -195,12 +195,20 @@ class Connection:
         Args:
             seconds: to wait for an answer.
         """
+        answer = self._ask("/readyz", seconds)
+        return answer is not None and answer.status < 500
+
+    def poll(self, path: str, seconds: float) -> bytes | None:
+        """Body of a GET that is answered with 200, None without one. Asked once."""
+        answer = self._ask(path, seconds)
+        return answer.data if answer is not None and answer.status == 200 else None
+
+    def _ask(self, path: str, seconds: float) -> Answer | None:
         try:
             headers = self._headers("*/*", "health")
-            answer = self._exchange("GET", "/readyz", None, headers, None, seconds)
+            return self._exchange("GET", path, None, headers, None, seconds)
         except Exception:  # noqa: BLE001 - whatever it is, there was no answer
-            return False
-        return answer.status < 500
+            return None
 
     def unexpected(self, method: str, path: str, what: str) -> TargetError:
         """The error for an answer that no API server gives."""
@@ -256,7 +264,8 @@ class Connection:
 
     def _headers(self, accept: str, agent: str) -> dict[str, str]:
         made_by = f"dra-conformance/{__version__}" + (f" ({agent})" if agent else "")
-        return {"Accept": accept, "User-Agent": made_by}
+        headers = {"Accept": accept, "User-Agent": made_by}
+        return headers if self._keep else {**headers, "Connection": "close"}
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> str:
         return self.server + path + ("?" + urlencode(query) if query else "")

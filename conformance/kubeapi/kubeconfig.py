@@ -49,6 +49,7 @@ class ClientConfig:
         cluster: its ``cluster``; ``server`` without what stood before an ``@``.
         user: its ``user``; {} where the context names none, which is to be nobody in particular.
         login: user and password that stood in the server's address; () without.
+        proxies: whether a proxy that the environment names may be used.
     """
 
     where: str
@@ -57,6 +58,7 @@ class ClientConfig:
     user_name: str
     user: Mapping[str, Any] = field(repr=False)
     login: tuple[str, str] | tuple[()] = field(default=(), repr=False)
+    proxies: bool = True
 
     def __str__(self) -> str:
         return f"context {self.context!r} of {self.where}"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +188,12 @@ def test_several_files_are_one_and_the_first_that_has_a_name_wins(
     named = default_kubeconfig({"KUBECONFIG": f"{first}:{tmp_path / 'gone'}:{second}"})
     assert authorization(named, "fake") == f"Bearer {TOKEN}"
     assert KubeconfigCluster(named, "fake").up().kubernetes_version == "v1.37.1+fake"
+
+
+def test_no_proxy_of_the_environment_is_used_for_this_machine(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with closing(Connection.open(api.kubeconfig(tmp_path / "config"), "fake")) as connection:
+        assert connection.request("GET", "/version")["major"] == "1"

@@ -6,7 +6,7 @@ A start and a restart wait for the same sign, so it is written down once here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import yaml
@@ -40,7 +40,7 @@ class Components:
         self._processes = processes
         self._driver_name = driver_name
 
-    @property
+    @cached_property
     def api(self) -> LocalApi:
         """The API server, as administrator."""
         document = yaml.safe_load(self._layout.kubeconfig.read_text())
