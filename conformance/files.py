@@ -20,8 +20,6 @@ def read_regular(file: Path, most: int) -> bytes:
         OSError: it cannot be read, is no regular file (EINVAL), or is larger than that (EFBIG).
     """
     if not stat.S_ISREG(file.stat().st_mode):
-        if file.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
         raise OSError(errno.EINVAL, "it is not a regular file", str(file))
     # It may have been replaced by a pipe since.
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -13,6 +13,7 @@ import sys
 
 from conformance.errors import ConformanceError, ExitCode
 from conformance.signals import interrupted_by_signals
+from conformance.text import cut
 
 DEBUG = "DRA_CONFORMANCE_DEBUG"
 """Environment variable: print the traceback of an unexpected error instead of keeping it."""
@@ -62,7 +63,7 @@ def _run() -> int:
             return _output_failed(error.strerror or str(error))
         if error.errno == errno.ENAMETOOLONG:
             named = str(error.filename or "a path that was given")
-            return told(f"{named[:100]}...: {error.strerror}; check the path", ExitCode.USAGE)
+            return told(f"{cut(named, 100)}: {error.strerror}; check the path", ExitCode.USAGE)
         return _unexpected(error)
     except Exception as error:  # noqa: BLE001 -- it must not look like a target that failed
         return _unexpected(error)

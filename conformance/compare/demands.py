@@ -1,4 +1,4 @@
-"""What a scenario that passed must have left behind, as far as its steps tell.
+"""What a scenario that passed must have recorded, as far as its document tells.
 
 A comparison is worth as much as the decisions that it judged: with none recorded, nothing is
 against a rule. So for the scenarios that the suite ships (known by id and digest) it is worked out
@@ -20,8 +20,6 @@ from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.loader import default_paths, load_scenarios
 from conformance.scenario.model import Scenario, Step
 from conformance.scenario.registry import load_registry
-
-"""Annotation of a generated claim (k8s.io/api/resource/v1, PodResourceClaimAnnotation)."""
 
 NO_DEVICES = "cannot allocate all claims"
 """What the scheduler says of a pod whose claims are there and find no devices."""
@@ -57,12 +55,10 @@ class Demand:
     """What a scenario's document says of a result of it that passed.
 
     Attributes:
-        steps: for each step its action and how many expectations it observes.
         claims: what must have been allocated.
         waiting: pods that must have been seen to wait for devices, claims and all.
     """
 
-    steps: tuple[tuple[str, int], ...]
     claims: tuple[WantedClaim, ...]
     waiting: tuple[str, ...]
 
@@ -99,8 +95,7 @@ def demands(scenario: Scenario) -> Demand:
         for name in _kept_waiting(step):
             if pods.get(name) and "${" not in name:
                 waiting[name] = None
-    steps = tuple((_verb(step), len(step.expect or ())) for step in scenario.spec.steps)
-    return Demand(steps, tuple(claims), tuple(waiting))
+    return Demand(tuple(claims), tuple(waiting))
 
 
 @cache
@@ -169,8 +164,3 @@ def _kept_waiting(step: Step) -> Iterator[str]:
             message = item.pending.message or ""
             if NO_DEVICES in message:
                 yield item.pod
-
-
-def _verb(step: Step) -> str:
-    """The word that a step's title begins with (``engine.steps.title``)."""
-    return step.fault.action if step.fault is not None else step.action

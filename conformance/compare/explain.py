@@ -5,11 +5,11 @@ The answer is the reference allocator's: for each node, which rule removed how m
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
 from conformance.errors import UsageError
+from conformance.strictjson import read_object
 from conformance.targets.base import Obj, Ref, Scope
 from reference_allocator.api.reading import InputError
 from reference_allocator.explain import Explanation, explain
@@ -34,18 +34,9 @@ def explain_file(path: Path) -> str:
         UsageError: the file cannot be read, or is not a snapshot; with ``file: $.path``.
     """
     try:
-        if not path.is_file():
-            raise UsageError(f"{path}: is not a regular file; give a snapshot that a run saved")
-        if path.stat().st_size > _MAX_BYTES:
-            raise UsageError(f"{path}: is larger than {_MAX_BYTES} bytes")
-        document = json.loads(path.read_bytes())
-        return _text(Snapshot.from_dict(document))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+        return _text(Snapshot.from_dict(read_object(path, _MAX_BYTES)))
     except InputError as error:
         raise UsageError(f"{path}: is not a snapshot: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: is not JSON: {error}") from None
 
 
 def explain_pending(scope: Scope, name: str) -> str:

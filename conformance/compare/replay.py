@@ -6,19 +6,16 @@ result file. Judging it again needs nothing but the reference.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from conformance.compare.compare import compare_scenario
 from conformance.compare.evidence import undecided_claims
 from conformance.compare.judging import judge, judge_undecided, undecided_parts
 from conformance.engine.verdicts import Judgement, ScenarioCompared
 from conformance.errors import UsageError
-from conformance.files import read_regular
 from conformance.resultfile.read import load_results
-from conformance.resultfile.strictjson import loads
+from conformance.strictjson import read_object
 
 MAX_BYTES = 64 << 20
 """Of one decision or snapshot; that of a cluster with a thousand nodes has a few megabytes."""
@@ -38,7 +35,7 @@ def replay(path: Path) -> Judgement | None:
         UsageError: the file is neither, or nothing in it is left to be judged; with
             ``file: $.path`` and what is wrong.
     """
-    document = _read(path)
+    document = read_object(path, MAX_BYTES)
     try:
         if "allocations" in document:
             return judge(document)
@@ -67,17 +64,3 @@ def replay_results(path: Path) -> tuple[ScenarioCompared, ...]:
     """
     finished = sorted(load_results(path).finished, key=lambda event: event.scenario.id)
     return tuple(compare_scenario(event) for event in finished)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        document = loads(read_regular(path, MAX_BYTES))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
-    except json.JSONDecodeError as error:
-        raise UsageError(f"{path}:{error.lineno}: is not JSON: {error.msg}") from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"{path}: is not JSON in UTF-8") from None
-    if not isinstance(document, dict):
-        raise UsageError(f"{path}: $: must be an object (a decision or a snapshot)")
-    return document

@@ -28,7 +28,7 @@ from conformance.resultfile.errors import (
     UnreadableResultFileError,
 )
 from conformance.resultfile.lines import API_VERSION, Recorded, from_line
-from conformance.resultfile.strictjson import loads
+from conformance.strictjson import loads
 from conformance.text import cut
 
 MAX_BYTES = 512 << 20

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from conformance.errors import UsageError
 from conformance.options import Given
+from conformance.text import cut
 
 if TYPE_CHECKING:
     from conformance.scenario.loader import LoadedScenario
@@ -123,9 +124,7 @@ def check_path(path: Path) -> None:
         said = error.strerror if isinstance(error, OSError) else str(error)
         if isinstance(error, FileNotFoundError):
             said = "no such file or folder"
-        text = str(path)
-        named = text if len(text) <= 200 else f"{text[:100]}...{text[-50:]}"
-        raise UsageError(f"{named}: {said}; check the path") from None
+        raise UsageError(f"{cut(str(path), 200)}: {said}; check the path") from None
 
 
 def _spec(loaded: LoadedScenario) -> Spec:

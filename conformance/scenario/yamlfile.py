@@ -6,9 +6,9 @@ and depth. The line of each path makes errors point at the place (``file:line``)
 
 from __future__ import annotations
 
+import errno
 import math
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -19,6 +19,7 @@ import yaml
 from yaml.composer import Composer
 
 from conformance.errors import UsageError
+from conformance.files import read_regular
 
 YAML = (".yaml", ".yml")
 MAX_BYTES = 1 << 20
@@ -85,8 +86,10 @@ def read_documents(file: Path) -> list[Document]:
         YamlError: the file cannot be read, is too large, or is not plain YAML.
     """
     try:
-        return decoded(_bytes(file), file)
+        return decoded(read_regular(file, MAX_BYTES), file)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise YamlError(f"{file}:1: larger than {MAX_BYTES} bytes; split the file") from None
         raise YamlError(f"{file}: cannot be read: {error.strerror}; check the path") from None
 
 
@@ -98,16 +101,6 @@ def decoded(data: bytes, file: Path) -> list[Document]:
         return list(parse_documents(data.decode("utf-8"), file))
     except UnicodeDecodeError as error:
         raise YamlError(f"{file}:1: is not UTF-8 text (byte {error.start})") from None
-
-
-def _bytes(file: Path) -> bytes:
-    """What is in a regular file; nothing else is opened, because that could block for ever."""
-    if not stat.S_ISREG(file.stat().st_mode):
-        raise YamlError(f"{file}: cannot be read: it is not a regular file; remove or rename it")
-    # It may have been replaced by a pipe since.
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as opened:
-        return opened.read(MAX_BYTES + 1)
 
 
 def yaml_files(

@@ -306,12 +306,12 @@ def test_a_profile_that_is_named_twice_is_there_once(forgery: Forgery) -> None:
 def test_a_folder_in_place_of_a_file_is_a_usage_error(forgery: Forgery) -> None:
     forgery.write()
     forgery.claim()
-    with pytest.raises(UsageError, match="cannot be read: Is a directory") as caught:
+    with pytest.raises(UsageError, match="cannot be read: it is not a regular file") as caught:
         load_results(forgery.results.parent)
     assert caught.value.exit_code is ExitCode.USAGE
     forgery.results.unlink()
     forgery.results.mkdir()
-    with pytest.raises(UsageError, match="cannot be read: Is a directory"):
+    with pytest.raises(UsageError, match="cannot be read: it is not a regular file"):
         forgery.verify()
 
 

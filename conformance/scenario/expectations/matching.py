@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from conformance.text import cut
+
 
 def differences(expected: Any, found: Any, path: str = "$") -> Iterator[str]:
     """Yield one line for each place where ``found`` is not as ``expected`` says."""
@@ -37,5 +39,4 @@ def differences(expected: Any, found: Any, path: str = "$") -> Iterator[str]:
 
 def short(value: Any, limit: int = 160) -> str:
     """A value as text, cut off where it is long."""
-    text = repr(value)
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+    return cut(repr(value), limit)

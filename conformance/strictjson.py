@@ -1,0 +1,56 @@
+"""JSON that reads the same for everybody, from files that strangers name.
+
+Python takes ``NaN`` and, of a key that is there twice, the last; another reader takes the first. So
+a file could say one thing to whoever checks it and another to whoever shows it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from conformance.errors import UsageError
+from conformance.files import read_regular
+
+
+def loads(text: bytes | str) -> Any:
+    """A JSON document.
+
+    Raises:
+        ValueError: it is not JSON, or an object has a key twice.
+        RecursionError: it is nested too deep.
+    """
+    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+
+
+def read_object(path: Path, most: int) -> dict[str, Any]:
+    """The JSON object in a regular file of at most so many bytes.
+
+    Raises:
+        UsageError: there is none; with ``file:line`` and what is wrong.
+    """
+    try:
+        document = loads(read_regular(path, most))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{path}:{error.lineno}: is not JSON: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: is not JSON in UTF-8: {error}") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"{path}: $: must be an object")
+    return document
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the key {twice[:60]!r} is there twice")
+    return found
