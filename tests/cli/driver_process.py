@@ -63,7 +63,7 @@ class DriverProcess:
         """(sample's name, operation) -> value, as a scraper gets them over HTTP."""
         port = self.hears(r"metrics on port (\d+)")
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             text = answer.read().decode()
         return {
             (sample.name, sample.labels.get("operation", "")): sample.value

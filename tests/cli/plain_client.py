@@ -20,7 +20,9 @@ from conformance.clusters.local import LocalCluster
 Json = dict[str, Any]
 
 
-def eventually(check: Callable[[], Any], what: str | Callable[[], str], seconds: float = 60) -> Any:
+def eventually(
+    check: Callable[[], Any], what: str | Callable[[], str], seconds: float = 180
+) -> Any:
     """The first true value of ``check``; ``what`` says what was awaited."""
     deadline = time.monotonic() + seconds
     while True:

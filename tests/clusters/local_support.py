@@ -140,7 +140,7 @@ def answers(url: str, ca: Path) -> bool:
         urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
     )
     try:
-        opener.open(url, timeout=5).close()
+        opener.open(url, timeout=30).close()
     except urllib.error.HTTPError as error:
         error.close()
         return True

@@ -149,12 +149,12 @@ def test_two_runs_at_once_build_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
         args=(None, tmp_path / "cache", ALL, lambda _line: first_started.set()),
     )
     first.start()
-    assert first_started.wait(10)
+    assert first_started.wait(60)
     second = threading.Thread(
         target=resolve_binaries, args=(None, tmp_path / "cache", ALL, second_progress)
     )
     second.start()
-    assert waiting.wait(10)
+    assert waiting.wait(60)
     gate.touch()
     first.join(30)
     second.join(30)

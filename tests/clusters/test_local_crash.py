@@ -73,7 +73,7 @@ def read_until(starter: subprocess.Popen[str], word: str) -> None:
     pytest.fail(f"the starter ended before it said {word!r}")
 
 
-def eventually(check: Callable[[], bool], seconds: float = 30) -> bool:
+def eventually(check: Callable[[], bool], seconds: float = 120) -> bool:
     deadline = time.monotonic() + seconds
     while not check():
         if time.monotonic() > deadline:

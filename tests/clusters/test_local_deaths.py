@@ -56,7 +56,7 @@ def test_a_driver_that_dies_is_told_with_its_status_and_the_end_of_its_log(
 ) -> None:
     processes = start(layout, "echo token=abcdefgh; echo boo; sleep 0.3; exit 7")
     pid = processes.records()[DRIVER].identity.pid
-    first, *tail = watch(processes).get(timeout=10).splitlines()
+    first, *tail = watch(processes).get(timeout=60).splitlines()
     assert first.startswith(f"{DRIVER} (pid {pid}) has ended, exit status 7, and nobody stopped it")
     assert tail == ["  token=<redacted>", "  boo"]
 
@@ -64,7 +64,7 @@ def test_a_driver_that_dies_is_told_with_its_status_and_the_end_of_its_log(
 def test_a_driver_that_was_killed_from_outside_is_told_with_the_signal(
     layout: Layout, watch: Watching
 ) -> None:
-    told = watch(start(layout, "kill -KILL $$")).get(timeout=10)
+    told = watch(start(layout, "kill -KILL $$")).get(timeout=60)
     assert "by signal SIGKILL" in told
     assert "its log is empty" in told
 

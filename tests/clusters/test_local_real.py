@@ -55,7 +55,7 @@ def running() -> Iterator[Running]:
             cluster.down()
 
 
-def eventually(check: Callable[[], Any], seconds: float = 60) -> Any:
+def eventually(check: Callable[[], Any], seconds: float = 180) -> Any:
     deadline = time.monotonic() + seconds
     while True:
         value = check()
@@ -166,11 +166,11 @@ def test_pod_runs_and_can_be_looked_into_through_the_api_server(
             command=["hostname"],
             stdout=True,
             _preload_content=False,
-            _request_timeout=30,
+            _request_timeout=60,
         )
         connection = session.sock.sock  # the client forgets it, unclosed, when the server ends
-        session.run_forever(timeout=30)
-        said = session.read_stdout(timeout=5)
+        session.run_forever(timeout=60)
+        said = session.read_stdout(timeout=30)
         session.close()
         connection.close()
     assert said == f"p-{node}\n"
