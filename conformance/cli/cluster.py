@@ -48,10 +48,10 @@ def up(options: TargetOptions) -> None:
 def driver(options: TargetOptions) -> None:
     """Have our own driver of a cluster that runs show other simulated GPUs."""
     cluster = local_cluster(options)
-    before = cluster.shown()
+    before = cluster.simulation()
     kept = before.simulate if before else DEFAULT_SIMULATION
     cluster.change_driver(options.simulate or kept, dynamic_mig=options.dynamic_mig)
-    typer.echo(f"local cluster {options.name} runs with {cluster.shown()}")
+    typer.echo(f"local cluster {options.name} runs with {cluster.simulation()}")
 
 
 @app.command()

@@ -303,7 +303,7 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
     """
     from conformance.clusters.local.owndriver import name_or_file
 
-    state, shown = local.state(), local.shown()
+    state, shown = local.state(), local.simulation()
     problem = ""
     if options.driver_command:
         problem = "--driver-command starts a driver with the cluster"

@@ -18,7 +18,7 @@ from conformance.clusters.local.driver import (
 )
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.options import LocalOptions
-from conformance.clusters.local.owndriver import Shown, check_unused, shown_by
+from conformance.clusters.local.owndriver import Simulation, check_unused, read_simulation
 
 LAYOUT = Layout("a", Path("/s/a"))
 
@@ -87,16 +87,17 @@ def test_our_own_driver_finds_a_profiles_file_from_every_directory(
 
 
 @pytest.mark.parametrize(
-    "shown", [Shown("t4x4", False, "gpu.nvidia.com"), Shown("a30x4", True, "gpu.other.example")]
+    "shown",
+    [Simulation("t4x4", False, "gpu.nvidia.com"), Simulation("a30x4", True, "gpu.other.example")],
 )
-def test_what_our_own_driver_shows_is_read_from_how_it_was_started(shown: Shown) -> None:
+def test_what_our_own_driver_shows_is_read_from_how_it_was_started(shown: Simulation) -> None:
     simulate, dynamic_mig, name = shown
     options = LocalOptions(simulate=simulate, dynamic_mig=dynamic_mig, driver_name=name)
-    assert shown_by(driver_spec(LAYOUT, options, 1).command) == shown
+    assert read_simulation(driver_spec(LAYOUT, options, 1).command) == shown
 
 
 def test_what_another_driver_shows_is_not_known() -> None:
-    assert shown_by(("/bin/driver", "--simulate", "t4x4")) is None
+    assert read_simulation(("/bin/driver", "--simulate", "t4x4")) is None
 
 
 def test_simulated_gpus_are_checked_before_anything_starts() -> None:

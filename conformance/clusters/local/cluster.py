@@ -33,7 +33,7 @@ from conformance.clusters.local.layout import (
     make_layout,
 )
 from conformance.clusters.local.options import LocalOptions
-from conformance.clusters.local.owndriver import Shown
+from conformance.clusters.local.owndriver import Simulation
 from conformance.clusters.local.processes import Processes
 from conformance.clusters.local.removal import remove_cluster
 from conformance.clusters.local.start import Start, make_access
@@ -135,14 +135,14 @@ class LocalCluster:
         """
         self._components().restart(component)
 
-    def shown(self) -> Shown | None:
+    def simulation(self) -> Simulation | None:
         """The simulated GPUs that our own driver shows in the cluster that runs.
 
         None where there is no such cluster, or another driver or none in it.
         """
         for name, record in self._processes.records().items():
             if name.endswith("/driver"):
-                return owndriver.shown_by(record.spec.command)
+                return owndriver.read_simulation(record.spec.command)
         return None
 
     def change_driver(self, simulate: str, *, dynamic_mig: bool = False) -> None:
@@ -158,7 +158,7 @@ class LocalCluster:
             ClusterError: a driver did not attach.
         """
         nodes = len(self.access().nodes)
-        before = self.shown()
+        before = self.simulation()
         if before is None:
             raise ClusterUsageError(
                 f"local cluster {self.layout.name!r} does not run our own driver on simulated GPUs"

@@ -105,7 +105,7 @@ def check_command(options: LocalOptions) -> None:
     if options.driver and options.driver_command is not None:
         find_program(options.driver_command[0])
     elif options.driver:
-        owndriver.check_shown(options.simulate, options.dynamic_mig)
+        owndriver.check_simulation(options.simulate, options.dynamic_mig)
 
 
 def find_program(name: str) -> str:

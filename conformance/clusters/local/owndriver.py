@@ -23,7 +23,7 @@ PROGRAM = ("-m", "nvml_driver", "run")
 SIMULATE, DYNAMIC_MIG, DRIVER_NAME = "--simulate", "--dynamic-mig", "--driver-name"
 
 
-class Shown(NamedTuple):
+class Simulation(NamedTuple):
     """The simulated GPUs of our own driver."""
 
     simulate: str
@@ -51,15 +51,15 @@ def name_or_file(simulate: str) -> str:
     return simulate if simulate in shipped() else str(Path(simulate).absolute())
 
 
-def shown_by(started: Sequence[str]) -> Shown | None:
+def read_simulation(started: Sequence[str]) -> Simulation | None:
     """What a driver that was started with this command shows; None where it is not our own."""
     if tuple(started[1 : 1 + len(PROGRAM)]) != PROGRAM or SIMULATE not in started:
         return None
     after = dict(pairwise(started))
-    return Shown(after[SIMULATE], DYNAMIC_MIG in started, after[DRIVER_NAME])
+    return Simulation(after[SIMULATE], DYNAMIC_MIG in started, after[DRIVER_NAME])
 
 
-def check_shown(simulate: str, dynamic_mig: bool) -> None:
+def check_simulation(simulate: str, dynamic_mig: bool) -> None:
     """Refuse simulated GPUs of which our driver would publish nothing.
 
     Raises:

@@ -119,7 +119,9 @@ class Start:
     ) -> list[Future[None]]:
         if state.network is None:
             return []
-        self._progress(f"starting containerd on {state.nodes} node(s)")
+        self._progress(
+            f"starting containerd on {state.nodes} node(s); containers have no seccomp profile"
+        )
         archive = self._layout.dir / "images.tar"
         images.write_archive(archive, self._binaries / POD_SHELL)
         network.create_bridge(self._layout, state.network)
