@@ -8,13 +8,12 @@ some seconds) unless it may have been carried out.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from urllib.parse import urlencode
 
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
@@ -32,7 +31,7 @@ from conformance.kubeapi.errors import (
     tls_remedy,
 )
 from conformance.kubeapi.kubeconfig import ClientConfig, load_config
-from conformance.kubeapi.transport import MAX_BYTES, Answer, Limits, Transport
+from conformance.kubeapi.transport import Answer, Limits, Stream, Transport
 from conformance.redaction import redact_log
 from conformance.text import one_line
 
@@ -44,7 +43,24 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 LIMITS = Limits()
 
+_JSON = "application/json"
 _REFUSAL = 1 << 20  # bytes of a refusal of a watch that are looked at
+
+
+class RequestOptions(TypedDict, total=False):
+    """How a request differs from most.
+
+    Attributes:
+        content_type: of the body; JSON.
+        accept: what the answer may be; JSON.
+        agent: who asks, for the server's log.
+        patience: seconds for which it is repeated; `PATIENCE`.
+    """
+
+    content_type: str
+    accept: str
+    agent: str
+    patience: float
 
 
 class Connection:
@@ -90,30 +106,17 @@ class Connection:
         path: str,
         query: Mapping[str, str] | None = None,
         body: Any = None,
-        *,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        agent: str = "",
-        patience: float | None = None,
+        **options: Unpack[RequestOptions],
     ) -> Any:
         """Make a request; the answer's JSON.
 
         Raises:
             ApiError: the server refused.
             UnsureError: a POST may have been carried out, but its answer got lost.
-            TargetError: no answer, or only 429 or 5xx, for ``patience`` seconds; or one that is no
-                object, too long or too slow.
+            TargetError: no answer, or only 429 or 5xx, for ``patience`` seconds; or one that is not
+                an object, too long or too slow.
         """
-        text = self.text(
-            method,
-            path,
-            query,
-            body,
-            content_type=content_type,
-            accept=accept,
-            agent=agent,
-            patience=patience,
-        )
+        text = self.text(method, path, query, body, **options)
         try:
             found = json.loads(text)
         except (ValueError, RecursionError):
@@ -128,21 +131,17 @@ class Connection:
         path: str,
         query: Mapping[str, str] | None = None,
         body: Any = None,
-        *,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        agent: str = "",
-        patience: float | None = None,
+        **options: Unpack[RequestOptions],
     ) -> bytes:
         """As `request`, for answers that are not JSON (logs, metrics)."""
-        patience = PATIENCE if patience is None else patience
+        patience = options.get("patience", PATIENCE)
         repeatable = method != "POST"
         deadline = time.monotonic() + patience
         pause = 0.05
         while True:
             self._check_open(method, path)
             try:
-                answer = self._call(method, path, query, body, content_type, accept, agent)
+                answer = self._exchange(method, path, query, body, options)
             except (KubeconfigError, TargetError) as error:  # credentials were not renewed
                 raise TargetError(str(error)) from None
             except Exception as error:  # noqa: BLE001 - urllib3's, ssl's and http.client's alike
@@ -173,7 +172,7 @@ class Connection:
             TargetError: no answer.
         """
         self._check_open("watch", path)
-        headers = self._headers("application/json", agent)
+        headers = self._headers({"agent": agent})
         try:
             response = self._transport.open(self._url(path, query), headers)
             if response.status == 200:
@@ -205,8 +204,7 @@ class Connection:
 
     def _ask(self, path: str, seconds: float) -> Answer | None:
         try:
-            headers = self._headers("*/*", "health")
-            return self._exchange("GET", path, None, headers, None, seconds)
+            return self._exchange("GET", path, options={"accept": "*/*"}, quiet=seconds)
         except Exception:  # noqa: BLE001 - whatever it is, there was no answer
             return None
 
@@ -233,38 +231,27 @@ class Connection:
         if self._closing.is_set():
             raise TargetError(f"{self.where}: the connection was closed during {method} {path}")
 
-    def _call(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        body: Any,
-        content_type: str,
-        accept: str,
-        agent: str,
-    ) -> Answer:
-        headers = self._headers(accept, agent)
-        if body is not None:
-            headers["Content-Type"] = content_type
-        return self._exchange(method, path, query, headers, body)
-
     def _exchange(
         self,
         method: str,
         path: str,
-        query: Mapping[str, str] | None,
-        headers: dict[str, str],
-        body: Any,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        options: RequestOptions | None = None,
         quiet: float | None = None,
     ) -> Answer:
+        headers = self._headers(options or {})
+        if body is not None:
+            headers["Content-Type"] = (options or {}).get("content_type", _JSON)
         answer = self._transport.exchange(method, self._url(path, query), headers, body, quiet)
         if answer.status < 500:
             self.last_answer = time.monotonic()
         return answer
 
-    def _headers(self, accept: str, agent: str) -> dict[str, str]:
+    def _headers(self, options: RequestOptions) -> dict[str, str]:
+        agent = options.get("agent", "")
         made_by = f"dra-conformance/{__version__}" + (f" ({agent})" if agent else "")
-        headers = {"Accept": accept, "User-Agent": made_by}
+        headers = {"Accept": options.get("accept", _JSON), "User-Agent": made_by}
         return headers if self._keep else {**headers, "Connection": "close"}
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> str:
@@ -291,39 +278,6 @@ class Connection:
             f"no answer from the API server {self.where} to {method} {path}{aside}: "
             f"{one_line(redact_log(reason_of(error)))}; {advice}"
         )
-
-
-class Stream:
-    """An open watch. Read by one thread, stopped by any."""
-
-    def __init__(self, response: Any) -> None:
-        self._response = response
-
-    def __iter__(self) -> Generator[dict[str, Any], None, None]:
-        """The documents until the server ends the watch.
-
-        Raises:
-            TargetError: the connection broke; never what lies under it.
-        """
-        rest = b""
-        try:
-            for chunk in self._response.stream(amt=None):
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    if line.strip():
-                        yield json.loads(line)
-                if len(rest) > MAX_BYTES:
-                    raise ValueError(f"a line is longer than {MAX_BYTES >> 20} MiB")
-        except Exception as error:  # noqa: BLE001 - what a cut connection raises is not one type
-            raise TargetError(f"the watch was cut: {reason_of(error)}") from None
-        finally:
-            self._response.close()
-            self._response.release_conn()
-
-    def stop(self) -> None:
-        """Make the reading thread come to the end of the stream now."""
-        with contextlib.suppress(OSError, ValueError, RuntimeError):  # if it has ended already
-            self._response.shutdown()
 
 
 def _unsent(error: Exception) -> bool:

@@ -15,10 +15,11 @@ from contextlib import closing
 
 from conformance.errors import TargetError
 from conformance.kubeapi.api import request_list
-from conformance.kubeapi.connection import Connection, Stream
+from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.errors import ApiError, Obj, of_status
 from conformance.kubeapi.store import Store, version_of
+from conformance.kubeapi.transport import Stream
 
 _WATCH_SECONDS = 290  # below the five minutes at which proxies and servers cut connections
 

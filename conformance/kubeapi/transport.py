@@ -9,15 +9,19 @@ when a server is given up, whoever waits for its answer hears of it at once.
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+from conformance.errors import TargetError
+from conformance.kubeapi.errors import reason_of
 
 MAX_BYTES = 256 << 20
 """Longest answer. A list of 20 000 pods is about 200 MiB."""
@@ -187,6 +191,39 @@ class Transport:
             ConnectionCls = Secure
 
         return {"http": PlainPool, "https": SecurePool}
+
+
+class Stream:
+    """An open watch. Read by one thread, stopped by any."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+
+    def __iter__(self) -> Generator[dict[str, Any], None, None]:
+        """The documents until the server ends the watch.
+
+        Raises:
+            TargetError: the connection broke; never what lies under it.
+        """
+        rest = b""
+        try:
+            for chunk in self._response.stream(amt=None):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if line.strip():
+                        yield json.loads(line)
+                if len(rest) > MAX_BYTES:
+                    raise ValueError(f"a line is longer than {MAX_BYTES >> 20} MiB")
+        except Exception as error:  # noqa: BLE001 - what a cut connection raises is not one type
+            raise TargetError(f"the watch was cut: {reason_of(error)}") from None
+        finally:
+            self._response.close()
+            self._response.release_conn()
+
+    def stop(self) -> None:
+        """Make the reading thread come to the end of the stream now."""
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # if it has ended already
+            self._response.shutdown()
 
 
 class _Guard:

@@ -12,10 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import trustme
 import yaml
 
-from conformance.clusters.local import certs
-from conformance.clusters.local.certs import Authority
 from conformance.errors import TargetError, UsageError
 from conformance.kubeapi.connection import Connection
 from tests.kubeapi.rude_server import write_kubeconfig
@@ -56,10 +55,11 @@ def serving(context: ssl.SSLContext | None) -> Iterator[int]:
         thread.join()
 
 
-def tls(authority: Authority, *, address: str = "127.0.0.1") -> ssl.SSLContext:
-    pair = authority.issue("server", names=[address])
+def tls(
+    authority: trustme.CA, *, address: str = "127.0.0.1", until: dt.datetime | None = None
+) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pair.certificate, pair.key)
+    authority.issue_cert(address, not_after=until).configure_cert(context)
     return context
 
 
@@ -84,12 +84,14 @@ def ask(path: Path) -> str:
 
 
 @pytest.fixture
-def ours(tmp_path: Path) -> Authority:
-    return Authority(tmp_path / "ours", "ours")
+def ours(tmp_path: Path) -> trustme.CA:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ours.crt")
+    return authority
 
 
-def test_a_server_of_the_kubeconfigs_authority_is_trusted(tmp_path: Path, ours: Authority) -> None:
-    ca = base64.b64encode((tmp_path / "ours" / "ca.crt").read_bytes()).decode()
+def test_a_server_of_the_kubeconfigs_authority_is_trusted(tmp_path: Path, ours: trustme.CA) -> None:
+    ca = base64.b64encode(ours.cert_pem.bytes()).decode()
     with serving(tls(ours)) as port:
         path = kubeconfig(tmp_path / "config", port, certificate_authority_data=ca)
         with contextlib.closing(Connection.open(path, "rude")) as connection:
@@ -97,26 +99,23 @@ def test_a_server_of_the_kubeconfigs_authority_is_trusted(tmp_path: Path, ours: 
 
 
 def test_a_server_of_another_authority_is_told_with_what_to_correct(
-    tmp_path: Path, ours: Authority
+    tmp_path: Path, ours: trustme.CA
 ) -> None:
-    Authority(tmp_path / "other", "other")
+    trustme.CA().cert_pem.write_to_path(tmp_path / "other.crt")
     with serving(tls(ours)) as port:
-        path = kubeconfig(tmp_path / "config", port, certificate_authority="other/ca.crt")
+        path = kubeconfig(tmp_path / "config", port, certificate_authority="other.crt")
         assert "correct the kubeconfig's certificate-authority" in ask(path)
 
 
-def test_a_certificate_for_another_name_is_told(tmp_path: Path, ours: Authority) -> None:
+def test_a_certificate_for_another_name_is_told(tmp_path: Path, ours: trustme.CA) -> None:
     with serving(tls(ours, address="192.0.2.1")) as port:
-        path = kubeconfig(tmp_path / "config", port, certificate_authority="ours/ca.crt")
+        path = kubeconfig(tmp_path / "config", port, certificate_authority="ours.crt")
         assert "tls-server-name" in ask(path)
 
 
-def test_an_expired_certificate_is_told(
-    tmp_path: Path, ours: Authority, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(certs, "LIFETIME", dt.timedelta(minutes=-1))
-    with serving(tls(ours)) as port:
-        path = kubeconfig(tmp_path / "config", port, certificate_authority="ours/ca.crt")
+def test_an_expired_certificate_is_told(tmp_path: Path, ours: trustme.CA) -> None:
+    with serving(tls(ours, until=dt.datetime(2020, 1, 1, tzinfo=dt.UTC))) as port:
+        path = kubeconfig(tmp_path / "config", port, certificate_authority="ours.crt")
         assert "renew the server's certificate" in ask(path)
 
 
