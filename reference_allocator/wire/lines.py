@@ -19,6 +19,9 @@ MAX_VALUES: Final = 2**24
 """How many lists, objects and items of them a line may have, which take far more memory than their
 text does; a snapshot of 100,000 devices has an eighth of it."""
 
+_SEPARATORS: Final = "\u0085\u2028\u2029"
+"""What ends a line for `str.splitlines` and other tools too; JSON allows them in strings."""
+
 Json = dict[str, Any]
 
 
@@ -36,7 +39,10 @@ def answer_line(line: str | bytes, respond: Callable[[Mapping[str, Any]], Json])
         body = respond(question)
     except InputError as error:
         body = {"invalid": str(error)}
-    return json.dumps({"id": identifier, **body}, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps({"id": identifier, **body}, ensure_ascii=False, separators=(",", ":"))
+    for separator in _SEPARATORS:
+        text = text.replace(separator, f"\\u{ord(separator):04x}")
+    return text
 
 
 def _decode(line: str | bytes) -> Mapping[str, Any]:

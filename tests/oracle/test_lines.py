@@ -285,6 +285,16 @@ def test_command_answers_each_line_and_goes_on_after_a_bad_one(tmp_path: Path) -
     assert kinds == [False, True, False]
 
 
+@pytest.mark.parametrize("separator", ["\n", "\x0b", "\x1c", "\x7f", "\x85", "\u2028", "\u2029"])
+def test_an_answer_is_one_line_whatever_it_quotes(separator: str) -> None:
+    expression = json.dumps(f"a{separator}b") + " == nope"
+    question = {"id": "q", "expression": expression, "device": {"driver": "d"}}
+    answer = answer_cel(json.dumps(question))
+    assert len(answer.splitlines()) == 1
+    question = {"id": separator, "expression": "true", "device": {"driver": "d"}}
+    assert json.loads(answer_cel(json.dumps(question)))["id"] == separator
+
+
 def test_command_reads_standard_input() -> None:
     question = json.dumps({"id": "q", "expression": "true", "device": {"driver": "d"}})
     result = CliRunner().invoke(app, ["cel"], input=question + "\n")
@@ -292,7 +302,7 @@ def test_command_reads_standard_input() -> None:
 
 
 def test_lines_about_cel_are_answered_like_questions_asked_directly() -> None:
-    for name in ("selectors", "gates", "devices", "derived", "limits"):
+    for name in ("selectors", "gates", "devices", "derived", "limits", "found"):
         for question in lines(GOLDEN / f"{name}.in.ndjson"):
             answered = json.loads(answer_cel(json.dumps(question)))
             assert comparable(answered) == comparable(ours(question)), question

@@ -17,6 +17,8 @@ from reference_allocator.cel.types import CelType
 __all__ = ["Emitter", "inner_map", "is_certain", "is_optional"]
 
 _CONCRETE: Final = frozenset({"string", "int", "uint", "double", "bool", "bytes", "list", "map"})
+_PURE: Final = frozenset({"cidr", "ip", "quantity", "semver"})
+"""Functions that selectors often call with a constant."""
 _SPECIFIC: Final = frozenset({"opaque", "struct", "duration", "timestamp"})
 
 
@@ -87,7 +89,7 @@ class Emitter:
         if isinstance(node, Call) and node.folded is not NOT_FOLDED:
             return True, node.folded
         if isinstance(node, Call) and node.target is None and node.overloads:
-            if node.function not in ("semver", "quantity") or len(node.overloads) != 1:
+            if node.function not in _PURE or len(node.overloads) != 1:
                 return False, None
             values = [self.fold(arg) for arg in node.args]
             if all(known for known, _ in values):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from reference_allocator.cel import types
-from reference_allocator.cel.ast import Call, Ident, Literal, Select
+from reference_allocator.cel.ast import Call, Ident, Literal, Node, Select
 from reference_allocator.cel.codegen.device import DeviceEmitter
 from reference_allocator.cel.codegen.emitter import inner_map, is_optional
 
@@ -34,6 +34,11 @@ class FieldEmitter(DeviceEmitter):
             return "device.as_map"
         return self.variables.setdefault(name, f"v{len(self.variables)}")
 
+    def container(self, node: Node) -> str:
+        """What is selected from: not a constant's text, of which Python warns (``None['a']``)."""
+        known, value = self.fold(node)
+        return self.constant(value) if known else self.emit(node)
+
     def select(self, node: Select) -> str:
         """``a.b`` and ``has(a.b)``."""
         if node.constant is not None:
@@ -47,7 +52,7 @@ class FieldEmitter(DeviceEmitter):
         named = self.named(operand, node.field)
         if named is not None:
             return named.present if node.test_only else named.value
-        inner = self.emit(operand)
+        inner = self.container(operand)
         if node.test_only:
             if inner_map(operand.type):
                 return f"({node.field!r} in {inner})"
@@ -62,7 +67,7 @@ class FieldEmitter(DeviceEmitter):
         named = self.named_by(container, key)
         if named is not None:
             return named.value
-        inner = self.emit(container)
+        inner = self.container(container)
         if is_optional(container.type):
             return f"select_optional({inner}, {self.emit(key)})"
         if isinstance(key, Literal):

@@ -19,6 +19,7 @@ from reference_allocator.cel.runtime.equality import (
     contains,
     equal_or_false,
     no_overload,
+    plain_keys,
 )
 from reference_allocator.cel.runtime.maps import MISSING, find, map_key, map_keys, unmap_key
 from reference_allocator.cel.runtime.values import (
@@ -116,6 +117,12 @@ def unlimited_range(count: int) -> list[int]:
 
 
 def distinct(items: list[Any]) -> list[Any]:
+    keys = plain_keys(items)
+    if keys is not None:
+        first: dict[Any, Any] = {}
+        for key, item in zip(keys, items, strict=True):
+            first.setdefault(key, item)
+        return list(first.values())
     result: list[Any] = []
     for item in items:
         if not contains(result, item):
@@ -232,7 +239,17 @@ def includes_values(target: Any, item: Any) -> bool:
 
 
 def sets_contains(items: list[Any], part: list[Any]) -> bool:
+    keys, wanted = plain_keys(items), plain_keys(part)
+    if keys is not None and wanted is not None:
+        return set(wanted) <= set(keys)
     return all(contains(items, item) for item in part)
+
+
+def sets_intersects(items: list[Any], other: list[Any]) -> bool:
+    keys, wanted = plain_keys(items), plain_keys(other)
+    if keys is not None and wanted is not None:
+        return not set(wanted).isdisjoint(keys)
+    return any(contains(other, item) for item in items)
 
 
 def insert_entry(mapping: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
@@ -266,7 +283,7 @@ def _overloads() -> dict[str, Callable[..., Any]]:
         "dra_includes_dyn_dyn": includes_values,
         "list_sets_contains_list": sets_contains,
         "list_sets_equivalent_list": lambda a, b: sets_contains(a, b) and sets_contains(b, a),
-        "list_sets_intersects_list": lambda a, b: any(contains(b, item) for item in a),
+        "list_sets_intersects_list": sets_intersects,
         "@mapInsert_map_key_value": insert_entry,
         "@mapInsert_map_map": _insert_map,
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 from reference_allocator.api.quoting import go_quote
@@ -16,8 +17,6 @@ from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.equality import no_overload
 
 __all__ = ["CIDR", "IP", "OVERLOADS", "parse_address"]
-
-_IPV4_PART: Final = re.compile(r"[0-9]{1,3}")
 
 
 class IP:
@@ -68,9 +67,11 @@ class CIDR:
         """0 if equal; there is no order."""
         return int(self != other)
 
-    def network(self) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-        """The addresses that the prefix covers."""
-        return ipaddress.ip_network((self.address.address, self.bits), strict=False)
+    def covers(self, other: IP) -> bool:
+        """Whether an address begins as the prefix does."""
+        own, address = self.address.address, other.address
+        rest = own.max_prefixlen - self.bits
+        return own.version == address.version and int(own) >> rest == int(address) >> rest
 
 
 def _netip_error(text: str, reason: str, at: str = "") -> str:
@@ -180,6 +181,7 @@ def _v6_reason(text: str, bare: str) -> tuple[str, str]:
     return "address string too short", ""
 
 
+@lru_cache(maxsize=1024)
 def parse_ip(text: str) -> IP:
     """An address; raises CelRuntimeError with Kubernetes' message."""
     try:
@@ -197,6 +199,7 @@ def parse_ip(text: str) -> IP:
     return IP(address)
 
 
+@lru_cache(maxsize=1024)
 def parse_cidr(text: str) -> CIDR:
     """A network; raises CelRuntimeError with Kubernetes' message."""
     prefix = "network address parse error during conversion from string: "
@@ -242,18 +245,13 @@ def _other_ip(text: str) -> IP:
         raise no_overload() from None
 
 
-def _contains_ip(network: CIDR, address: IP) -> bool:
-    return address.address in network.network()
-
-
 def _contains_cidr(network: CIDR, other: CIDR) -> bool:
-    if network.address.address.version != other.address.address.version:
-        return False
-    return network.bits <= other.bits and other.address.address in network.network()
+    return network.bits <= other.bits and network.covers(other.address)
 
 
 def _masked(network: CIDR) -> CIDR:
-    return CIDR(IP(network.network().network_address), network.bits)
+    masked = ipaddress.ip_network((network.address.address, network.bits), strict=False)
+    return CIDR(IP(masked.network_address), network.bits)
 
 
 def _is_global_unicast(address: IP) -> bool:
@@ -295,8 +293,8 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "cidr_ip": lambda value: value.address,
     "cidr_masked": _masked,
     "cidr_prefix_length": lambda value: value.bits,
-    "cidr_contains_ip_ip": _contains_ip,
-    "cidr_contains_ip_string": lambda value, text: _contains_ip(value, _other_ip(text)),
+    "cidr_contains_ip_ip": CIDR.covers,
+    "cidr_contains_ip_string": lambda value, text: value.covers(_other_ip(text)),
     "cidr_contains_cidr": _contains_cidr,
     "cidr_contains_cidr_string": lambda value, text: _contains_cidr(value, parse_cidr(text)),
 }

@@ -7,6 +7,7 @@ list or map such an error counts as equal (``common/types``, ``k8s.io/apiserver/
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from reference_allocator.cel.errors import CelRuntimeError
@@ -16,15 +17,19 @@ from reference_allocator.cel.runtime.values import (
     Message,
     Optional,
     Timestamp,
+    TypeValue,
     UInt,
     type_name,
 )
 
-__all__ = ["NO_OVERLOAD", "compare", "equal", "equal_or_false", "no_overload"]
+__all__ = ["NO_OVERLOAD", "compare", "equal", "equal_or_false", "no_overload", "plain_keys"]
 
 NO_OVERLOAD = "no such overload"
 _NUMBERS = frozenset({int, UInt, float})
 _PLAIN = frozenset({bool, int, str, bytes, UInt})
+_EXACT = 2**53
+"""Below it a double equals an integer only where both are the same number."""
+_HASHABLE = frozenset({bool, bytes, type(None), Duration, Timestamp, TypeValue})
 _STRICT = frozenset(
     [
         "kubernetes.Quantity",
@@ -135,6 +140,33 @@ def compare(left: Any, right: Any, function: str = "") -> int:
             raise no_overload()
         return int(left.nanos > right.nanos) - int(left.nanos < right.nanos)
     raise no_overload(function)
+
+
+def plain_keys(values: Iterable[Any]) -> list[Any] | None:
+    """A hashable form of each value, equal where the values are; None if one has no such form.
+
+    NaN and large doubles have none, and what compares by rules of its own.
+    """
+    try:
+        return [_plain_key(value) for value in values]
+    except TypeError:
+        return None
+
+
+def _plain_key(value: Any) -> Any:
+    kind = value.__class__
+    if kind is str or kind is int:
+        return value
+    if kind is UInt or (kind is float and abs(value) < _EXACT):
+        return int(value) if value == int(value) else value
+    if kind is list:
+        return ("list", *map(_plain_key, value))
+    if isinstance(value, dict):
+        entries = ((_plain_key(key), _plain_key(item)) for key, item in value.items())
+        return "map", frozenset(entries)
+    if kind in _HASHABLE:
+        return kind, value
+    raise TypeError(kind)
 
 
 def contains(items: list[Any], item: Any) -> bool:

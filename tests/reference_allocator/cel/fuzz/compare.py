@@ -20,6 +20,7 @@ from typing import Final
 
 from reference_allocator.cel.environment.tables import LATEST, MINORS
 from tests.reference_allocator.cel.answers import Json, comparable, known, ours
+from tests.reference_allocator.cel.fuzz.corners import CORNERS
 from tests.reference_allocator.cel.fuzz.questions import question
 
 _OUTCOMES: Final = ("match", "attribute", "error", "compileError")
@@ -54,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", default="", help="default: a fresh one")
     parser.add_argument("--first", type=int, default=0, help="number of the first question")
     parser.add_argument("--kubernetes", choices=MINORS, default=LATEST, help="the oracle's minor")
+    parser.add_argument("--corner", choices=CORNERS, default="", help="ask about nothing else")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at a difference")
     options = parser.parse_args(arguments)
     seed = options.seed or secrets.token_hex(4)
@@ -61,7 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout.write(f"seed {seed}, expressions {options.first} to {last - 1}\n")
     counts: Counter[str] = Counter()
     for start in range(options.first, last, _CHUNK):
-        found = [question(seed, number) for number in range(start, min(start + _CHUNK, last))]
+        found = [
+            question(seed, number, options.corner)
+            for number in range(start, min(start + _CHUNK, last))
+        ]
         if options.kubernetes != LATEST:
             found = [older(item, options.kubernetes) for item in found if not item.get("derived")]
         _compare(found, options.oracle, options.kubernetes, counts)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any, Final
 
+from tests.reference_allocator.cel.fuzz.corners import corner_question
 from tests.reference_allocator.cel.fuzz.generator import Generator
-from tests.reference_allocator.cel.fuzz.texts import text_question
 
 Json = dict[str, Any]
 
@@ -22,9 +22,11 @@ _NAMES: Final = ("type", "n", "b", "v", "zero", "l", "ls", "other.io/x", "other.
 _NOISE: Final = "()[]{}.,?:\"'!=<>&|+-*/%` \t\n0a_\\\u00e9#;"
 
 
-def question(seed: str, number: int) -> Json:
-    """The question of a seed and a number."""
+def question(seed: str, number: int, corner: str = "") -> Json:
+    """The question of a seed and a number; with ``corner`` one of that corner only."""
     random = Random(f"{seed}-{number}")
+    if corner or random.random() < 0.25:
+        return {"id": f"{seed}-{number}", **corner_question(random, corner)}
     result: Json = {
         "id": f"{seed}-{number}",
         "expression": _expression(random),
@@ -41,9 +43,6 @@ def question(seed: str, number: int) -> Json:
         result["derived"] = True
     elif roll < 0.24:
         result["costLimit"] = random.choice((0, 1, 5, 10, 30, 100, 1000))
-    if random.random() < 0.1 and "derived" not in result:
-        result["expression"], text = text_question(random)
-        result["device"] = {"driver": "d", "attributes": {"t": {"string": text}}}
     return result
 
 

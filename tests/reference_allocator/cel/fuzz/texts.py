@@ -26,7 +26,7 @@ _URL: Final = (
 )
 _REGEX: Final = (
     r"a( [ a{2,1} (?i)a \pL \pl (?P<x>a) a** [[:alpha:]] x{1001} \Q (?=a) \1 [z-a] \p{greek} "
-    r"a+{2} \ (?<n>a) [[:x:]] a{,2} \C \b \z"
+    r"a+{2} \ (?<n>a) [[:x:]] a{,2} \C \b \z (?<=a) (?<!a) (?<n (?P=n)"
 )
 _FAMILIES: Final = (
     _Family(
@@ -75,10 +75,12 @@ _FAMILIES: Final = (
             "1.2.3-01",
             "1.2.99999999999999999999",
         ),
-        "0123456789.-+vabr_",
+        '0123456789.-+vabr_\u00e9\u0085"\\',
     ),
     _Family(
-        "semver(TEXT, true).minor() > 1", ("v1", "1.2", "v01.02.3", "v", "1.2-rc"), "0123.-+vab"
+        "semver(TEXT, true).minor() > 1",
+        ("v1", "1.2", "v01.02.3", "v", "1.2-rc", "\u00e9"),
+        "0123.-+vab\u00e9",
     ),
     _Family(
         "duration(TEXT) > duration('1s')",
@@ -90,7 +92,13 @@ _FAMILIES: Final = (
         (
             *("2020-01-01T00:00:00Z", "2020-02-30T00:00:00Z", "2020-01-01T24:00:00Z"),
             *("2020-01-01t00:00:00z", "2020-01-01T00:00:00.123456789123Z", "0000-01-01T00:00:00Z"),
-            *("2020-01-01T00:00:00+25:00", "10000-01-01T00:00:00Z", "2020-1-01T00:00:00Z"),
+            *(
+                "2020-01-01T00:00:00+25:00",
+                "2020-01-01T00:00:00+23:60",
+                "2020-01-01T2:00:00Z",
+                "10000-01-01T00:00:00Z",
+                "2020-1-01T00:00:00Z",
+            ),
         ),
         "0123456789-:T.Z+",
     ),
@@ -120,7 +128,8 @@ def text_question(dice: random.Random) -> tuple[str, str]:
     text = dice.choice(family.texts)
     for _ in range(dice.choice((0, 1, 1, 2))):
         place = dice.randint(0, len(text))
-        text = text[:place] + dice.choice(family.characters) + text[place + dice.randint(0, 1) :]
+        new = dice.choice((dice.choice(family.characters), dice.choice(family.characters), ""))
+        text = text[:place] + new + text[place + (dice.randint(0, 1) if new else 1) :]
     if dice.random() < 0.1:
         text = "".join(dice.choice(family.characters) for _ in range(dice.randint(0, 12)))
     # Ours refuses an exponent of a quantity beyond 10000, which Go takes its time for.
