@@ -1,0 +1,71 @@
+"""The parser's tables are kept in the user's cache, and nothing depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reference_allocator.cel.ast import Node
+from reference_allocator.cel.parser.builder import BUILDER
+from reference_allocator.cel.parser.grammar import build_parser
+
+EXPRESSION = 'device.attributes["gpu.example.com"].version.isGreaterThan(semver("1.0.0"))'
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    build_parser.cache_clear()
+    yield tmp_path / "dra-conformance" / "cel"
+    build_parser.cache_clear()
+
+
+def tree(node: object) -> object:
+    """Types and contents of a syntax tree, to compare."""
+    if isinstance(node, (list, tuple)):
+        return [tree(item) for item in node]
+    if not isinstance(node, Node):
+        return node
+    slots = [name for kind in type(node).__mro__ for name in getattr(kind, "__slots__", ())]
+    return type(node), {name: tree(getattr(node, name, None)) for name in slots}
+
+
+def parsed() -> object:
+    """What a new process reads an expression as."""
+    build_parser.cache_clear()
+    return tree(build_parser(BUILDER).parse(EXPRESSION))
+
+
+def kept_in(cache: Path) -> Path:
+    [kept] = (file for file in cache.iterdir() if file.suffix != ".lock")
+    return kept
+
+
+def test_a_kept_parser_reads_what_a_new_one_reads(cache: Path) -> None:
+    new = parsed()
+    kept = kept_in(cache)
+    written = kept.stat().st_mtime_ns
+    assert parsed() == new
+    assert kept.stat().st_mtime_ns == written
+
+
+@pytest.mark.parametrize("content", [b"", b"half a", b"0" * 64 + b"\nnot a pickle"])
+def test_a_damaged_file_is_passed_over_and_replaced(cache: Path, content: bytes) -> None:
+    new = parsed()
+    kept = kept_in(cache)
+    kept.write_bytes(content)
+    assert parsed() == new
+    assert len(kept.read_bytes()) > 1000
+    written = kept.stat().st_mtime_ns
+    assert parsed() == new
+    assert kept.stat().st_mtime_ns == written
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    cache: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cache.parent.write_text("not a folder", encoding="utf-8")
+    assert parsed() == parsed()
+    assert capfd.readouterr().err == ""
