@@ -32,10 +32,12 @@ from conformance.report.folder import (
     HTML,
     JUNIT,
     RESULTS,
+    SUMMARY,
     OutputFolder,
 )
 from conformance.report.html import render_html
 from conformance.report.junit import JUnitFile
+from conformance.report.markdown import render_markdown
 from conformance.report.terminal import PlainConsole, TerminalReporter
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
@@ -83,7 +85,7 @@ def run(
             result = _run(
                 scenarios, Setup(run_id, opened, comparer), output, workers, verbose, filters
             )
-        _write_html(output)
+        _write_pages(output)
     raise typer.Exit(conclude_run(result).code)
 
 
@@ -151,9 +153,10 @@ def _run(
     return result
 
 
-def _write_html(output: Path) -> None:
-    page = render_html(load_results(output / RESULTS))
-    try:
-        write_whole(output / HTML, page.encode())
-    except OSError as error:
-        raise ReportError(f"{output / HTML}: cannot be written: {error.strerror}") from None
+def _write_pages(output: Path) -> None:
+    result = load_results(output / RESULTS)
+    for name, text in ((HTML, render_html(result)), (SUMMARY, render_markdown(result))):
+        try:
+            write_whole(output / name, text.encode())
+        except OSError as error:
+            raise ReportError(f"{output / name}: cannot be written: {error.strerror}") from None

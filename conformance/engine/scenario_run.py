@@ -38,12 +38,13 @@ from conformance.targets.base import (
     Scope,
 )
 from conformance.targets.opening import Opened
-from conformance.text import is_address
+from conformance.text import is_address, shorten
 from reference_allocator.explain import explain
 from reference_allocator.snapshot import Snapshot
 
 Emit = Callable[[Event], None]
 
+EXPLANATION = "explanation.txt"
 EXPLAIN_SECONDS = 5.0
 """The longest that the explanation may search for a smallest set of claims in conflict."""
 
@@ -161,7 +162,11 @@ class _Run:
         if context.record and self.outcome in {Outcome.PASSED, Outcome.FAILED}:
             self._guarded(lambda: decisions.extend(map(asdict, scope.decisions())), self.where)
         if self.outcome in {Outcome.FAILED, Outcome.ERROR}:
-            self.emit(Diagnostics(self.loaded.id, diagnose(scope)))
+            diagnostics = diagnose(scope)
+            self.emit(Diagnostics(self.loaded.id, diagnostics))
+            why = diagnostics.get(EXPLANATION)
+            if why is not None and self.outcome is Outcome.FAILED:
+                self.message += "\nclaims without allocation: " + shorten(why.strip(), 4, 1_000)
         made = bool(context.ledger.made)
         left = context.ledger.cleanup(context.scenario.spec.timeouts.cleanup) if made else ()
         if isinstance(context.ledger.unanswered, TargetGoneError):
@@ -283,7 +288,7 @@ def diagnose(scope: Scope) -> Mapping[str, str]:
         items["snapshot.json"] = json.dumps(snapshot, indent=1, sort_keys=True)
         if snapshot.get("claims"):
             parsed = Snapshot.from_dict(snapshot)
-            items["explanation.txt"] = explain(parsed, seconds=EXPLAIN_SECONDS).text + "\n"
+            items[EXPLANATION] = explain(parsed, seconds=EXPLAIN_SECONDS).text + "\n"
     except Exception as error:  # noqa: BLE001 -- as above
         items["snapshot-error.txt"] = f"{type(error).__name__}: {error}"
     return items

@@ -22,6 +22,7 @@ from conformance.text import cut
 RESULTS = "results.ndjson"
 JUNIT = "junit.xml"
 HTML = "report.html"
+SUMMARY = "summary.md"
 ALLURE = "allure-results"
 DIAGNOSTICS = "diagnostics"
 OURS = ".dra-conformance"
@@ -91,7 +92,8 @@ class OutputFolder:
         Raises:
             UsageError: something cannot be removed, or the diagnostics are not a run's own.
         """
-        names = [RESULTS, JUNIT, f"{JUNIT}.tmp", HTML, f"{HTML}.tmp"]
+        whole = (JUNIT, HTML, SUMMARY)
+        names = [RESULTS, *whole, *(f"{name}.tmp" for name in whole)]
         earlier = [self.path / name for name in names if (self.path / name).exists()]
         earlier += (self.path / ALLURE).glob(f"{ALLURE_PREFIX}*")
         diagnostics = self.path / DIAGNOSTICS
@@ -128,7 +130,7 @@ class OutputFolder:
 
     def _prove(self) -> None:
         """Write something into each folder, and see that each file can be replaced."""
-        for name in (RESULTS, JUNIT, HTML):
+        for name in (RESULTS, JUNIT, HTML, SUMMARY):
             file = self.path / name
             if file.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "it is a folder", str(file))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -55,25 +56,30 @@ def render_html(result: RecordedRun) -> str:
         lstrip_blocks=True,
     )
     environment.filters["fit"] = _fit
+    return environment.get_template("report.html.j2").render(values(result))
+
+
+def values(result: RecordedRun) -> dict[str, Any]:
+    """What the page says, for a template: verdict, totals, features, scenarios."""
     rows = list(_rows(result))
     conclusion = conclude_run(result)
-    return environment.get_template("report.html.j2").render(
-        run=result.run,
-        verdict=VERDICTS[conclusion.code][0],
-        code=int(conclusion.code),
-        reasons=conclusion.reasons,
-        uncertified=uncertified(result),
-        counts={str(outcome): len(ids) for outcome, ids in result.outcomes.items() if ids},
-        judged={str(verdict): number for verdict, number in result.verdicts.items() if number},
-        features={
+    return {
+        "run": result.run,
+        "verdict": VERDICTS[conclusion.code][0],
+        "code": int(conclusion.code),
+        "reasons": conclusion.reasons,
+        "uncertified": uncertified(result),
+        "counts": {str(outcome): len(ids) for outcome, ids in result.outcomes.items() if ids},
+        "judged": {str(verdict): number for verdict, number in result.verdicts.items() if number},
+        "features": {
             name: {str(outcome): number for outcome, number in counts.items()}
             for name, counts in by_feature(result).items()
         },
-        bad=[row for row in rows if row.bad],
-        good=[row for row in rows if not row.bad],
-        footer=result.footer,
-        digest=result.digest,
-    )
+        "bad": [row for row in rows if row.bad],
+        "good": [row for row in rows if not row.bad],
+        "footer": result.footer,
+        "digest": result.digest,
+    }
 
 
 def _rows(result: RecordedRun) -> Iterator[Row]:

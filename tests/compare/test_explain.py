@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from conformance.compare.explain import explain_file, explain_pending
+from conformance.data import scenarios_dir
+from conformance.engine.scenario_run import Setup
+from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
+from conformance.scenario.loader import load_scenarios
+from conformance.scenario.registry import load_registry
+from conformance.targets.opening import open_reference
+from conformance.targets.options import TargetOptions
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
@@ -98,3 +105,44 @@ def test_a_file_that_is_no_snapshot_is_named(content: str, message: str, tmp_pat
 def test_what_is_not_a_file_is_not_read(path: str) -> None:
     with pytest.raises(UsageError, match=r"is not a regular file|No such file"):
         explain_file(Path(path))
+
+
+SCENARIO = """
+apiVersion: dra-conformance/v1
+kind: Scenario
+metadata: {name: never-allocated}
+spec:
+  summary: A pod that asks for more devices than there are is expected to run.
+  level: core
+  feature: ResourceClaim
+  tier: node
+  requires: {devices: 1}
+  references: [https://kep.k8s.io/4381]
+  timeouts: {eventually: 1s}
+  steps:
+  - apply:
+    - apiVersion: resource.k8s.io/v1
+      kind: ResourceClaim
+      metadata: {name: many}
+      spec:
+        devices: {requests: [{name: gpu, exactly: {deviceClassName: "${class.gpu}", count: 9}}]}
+    - apiVersion: v1
+      kind: Pod
+      metadata: {name: pod0}
+      spec:
+        containers: [{name: ctr0, image: "${image}", resources: {claims: [{name: c}]}}]
+        resourceClaims: [{name: c, resourceClaimName: many}]
+  - expect:
+    - {pod: pod0, phase: Running}
+"""
+
+
+def test_a_failed_scenario_says_why_its_claims_have_no_allocation(tmp_path: Path) -> None:
+    path = tmp_path / "never-allocated.yaml"
+    path.write_text(SCENARIO)
+    registry = load_registry(scenarios_dir() / "features.yaml")
+    loaded = load_scenarios([path], tmp_path, registry)
+    with open_reference(TargetOptions()) as opened:
+        [finished] = run_suite(loaded, Setup("run", opened), ()).finished
+    assert "claims without allocation: 0/1 nodes: reference-node-0: " in finished.message
+    assert "4 devices of class gpu.nvidia.com: 4 left; 9 needed" in finished.message
