@@ -92,7 +92,7 @@ class Variables:
 
 def substitute(value: Any, lookup: Callable[[str], Any]) -> Any:
     """A scalar with every ``${name}`` replaced by ``lookup(name)``; no text is searched twice."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or "${" not in value:
         return value
     whole = VARIABLE.fullmatch(value)
     if whole:
