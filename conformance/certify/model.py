@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from conformance.errors import ExitCode, UsageError
-from conformance.scenario.validate import validated
-from conformance.scenario.yamlfile import read_documents
+from conformance.scenario.base import Strict
+from conformance.scenario.schema import published
+from conformance.scenario.validate import load_document
 
 API_VERSION: Literal["dra-conformance/v1"] = "dra-conformance/v1"
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -69,10 +70,8 @@ class Result(StrEnum):
         return next(item for item in cls if item.exit_code is code)
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True
-    )
+class _Model(Strict):
+    model_config = ConfigDict(alias_generator=to_camel)
 
 
 class Implementation(_Model):
@@ -217,15 +216,9 @@ def load_report(path: Path) -> ConformanceReport:
     Raises:
         UsageError: it is missing or malformed, with ``file:line: $.path``.
     """
-    documents = read_documents(path)
-    if len(documents) != 1:
-        raise UsageError(f"{path}: has {len(documents)} documents; a report is one")
-    return validated(ConformanceReport, documents[0])
+    return load_document(ConformanceReport, path, "report")
 
 
 def report_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a conformance report."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **ConformanceReport.model_json_schema(by_alias=True),
-    }
+    return published("report", ConformanceReport.model_json_schema(by_alias=True))

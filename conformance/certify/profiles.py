@@ -9,18 +9,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from conformance.data import scenarios_dir
 from conformance.engine.events import PlannedScenario
 from conformance.errors import UsageError
-from conformance.scenario.validate import validated
-from conformance.scenario.yamlfile import read_documents
+from conformance.scenario.base import Strict
+from conformance.scenario.validate import load_document
 
 CORE = "dra-core"
 
 
-class Profile(BaseModel):
+class Profile(Strict):
     """A named set of scenarios.
 
     Attributes:
@@ -29,8 +29,6 @@ class Profile(BaseModel):
         skips: ``partial``: a scenario that was skipped makes the result partial; ``allowed``: it
             does not.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
     summary: str = Field(min_length=10)
@@ -45,10 +43,8 @@ class Profile(BaseModel):
         )
 
 
-class ProfileSet(BaseModel):
+class ProfileSet(Strict):
     """A document of kind ProfileSet."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
     kind: Literal["ProfileSet"]
@@ -83,10 +79,7 @@ def load_profiles(file: Path | None = None) -> ProfileSet:
         UsageError: it is missing or malformed, with ``file:line: $.path``.
     """
     path = file or scenarios_dir() / "profiles.yaml"
-    documents = read_documents(path)
-    if len(documents) != 1:
-        raise UsageError(f"{path}: has {len(documents)} documents; a profile set is one")
-    return validated(ProfileSet, documents[0])
+    return load_document(ProfileSet, path, "profile set")
 
 
 def check_features(profiles: ProfileSet, features: Sequence[str]) -> None:
