@@ -139,7 +139,7 @@ class PoolBuilder:
             item,
             pool.device(device.name),
             DeviceFacts(),
-            tuple(consumption(device)) if device.consumes_counters else (),
+            tuple(consumption(device)) if features.partitionable_devices else (),
             withheld,
             shareable,
             bool(item.per_device_node_selection or item.skip_node_operations),

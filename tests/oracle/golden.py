@@ -21,8 +21,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.oracle.comparing import compare
 from tests.oracle.errors import ERRORS, shown
-from tests.oracle.judge import judge
 from tests.oracle.knobs import KNOBS, decides, ours
 from tests.oracle.problems import problem
 from tests.oracle.upstream import Upstream, comparable
@@ -64,7 +64,7 @@ def _choose(upstream: Upstream, tried: int, taken: int) -> list[Json]:
     candidates: list[tuple[Json, set[Hashable]]] = []
     for number in range(tried):
         question = problem(Random(f"golden-{number}"), f"golden-{number}")
-        if len(json.dumps(question)) > _LONGEST or judge(question, upstream).kind != "same":
+        if len(json.dumps(question)) > _LONGEST or compare(question, upstream).kind != "same":
             continue
         candidates.append((question, _shows(question, upstream.ask(json.dumps(question)))))
     seen: set[Hashable] = set()
@@ -83,7 +83,7 @@ def _for_each_rule(upstream: Upstream, tried: int, each: int) -> list[Json]:
     chosen: list[Json] = []
     for number in range(tried):
         question = problem(Random(f"rule-{number}"), "")
-        if len(json.dumps(question)) > _LONGEST or judge(question, upstream).kind != "same":
+        if len(json.dumps(question)) > _LONGEST or compare(question, upstream).kind != "same":
             continue
         answer = ours(question)
         errors = set(shown(answer))

@@ -8,8 +8,10 @@ from reference_allocator.api.defaulting import default_slice
 from reference_allocator.features import Features
 from tests.oracle.claims import claim, classes
 from tests.oracle.cluster import nodes, slices
+from tests.oracle.crowded import many_counters, too_few_devices
 from tests.oracle.dice import Dice
 from tests.oracle.inventories import GPU, Json
+from tests.oracle.refused import spoil
 
 _TIME = "2026-01-01T00:00:00Z"
 _STABLE = {"adminAccess", "prioritizedList", "partitionableDevices", "deviceTaints"}
@@ -17,8 +19,14 @@ _INCUBATING = {*_STABLE, "deviceBindingAndStatus", "consumableCapacity", "fracti
 SHARE = "11111111-1111-1111-1111-11111111111{}"
 
 
-def problem(random: Random, identifier: str) -> Json:
-    """A line for `dra-conformance allocate` and for `ci/upstream/allocate`."""
+def problem(random: Random, identifier: str, *, odd: bool = False) -> Json:
+    """A line for `dra-conformance allocate` and for `ci/upstream/allocate`.
+
+    Args:
+        random: where choices come from.
+        identifier: the id of the line.
+        odd: also draw objects that the API server refuses, and searches that fail in many ways.
+    """
     on = _features(Dice(random))
     dice = Dice(
         random,
@@ -26,6 +34,8 @@ def problem(random: Random, identifier: str) -> Json:
         small=random.randrange(3) > 0,
         features=frozenset(on),
     )
+    if odd and dice.one_in(60):
+        return _crowded(dice, identifier, on)
     named = nodes(dice)
     published = [default_slice(item, now=_TIME) for item in slices(dice, named)]
     drivers = sorted({item["spec"]["driver"] for item in published}) or [GPU]
@@ -42,12 +52,36 @@ def problem(random: Random, identifier: str) -> Json:
         "claims": wanted,
         "allocated": _allocated(dice, published),
     }
-    # Ours answers as incubating and experimental do, so stable must not be chosen.
+    if odd and dice.one_in(8):
+        spoil(dice, line)
+    _choose_allocator(dice, line, on)
+    return line
+
+
+def _crowded(dice: Dice, identifier: str, on: set[str]) -> Json:
+    build = many_counters if dice.one_in(10) else too_few_devices
+    if build is many_counters:
+        on.add("partitionableDevices")
+    published, wanted = build(dice)
+    line: Json = {
+        "id": identifier,
+        "features": dict.fromkeys(sorted(on), True),
+        "slices": [default_slice(item, now=_TIME) for item in published],
+        "deviceClasses": [{"metadata": {"name": GPU}, "spec": {}}],
+        "nodes": [{"metadata": {"name": "node-0"}}],
+        "claims": wanted,
+        "allocated": [],
+    }
+    _choose_allocator(dice, line, on)
+    return line
+
+
+def _choose_allocator(dice: Dice, line: Json, on: set[str]) -> None:
+    """Ours answers as incubating and experimental do, so stable must not be chosen."""
     if on <= _STABLE:
         line["allocator"] = dice.pick(["incubating", "experimental"])
     elif on <= _INCUBATING and dice.one_in(2):
         line["allocator"] = "experimental"
-    return line
 
 
 def _features(dice: Dice) -> set[str]:

@@ -1,0 +1,155 @@
+"""Compares our answer to a problem with upstream's, and says what came of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reference_allocator.checks import check
+from reference_allocator.snapshot import Snapshot
+from reference_allocator.wire import answer_allocate
+from tests.oracle.known_differences import explanations
+from tests.oracle.pinned import snapshot_of
+from tests.oracle.upstream import Upstream, comparable
+
+Json = dict[str, Any]
+
+OUR_TIMEOUT = 10.0
+"""Seconds per node; ours has to answer within them, upstream may not."""
+
+
+_MANY_STEPS = 20_000
+"""A search that fails this often has to cut."""
+_LONG_NS = 2_000_000_000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came of one problem.
+
+    Attributes:
+        kind: "same"; "upstream-timeout" (it gave up on a node where ours answers);
+            "upstream-panic"; "known: <name>"; "different", "unchecked" (the checker refuses an
+            allocation that was made) or "slow" (ours takes much longer, or tries everything
+            though it should cut): these three fail.
+        detail: what differs, for people.
+        outcomes: our and upstream's outcome on the first node that differs.
+        accepted: how many answers of nodes the checker has accepted.
+    """
+
+    kind: str
+    detail: str = ""
+    outcomes: tuple[str, str] = ("", "")
+    accepted: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether nothing explains the difference."""
+        return self.kind in ("different", "unchecked", "slow")
+
+
+def compare(problem: Json, upstream: Upstream, *, checked: bool = True) -> Comparison:
+    """Asks both sides.
+
+    Args:
+        problem: a line for `allocate`.
+        upstream: the running oracle.
+        checked: also ask the checker about every allocation. Ours is asked about; where nothing
+            differs, it is upstream's, too.
+    """
+    line = json.dumps(problem)
+    our_answer = json.loads(answer_allocate(line, timeout=OUR_TIMEOUT))
+    their_answer = upstream.ask(line)
+    ours, theirs = comparable(our_answer), comparable(their_answer)
+    found = _answers(ours, theirs)
+    if not found.failed:
+        slow = _slow(our_answer, their_answer)
+        if slow:
+            return Comparison("slow", slow)
+    if found.failed:
+        if "invalid" in found.outcomes:
+            return found
+        for known in explanations(problem):
+            answers = [upstream.ask(json.dumps(item)) for item in known.instead(problem)]
+            nodes = [node for answer in answers for node in answer.get("nodes", ())]
+            if not _answers(ours, comparable({"id": ours["id"], "nodes": nodes})).failed:
+                found = Comparison(f"known: {known.name}")
+                break
+        else:
+            return found
+    if not checked or "invalid" in ours or _is_ambiguous(problem):
+        return found
+    broken = complaint(problem, ours)
+    if broken:
+        return Comparison("unchecked", broken)
+    return replace(found, accepted=sum("allocations" in node for node in ours["nodes"]))
+
+
+def _answers(ours: Json, theirs: Json) -> Comparison:
+    if "invalid" in ours or "invalid" in theirs:
+        mine, upstream_says = ("invalid" if "invalid" in item else "" for item in (ours, theirs))
+        return (
+            Comparison("same") if ours == theirs else _different(ours, theirs, mine, upstream_says)
+        )
+    gave_up = panicked = False
+    for mine, upstream in zip(ours["nodes"], theirs["nodes"], strict=True):
+        if upstream["outcome"] == "timeout" and mine["outcome"] != "timeout":
+            gave_up = True
+        elif upstream.get("error", "").startswith("panic: "):
+            panicked = True
+        elif mine != upstream:
+            return _different(mine, upstream, mine["outcome"], upstream["outcome"])
+    return Comparison("upstream-timeout" if gave_up else "upstream-panic" if panicked else "same")
+
+
+def _slow(ours: Json, theirs: Json) -> str:
+    """Where ours tries as much as upstream, or takes much longer for it; empty if nowhere."""
+    for mine, upstream in zip(ours.get("nodes", ()), theirs.get("nodes", ()), strict=False):
+        if upstream["outcome"] == "timeout":
+            continue
+        steps, times = (mine["steps"], upstream["steps"]), (mine["ns"], upstream["ns"])
+        numbers = (
+            f"{steps[0]} steps in {times[0] / 1e9:.1f} s, not {steps[1]} in {times[1] / 1e9:.1f}"
+        )
+        if steps[0] > _MANY_STEPS and 2 * steps[0] > steps[1]:
+            return numbers
+        if times[0] > _LONG_NS and times[0] > 5 * times[1]:
+            return numbers
+    return ""
+
+
+def _is_ambiguous(problem: Json) -> bool:
+    """Whether results, which name their request, do not say which one that is."""
+    for claim in problem.get("claims", ()):
+        requests = claim.get("spec", {}).get("devices", {}).get("requests", ())
+        names = [request.get("name") for request in requests]
+        bodies = [item for request in requests for item in request.get("firstAvailable", ())]
+        bodies += [request["exactly"] for request in requests if "exactly" in request]
+        for request in requests:
+            options = request.get("firstAvailable", ())
+            names += [f"{request.get('name')}/{option.get('name')}" for option in options]
+        if len(set(names)) < len(names) or any(body.get("count", 1) <= 0 for body in bodies):
+            return True
+    return False
+
+
+def _different(ours: Json, theirs: Json, our_outcome: str, their_outcome: str) -> Comparison:
+    texts = (json.dumps(answer, sort_keys=True) for answer in (ours, theirs))
+    detail = "ours     {}\nupstream {}".format(*texts)
+    return Comparison("different", detail, (our_outcome, their_outcome))
+
+
+def complaint(problem: Json, answer: Json) -> str:
+    """What the checker has against the allocations of an answer; empty if nothing."""
+    if "invalid" in answer:
+        return ""
+    snapshot: Snapshot | None = None
+    for node, result in zip(problem.get("nodes", ()), answer["nodes"], strict=True):
+        if "allocations" not in result:
+            continue
+        snapshot = snapshot or snapshot_of(problem)
+        violations = check(snapshot, node, problem.get("claims", ()), result["allocations"])
+        if violations:
+            return f"{result['node']}: {violations[0]}\n{json.dumps(result, sort_keys=True)}"
+    return ""

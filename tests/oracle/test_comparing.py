@@ -1,0 +1,167 @@
+"""Differences are found, and explained only where the explanation holds."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Any, cast
+from unittest import mock
+
+import pytest
+
+from reference_allocator.wire import answer_allocate
+from tests.oracle import comparing
+from tests.oracle.comparing import compare, complaint
+from tests.oracle.crowded import many_counters, too_few_devices
+from tests.oracle.dice import Dice
+from tests.oracle.golden import read
+from tests.oracle.pinned import complaint_about_a_choice
+from tests.oracle.problems import problem
+from tests.oracle.refused import CHANGES
+from tests.oracle.upstream import Upstream
+
+Json = dict[str, Any]
+QUESTION = read("found.in")[1]
+
+
+def upstream(answer: Callable[[Json], Json]) -> Upstream:
+    """Stands for the real allocator; `answer` turns questions into its answers."""
+
+    class Stub:
+        def ask(self, line: str) -> Json:
+            return answer(json.loads(line))
+
+    return cast("Upstream", Stub())
+
+
+def ours(question: Json) -> Json:
+    answer: Json = json.loads(answer_allocate(json.dumps(question)))
+    return answer
+
+
+def none(question: Json) -> Json:
+    nodes = [
+        {"node": node["metadata"]["name"], "outcome": "none", "steps": 1, "ns": 1}
+        for node in question["nodes"]
+    ]
+    return {"id": question["id"], "nodes": nodes}
+
+
+def test_equal_answers_are_the_same_whatever_the_times() -> None:
+    def later(question: Json) -> Json:
+        answer = ours(question)
+        for node in answer["nodes"]:
+            node["ns"] += 1000
+            node["steps"] += 1
+        return answer
+
+    assert compare(QUESTION, upstream(later)).kind == "same"
+
+
+def test_another_outcome_is_a_difference() -> None:
+    found = compare(QUESTION, upstream(none))
+    assert (found.kind, found.outcomes) == ("different", ("allocated", "none"))
+    assert found.failed
+
+
+def test_one_other_device_is_a_difference() -> None:
+    def tampered(question: Json) -> Json:
+        answer = copy.deepcopy(ours(question))
+        answer["nodes"][0]["allocations"][0]["devices"]["results"][0]["device"] = "other"
+        return answer
+
+    assert compare(QUESTION, upstream(tampered)).kind == "different"
+
+
+def test_an_allocation_that_breaks_a_rule_is_found_though_both_agree() -> None:
+    agreed = ours(QUESTION)
+    results = agreed["nodes"][0]["allocations"][0]["devices"]["results"]
+    results[1]["device"] = results[0]["device"]
+    assert agreed["nodes"][0]["node"] in complaint(QUESTION, agreed)
+    assert not complaint(QUESTION, ours(QUESTION))
+
+
+def test_allocations_that_the_checker_accepted_are_counted() -> None:
+    allocated = sum("allocations" in node for node in ours(QUESTION)["nodes"])
+    assert allocated
+    assert compare(QUESTION, upstream(ours)).accepted == allocated
+    assert compare(QUESTION, upstream(ours), checked=False).accepted == 0
+
+
+def test_an_upstream_that_gives_up_is_counted_apart() -> None:
+    def slow(question: Json) -> Json:
+        answer = none(question)
+        answer["nodes"][0]["outcome"] = "timeout"
+        return answer
+
+    assert compare(QUESTION, upstream(slow)).kind == "upstream-timeout"
+
+
+def test_an_upstream_that_panics_is_counted_apart() -> None:
+    def panicking(question: Json) -> Json:
+        answer = none(question)
+        answer["nodes"][0].update(outcome="error", error="panic: runtime error")
+        return answer
+
+    assert compare(QUESTION, upstream(panicking)).kind == "upstream-panic"
+
+
+def test_a_search_that_does_not_cut_is_told_though_the_answer_is_right() -> None:
+    def as_many_steps(question: Json) -> Json:
+        answer = ours(question)
+        answer["nodes"][0]["steps"] = 1
+        return answer
+
+    with mock.patch.object(comparing, "_MANY_STEPS", 0):
+        assert compare(QUESTION, upstream(as_many_steps)).kind == "slow"
+        assert compare(QUESTION, upstream(none)).kind == "different"
+
+
+def test_the_checker_is_asked_about_devices_that_nobody_would_choose() -> None:
+    """Upstream allocates whatever was chosen: then a choice that breaks a rule is a complaint."""
+    problems = [problem(Random(f"choice-{number}"), str(number)) for number in range(60)]
+    refused = [
+        item
+        for item in problems
+        if complaint_about_a_choice(item, Random(item["id"]), upstream(none)).startswith("accepted")
+    ]
+    assert 0 < len(refused) < len(problems)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_objects_that_the_api_server_refuses_are_drawn_and_answered(name: str) -> None:
+    changed = 0
+    for number in range(40):
+        random = Random(f"{name}-{number}")
+        question = problem(random, name)
+        before = copy.deepcopy(question)
+        CHANGES[name](Dice(random), question)
+        changed += question != before
+        assert "invalid" not in ours(question)
+    assert changed
+
+
+@pytest.mark.parametrize("build", [many_counters, too_few_devices])
+def test_crowded_problems_are_read(build: Callable[[Dice], tuple[list[Json], list[Json]]]) -> None:
+    slices, claims = build(Dice(Random("crowded")))
+    question = {**QUESTION, "slices": slices, "claims": claims, "deviceClasses": []}
+    assert "invalid" not in ours(question)
+
+
+def test_a_line_that_only_one_side_can_read_is_a_difference() -> None:
+    found = compare(QUESTION, upstream(lambda question: {"id": question["id"], "invalid": "no"}))
+    assert (found.kind, found.outcomes) == ("different", ("", "invalid"))
+
+
+def test_a_known_difference_holds_only_if_the_other_question_is_answered_as_ours() -> None:
+    skipping = copy.deepcopy(QUESTION)
+    skipping["slices"][0]["spec"]["skipNodeOperations"] = ["Prepare"]
+    assert compare(skipping, upstream(none)).kind == "same"
+
+    def incubating(question: Json) -> Json:
+        return none(question) if question.get("allocator") == "experimental" else ours(QUESTION)
+
+    assert compare(skipping, upstream(incubating)).kind == "known: skip-node-operations"
+    assert compare(skipping, upstream(lambda _: ours(QUESTION))).kind == "different"
