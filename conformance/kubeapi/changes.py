@@ -5,14 +5,22 @@ from __future__ import annotations
 import threading
 import time
 
+from conformance.kubeapi.errors import Obj
+from conformance.kubeapi.informer import Informer
+
 LONGEST = 1.0
 """Seconds without a look."""
 
 
 class Changes:
-    """Counts changes and lets one thread wait for the next."""
+    """Counts what informers report and lets one thread wait for the next change.
+
+    Attributes:
+        informers: those that are listened to.
+    """
 
     def __init__(self) -> None:
+        self.informers: tuple[Informer, ...] = ()
         self._condition = threading.Condition()
         self._count = 0
         self._recheck_at: float | None = None
@@ -21,6 +29,23 @@ class Changes:
     def count(self) -> int:
         """How many changes there were; take it before looking, and give it to `wait`."""
         return self._count
+
+    def attach(self, informer: Informer) -> None:
+        """Count this informer's changes from now on."""
+        if informer not in self.informers:
+            self.informers = (*self.informers, informer)
+            informer.listen(self._take)
+            # Nothing between its first list and now may be missed.
+            self.notify()
+
+    def detach(self) -> None:
+        """Listen to no informer any more."""
+        for informer in self.informers:
+            informer.unlisten(self._take)
+        self.informers = ()
+
+    def _take(self, _change: str, _obj: Obj) -> None:
+        self.notify()
 
     def notify(self) -> None:
         """Something changed."""

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-import selectors
 import signal
 import subprocess
-import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -24,8 +22,6 @@ from conformance.text import one_line
 
 SECONDS = 60.0
 """Longest that a plugin may take; one that logs in over the network takes some seconds."""
-
-MAX_OUTPUT = 1 << 20
 
 _GROUP = "client.authentication.k8s.io/"
 _EXTENSION = "client.authentication.k8s.io/exec"
@@ -131,44 +127,19 @@ def _cluster_info(config: ClientConfig, plugin: Mapping[str, Any]) -> _Json:
 
 
 def _finish(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
-    """Both outputs of the plugin when it has ended.
-
-    Where that is not to be waited for, it and all that it started is killed.
-    """
-    assert process.stdout is not None
-    assert process.stderr is not None
-    deadline = time.monotonic() + SECONDS
-    late = TargetError(
-        f"{name} did not end within {SECONDS:g} s, so it was stopped; if it waits for a login, log "
-        "in with kubectl first"
-    )
-    parts: dict[Any, bytes] = {process.stdout: b"", process.stderr: b""}
+    """Both outputs of the plugin when it has ended; it and all that it started ends in time."""
     try:
-        with selectors.DefaultSelector() as selector:
-            for pipe in parts:
-                selector.register(pipe, selectors.EVENT_READ)
-            while selector.get_map():
-                ready = selector.select(max(0.0, deadline - time.monotonic()))
-                if not ready:
-                    raise late
-                for key, _ in ready:
-                    piece = os.read(key.fd, 1 << 16)
-                    if not piece:
-                        selector.unregister(key.fileobj)
-                    parts[key.fileobj] += piece
-                    if len(parts[key.fileobj]) > MAX_OUTPUT:
-                        raise TargetError(f"{name} printed more than {MAX_OUTPUT >> 20} MiB")
-        try:
-            process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            raise late from None
+        output, errors = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        raise TargetError(
+            f"{name} did not end within {SECONDS:g} s, so it was stopped; if it waits for a login, "
+            "log in with kubectl first"
+        ) from None
     finally:
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        process.stdout.close()
-        process.stderr.close()
-    return parts[process.stdout], parts[process.stderr]
+            process.communicate()
+    return output, errors
 
 
 def _said(errors: bytes) -> str:

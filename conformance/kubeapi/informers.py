@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import threading
 
-from conformance.kubeapi.changes import Changes
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.discovery import Resource
-from conformance.kubeapi.errors import Obj
 from conformance.kubeapi.informer import Informer
 
 _Key = tuple[str, str, str]  # group, kind, namespace ("" for all)
@@ -57,36 +55,6 @@ class InformerFactory:
             self._informers.clear()
         for informer in informers:
             informer.stop()
-
-
-class Notifier:
-    """Notifies one scenario's `Changes` of whatever the informers that it uses report."""
-
-    def __init__(self, changes: Changes) -> None:
-        self._changes = changes
-        self._informers: list[Informer] = []
-
-    def attach(self, informer: Informer) -> None:
-        """Hear of this informer's changes from now on."""
-        if informer not in self._informers:
-            self._informers.append(informer)
-            informer.listen(self._notify)
-            # Nothing between its first list and now may be missed.
-            self._changes.notify()
-
-    @property
-    def informers(self) -> tuple[Informer, ...]:
-        """The informers that are heard."""
-        return tuple(self._informers)
-
-    def detach(self) -> None:
-        """Hear of nothing more."""
-        for informer in self._informers:
-            informer.unlisten(self._notify)
-        self._informers = []
-
-    def _notify(self, _change: str, _obj: Obj) -> None:
-        self._changes.notify()
 
 
 def _key(resource: Resource, namespace: str | None) -> _Key:

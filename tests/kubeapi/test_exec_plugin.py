@@ -98,10 +98,6 @@ def test_a_plugin_that_closes_its_output_and_stays_is_stopped(
     assert "did not end within 0.5 s" in error_of(path)
 
 
-def test_a_plugin_that_prints_without_an_end_is_stopped(api: FakeApi, tmp_path: Path) -> None:
-    assert "printed more than 1 MiB" in error_of(with_plugin(api, tmp_path / "config", "yes"))
-
-
 def test_a_plugin_that_fails_is_said_with_its_own_reason_and_without_secrets(
     api: FakeApi, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,21 +12,17 @@ import builtins
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
-from conformance.kubeapi.api import Api
 from conformance.kubeapi.changes import Changes
 from conformance.kubeapi.connection import MERGE_PATCH
 from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.informer import Informer
-from conformance.kubeapi.informers import InformerFactory, Notifier
+from conformance.kubeapi.informers import InformerFactory
 from conformance.kubeapi.store import has_labels
 from conformance.scenario.expectations.base import ContainerView
 from conformance.targets.base import (
     ApiError,
-    Capabilities,
     Decision,
     Obj,
     Ref,
@@ -35,45 +31,14 @@ from conformance.targets.base import (
 from conformance.targets.cluster.cdi import claims_in
 from conformance.targets.cluster.creator import Creator
 from conformance.targets.cluster.diagnostics import diagnose
-from conformance.targets.cluster.health import Health
-from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.observer import Observer
-from conformance.targets.cluster.recorder import Recorder
+from conformance.targets.cluster.shared import Shared
 from conformance.targets.cluster.snapshots import present_snapshot
 
 T = TypeVar("T")
 
 _TROUBLE_SECONDS = 30.0
 """How long a watch may be interrupted during a wait before the wait ends with an error."""
-
-
-FaultInjector = Callable[[str, str], None]
-"""Called with a component's name and ``restart`` or ``kill``; returns when that is done."""
-
-
-@dataclass(frozen=True)
-class Shared:
-    """What all scopes of one target have in common.
-
-    Attributes:
-        informers: of what has no namespace, so that it is followed once for all.
-        logs: component name -> its log file on this machine.
-        cdi_roots: directories with the nodes' CDI specs, where they are on this machine.
-        fault: restarts and kills ``fault_components``, where the cluster's source can.
-        forget: called with a scope that was closed.
-    """
-
-    api: Api
-    capabilities: Callable[[], Capabilities]
-    informers: InformerFactory
-    hollow: HollowNodes
-    health: Health
-    recorder: Recorder | None
-    logs: Mapping[str, Path]
-    cdi_roots: tuple[Path, ...]
-    fault: FaultInjector | None
-    fault_components: tuple[str, ...]
-    forget: Callable[[ClusterScope], None]
 
 
 class ClusterScope:
@@ -86,7 +51,6 @@ class ClusterScope:
         self._agent = namespace
         self._changes = Changes()
         self._informers = InformerFactory(self._api.connection, self._agent)
-        self._notifier = Notifier(self._changes)
         self._observer = Observer(self._api.connection, self._changes, self._agent)
         self._waiting = False
         self._closed = threading.Event()
@@ -227,7 +191,7 @@ class ClusterScope:
     def close(self) -> None:
         """See `Scope.close`."""
         self._closed.set()
-        self._notifier.detach()
+        self._changes.detach()
         self._informers.stop()
         if self._recording is not None:
             self._recording.close()
@@ -261,7 +225,7 @@ class ClusterScope:
             return None
         informers = self._informers if resource.namespaced else self._shared.informers
         informer = informers.informer(resource, namespace)
-        self._notifier.attach(informer)
+        self._changes.attach(informer)
         return informer if informer.resource == resource else None
 
     def _informer_of(self, resource: Resource, namespace: str | None) -> Informer | None:
@@ -296,7 +260,7 @@ class ClusterScope:
         self._changes.notify()
 
     def _give_up_on_trouble(self) -> None:
-        for informer in self._notifier.informers:
+        for informer in self._changes.informers:
             trouble = informer.trouble
             if trouble is not None and time.monotonic() - trouble[0] > _TROUBLE_SECONDS:
                 raise TargetError(str(trouble[1]))

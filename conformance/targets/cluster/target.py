@@ -11,13 +11,14 @@ from conformance.clusters.base import ClusterAccess
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.informers import InformerFactory
-from conformance.targets.base import Capabilities, Ref
+from conformance.targets.base import Capabilities, Ref, Scope
 from conformance.targets.cluster.capabilities import discover_capabilities
 from conformance.targets.cluster.health import Health
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.ownership import owned
 from conformance.targets.cluster.recorder import Recorder
-from conformance.targets.cluster.scope import ClusterScope, FaultInjector, Shared
+from conformance.targets.cluster.scope import ClusterScope
+from conformance.targets.cluster.shared import FaultInjector, Shared
 
 
 class ClusterTarget:
@@ -55,7 +56,7 @@ class ClusterTarget:
         self._versions = dict(versions or {})
         self._lock = threading.Lock()
         self._capabilities: Capabilities | None = None
-        self._scopes: set[ClusterScope] = set()
+        self._scopes: list[ClusterScope] = []
         connection = Connection.open(access.kubeconfig, access.context)
         self.api = Api(connection)
         self.recorder = Recorder(self.api, self.capabilities) if record else None
@@ -99,7 +100,7 @@ class ClusterTarget:
         self._shared.health.start()
         opened = ClusterScope(self._shared, namespace)
         with self._lock:
-            self._scopes.add(opened)
+            self._scopes.append(opened)
         return opened
 
     def owned(self, run: str | None = None) -> list[Ref]:
@@ -123,9 +124,9 @@ class ClusterTarget:
         self._shared.informers.stop()
         self.api.connection.close()
 
-    def _forget(self, scope: ClusterScope) -> None:
+    def _forget(self, scope: Scope) -> None:
         with self._lock:
-            self._scopes.discard(scope)
+            self._scopes = [other for other in self._scopes if other is not scope]
 
     def _wake(self) -> None:
         with self._lock:

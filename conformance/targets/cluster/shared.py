@@ -1,0 +1,42 @@
+"""What all scopes of one cluster target have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.kubeapi.api import Api
+from conformance.kubeapi.informers import InformerFactory
+from conformance.targets.base import Capabilities, Scope
+from conformance.targets.cluster.health import Health
+from conformance.targets.cluster.hollow import HollowNodes
+from conformance.targets.cluster.recorder import Recorder
+
+FaultInjector = Callable[[str, str], None]
+"""Called with a component's name and ``restart`` or ``kill``; returns when that is done."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """See the module.
+
+    Attributes:
+        informers: of what has no namespace, so that it is followed once for all.
+        logs: component name -> its log file on this machine.
+        cdi_roots: directories with the nodes' CDI specs, where they are on this machine.
+        fault: restarts and kills ``fault_components``, where the cluster's source can.
+        forget: called with a scope that was closed.
+    """
+
+    api: Api
+    capabilities: Callable[[], Capabilities]
+    informers: InformerFactory
+    hollow: HollowNodes
+    health: Health
+    recorder: Recorder | None
+    logs: Mapping[str, Path]
+    cdi_roots: tuple[Path, ...]
+    fault: FaultInjector | None
+    fault_components: tuple[str, ...]
+    forget: Callable[[Scope], None]
