@@ -10,19 +10,9 @@ from conformance.clusters.local.binaries import modules_directory
 from conformance.clusters.local.versions import BUILDS, cache_key
 
 
-@pytest.mark.parametrize(
-    ("module", "requirement"),
-    [
-        ("kubernetes", f"k8s.io/kubernetes {versions.KUBERNETES}"),
-        ("kubernetes", f"go.etcd.io/etcd/server/v3 {versions.ETCD}"),
-        ("node", f"github.com/containerd/containerd/v2 {versions.CONTAINERD}"),
-        ("node", f"github.com/opencontainers/runc {versions.RUNC}"),
-        ("node", f"github.com/containernetworking/plugins {versions.CNI_PLUGINS}"),
-    ],
-)
-def test_pinned_version_is_the_one_in_go_mod(module: str, requirement: str) -> None:
-    text = (modules_directory() / module / "go.mod").read_text()
-    assert requirement in text
+def test_pinned_version_is_the_one_in_go_mod() -> None:
+    text = (modules_directory() / "kubernetes" / "go.mod").read_text()
+    assert f"k8s.io/kubernetes {versions.KUBERNETES}" in text
 
 
 def test_kubernetes_staging_modules_have_the_same_minor_and_patch() -> None:

@@ -159,37 +159,30 @@ def _enter_network(pid: int) -> None:
 
 def remove_interfaces(layout: Layout) -> None:
     """Remove the bridge and what is left of the cables (they go with a node's namespace)."""
-    names = interfaces(layout)
-    if not names:
-        return
-    with _rtnetlink() as rtnl:
-        for name in names:
-            # One may vanish by itself at this very moment.
+    for name in interfaces(layout):
+        # It may vanish by itself at this very moment; whoever asks for `interfaces` then sees.
+        with contextlib.suppress(ClusterError), _rtnetlink() as rtnl:
             for index in rtnl.link_lookup(ifname=name):
-                with contextlib.suppress(ClusterError), _refusals_as_cluster_errors():
-                    rtnl.link("del", index=index)
+                rtnl.link("del", index=index)
 
 
 @contextlib.contextmanager
 def _rtnetlink() -> Iterator[IPRoute]:
-    """Requests to the kernel's rtnetlink(7), in the calling thread's network namespace."""
+    """Requests to the kernel's rtnetlink(7), in the calling thread's network namespace.
+
+    Raises:
+        ClusterError: the kernel refused one.
+    """
     from pyroute2 import IPRoute  # takes half a second
-
-    with _refusals_as_cluster_errors(), IPRoute() as rtnl:
-        yield rtnl
-
-
-@contextlib.contextmanager
-def _refusals_as_cluster_errors() -> Iterator[None]:
     from pyroute2.netlink.exceptions import NetlinkError
 
     try:
-        yield
+        with IPRoute() as rtnl:
+            yield rtnl
     except NetlinkError as error:
         raise ClusterError(f"setting up the nodes' network failed: {error}") from error
 
 
 def interfaces(layout: Layout) -> list[str]:
     """This cluster's interfaces on this machine."""
-    prefix = layout.bridge
-    return sorted(path.name for path in Path("/sys/class/net").glob(f"{prefix}*"))
+    return sorted(path.name for path in Path("/sys/class/net").glob(f"{layout.bridge}*"))

@@ -258,8 +258,8 @@ def exit_status(identity: procfs.Identity) -> int | None:
     return _statuses.get(identity)
 
 
-def wait_gone(identity: procfs.Identity, timeout_seconds: float) -> bool:
-    """Wait until the process has ended; False when the time is over before."""
+def wait_gone(identity: procfs.Identity, timeout_seconds: float | None = None) -> bool:
+    """Wait until the process has ended; False when the time (None: no limit) is over before."""
     try:
         descriptor = os.pidfd_open(identity.pid)
     except ProcessLookupError:
@@ -269,7 +269,7 @@ def wait_gone(identity: procfs.Identity, timeout_seconds: float) -> bool:
             return True  # ended, or the number is another process's by now
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        poll.poll(timeout_seconds * 1000)
+        poll.poll(None if timeout_seconds is None else timeout_seconds * 1000)
     finally:
         os.close(descriptor)
     return not is_alive(identity)

@@ -7,15 +7,14 @@ killed is no loss: the next `down` or `cleanup` removes the cluster.
 
 from __future__ import annotations
 
-import os
-import select
 import signal
 import sys
 from pathlib import Path
 
 from conformance.clusters.base import ClusterError
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.processes import ProcessSpec
+from conformance.clusters.local.processes import ProcessSpec, wait_gone
+from conformance.clusters.local.procfs import identify
 from conformance.clusters.local.removal import remove_cluster
 from conformance.clusters.local.state import read_state
 from conformance.clusters.local.tools import python_path
@@ -42,15 +41,9 @@ def wait_and_remove(layout: Layout, owner: int) -> None:
     Raises:
         ClusterError: something is left.
     """
-    try:
-        descriptor = os.pidfd_open(owner)
-    except ProcessLookupError:
-        pass  # it ended before we got here
-    else:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        poll.poll()
-        os.close(descriptor)
+    identity = identify(owner)
+    if identity is not None:  # else it ended before we got here
+        wait_gone(identity)
     with file_lock(layout.lock):
         state = read_state(layout)
         # A later cluster of the same name belongs to somebody else.

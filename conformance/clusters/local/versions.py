@@ -1,8 +1,8 @@
-"""Which versions make up a local cluster, and how each binary is built: data, nothing else.
+"""What makes up a local cluster, and how each binary is built: data, nothing else.
 
-The versions are pinned by the go.mod files under ci/local-cluster; they are repeated here because
-the link step must stamp Kubernetes' version into its binaries (a plain `go build` reports v0.0.0,
-and clients and feature emulation then go wrong). A test compares the two.
+The versions are pinned by the go.mod files under ci/local-cluster. Kubernetes' is repeated here,
+because the link step must stamp it into its binaries (a plain `go build` reports v0.0.0, and
+clients and feature emulation then go wrong). A test compares the two.
 """
 
 from __future__ import annotations
@@ -13,10 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 KUBERNETES = "v1.37.1"
-ETCD = "v3.7.0"  # of Kubernetes' own go.mod
-CONTAINERD = "v2.4.1"
-RUNC = "v1.5.2"
-CNI_PLUGINS = "v1.9.1"
 
 
 @dataclass(frozen=True)
@@ -50,12 +46,7 @@ def _kubernetes_ldflags() -> str:
     return "-s -w " + " ".join(f"-X {package}.{name}={value}" for name, value in stamps.items())
 
 
-_KUBERNETES_COMMANDS = (
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kubelet",
-)
+_KUBERNETES_COMMANDS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
 _CONTAINERD_COMMANDS = ("containerd", "containerd-shim-runc-v2", "ctr")
 
 COMPILE = ("-gcflags=all=-dwarf=false -l",)
@@ -76,7 +67,7 @@ POD_SHELL = "pod-shell"
 
 BUILDS = (
     Build(
-        title=f"Kubernetes {KUBERNETES} and etcd {ETCD}",
+        title=f"Kubernetes {KUBERNETES} and etcd",
         module="kubernetes",
         binaries={
             "etcd": "./etcd",
@@ -85,7 +76,7 @@ BUILDS = (
         flags=("-ldflags", _kubernetes_ldflags()),
     ),
     Build(
-        title=f"containerd {CONTAINERD} and the CNI plugins {CNI_PLUGINS}",
+        title="containerd and the CNI plugins",
         module="node",
         binaries={
             **{
@@ -103,7 +94,7 @@ BUILDS = (
         flags=("-tags", "no_btrfs no_zfs no_devmapper", "-ldflags", "-s -w"),
     ),
     Build(
-        title=f"runc {RUNC}",
+        title="runc",
         module="node",
         binaries={"runc": "github.com/opencontainers/runc"},
         flags=("-ldflags", "-s -w"),
@@ -112,14 +103,7 @@ BUILDS = (
 )
 
 CONTROL_PLANE_BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
-NODE_BINARIES = (
-    "kubelet",
-    *_CONTAINERD_COMMANDS,
-    *_PLUGINS,
-    "runc",
-    RUNTIME,
-    POD_SHELL,
-)
+NODE_BINARIES = ("kubelet", *_CONTAINERD_COMMANDS, *_PLUGINS, "runc", RUNTIME, POD_SHELL)
 
 
 def cache_key(modules: Path) -> str:
