@@ -104,7 +104,7 @@ class SharedClass:
                     raise
             else:
                 return True
-        raise InfrastructureError(f"{self.ref}: others change it all the time; try again")
+        raise InfrastructureError(f"{self.ref}: other clients keep changing it; try again")
 
     def leave(self, timeout: float = LEAVES) -> Sequence[str]:
         """Stop using the class; the last run that does deletes it and sees it gone.
@@ -127,7 +127,7 @@ class SharedClass:
             return (f"{self.ref} could not be deleted: {error.message}",)
         except TargetError as error:
             return (f"{self.ref} could not be deleted: {error}",)
-        return (f"{self.ref} could not be deleted: others change it all the time",)
+        return (f"{self.ref} could not be deleted: other clients keep changing it",)
 
     def _leave(self, found: Obj, others: frozenset[str], timeout: float) -> Sequence[str]:
         gone = {f"{_USER}{self._run}": None}

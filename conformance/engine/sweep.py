@@ -12,8 +12,7 @@ GONE = 120.0
 def sweep(target: Target, run: str | None = None, timeout: float = GONE) -> tuple[str, ...]:
     """Delete what ``target.owned`` finds, in its order, and wait until it finds nothing.
 
-    Pods are deleted without grace: nobody waits for what they still want to say. A DeviceClass that
-    other runs use beside ``run`` stays theirs.
+    Pods are deleted without a grace period. A DeviceClass that other runs use too is left to them.
 
     Returns:
         What is left, in words.

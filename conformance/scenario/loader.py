@@ -80,7 +80,7 @@ def load_scenarios(
     """Read scenario files and folders, in the order of their ids.
 
     Args:
-        paths: files, or folders that are searched for ``*.yaml``; what is no scenario in a folder
+        paths: files, or folders that are searched for ``*.yaml``; what is not a scenario there
             (a driver profile, a manifest) is passed over.
         root: the folder of the shipped scenarios.
         registry: the features that a scenario may name.

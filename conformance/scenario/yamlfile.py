@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -77,6 +77,24 @@ class Document:
 def dotted(path: Sequence[str | int]) -> str:
     """A path as people write it: ``$.spec.steps[2].expect``."""
     return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value, or an empty mapping for anything else: its type is checked elsewhere."""
+    return value if isinstance(value, dict) else {}
+
+
+def elements(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The mappings of a list with their indices; nothing for anything else."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, dict):
+                yield index, item
+
+
+def text(value: Any) -> str:
+    """The value, or an empty text for anything else."""
+    return value if isinstance(value, str) else ""
 
 
 def read_documents(file: Path) -> list[Document]:
@@ -209,7 +227,7 @@ class _Builder:
         return result
 
     def _scalar(self, node: yaml.Node, line: int) -> Any:
-        if node.tag == "tag:yaml.org,2002:timestamp":  # Kubernetes knows no such type
+        if node.tag == "tag:yaml.org,2002:timestamp":  # Kubernetes has no such type
             return node.value
         numeric = node.tag in {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
         if numeric and len(node.value) > MAX_NUMBER:
@@ -234,18 +252,18 @@ class _Builder:
     def _check_number(self, value: object, line: int) -> None:
         """JSON has no infinity, and Kubernetes no integers of more than 64 bits."""
         if isinstance(value, float) and not math.isfinite(value):
-            raise YamlError(f"{self.file}:{line}: {value} is no number that Kubernetes knows")
+            raise YamlError(f"{self.file}:{line}: {value} is not a number that Kubernetes accepts")
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
             raise YamlError(
                 f"{self.file}:{line}: the number does not fit into 64 bits; quote it if it is text"
             )
 
     def _check_text(self, text: str, line: int) -> None:
-        """Half of a surrogate pair can be written in YAML, but is no character."""
+        """Half of a surrogate pair can be written in YAML, but is not a character."""
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise YamlError(f"{self.file}:{line}: {text!r:.40} is no Unicode text") from None
+            raise YamlError(f"{self.file}:{line}: {text!r:.40} is not valid Unicode") from None
 
 
 def _tag(node: yaml.Node) -> str:

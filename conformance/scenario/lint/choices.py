@@ -54,6 +54,6 @@ def misspelt(shape: str, value: Any, path: PathTuple) -> Iterator[Problem]:
             if isinstance(item, str) and item not in known:
                 near = nearest(item, known)
                 if near is not None:
-                    text = f"{item!r} is none of {', '.join(known)}; did you mean {near}?"
+                    text = f"{item!r} must be one of {', '.join(known)}; did you mean {near}?"
                     yield Problem((*path, key), text)
             yield from misspelt(schema.types()[shape].get(key, "any"), item, (*path, key))

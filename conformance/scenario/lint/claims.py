@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.scenario.yamlfile import PathTuple, Problem
+from conformance.scenario.yamlfile import PathTuple, Problem, elements, mapping
 
 CLAIM_SPEC_RETIRED = {
     "resourceClassName": (
@@ -84,7 +84,7 @@ _MODES = ("ExactCount", "All")
 def check_class(data: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
     """Problems of a ResourceClass or DeviceClass that was found at ``path``."""
     yield from _retired(data, path, CLASS_RETIRED)
-    yield from _retired(_mapping(data.get("spec")), (*path, "spec"), CLASS_RETIRED)
+    yield from _retired(mapping(data.get("spec")), (*path, "spec"), CLASS_RETIRED)
 
 
 def check_slice(data: Mapping[str, Any], version: str, path: PathTuple) -> Iterator[Problem]:
@@ -96,7 +96,7 @@ def check_slice(data: Mapping[str, Any], version: str, path: PathTuple) -> Itera
                 (*path, field),
                 f"{field} is gone since Kubernetes 1.31; use {new.get(field, 'spec.devices')}",
             )
-    for index, device in _items(_mapping(data.get("spec")).get("devices")):
+    for index, device in elements(mapping(data.get("spec")).get("devices")):
         place = (*path, "spec", "devices", index)
         if "basic" in device and version != "v1beta1":
             yield Problem(
@@ -116,16 +116,16 @@ def check_claim_spec(spec: Any, version: str, path: PathTuple) -> Iterator[Probl
         yield Problem(path, "is missing; a claim needs spec.devices.requests")
         return
     retired = list(_retired(spec, path, CLAIM_SPEC_RETIRED))
-    parameters = _mapping(spec.get("parameters"))
+    parameters = mapping(spec.get("parameters"))
     retired += _retired(parameters, (*path, "parameters"), CLAIM_SPEC_RETIRED)
     yield from retired
-    devices = _mapping(spec.get("devices"))
+    devices = mapping(spec.get("devices"))
     requests = devices.get("requests")
     if not requests and not retired:
         yield Problem(
             (*path, "devices"), "asks for no device; add devices.requests", severity="warning"
         )
-    for index, request in _items(requests):
+    for index, request in elements(requests):
         yield from _request(request, version, (*path, "devices", "requests", index))
 
 
@@ -134,7 +134,7 @@ def _request(request: Mapping[str, Any], version: str, path: PathTuple) -> Itera
         yield Problem(path, "a request needs a name")
     alternatives = request.get("firstAvailable")
     exactly = request.get("exactly")
-    for index, alternative in _items(alternatives):
+    for index, alternative in elements(alternatives):
         yield from _exact(alternative, (*path, "firstAvailable", index))
     if version == "v1beta1":
         if exactly is not None:
@@ -181,14 +181,3 @@ def _retired(
         if field in data:
             value = data[field] if isinstance(data[field], str) else "..."
             yield Problem((*path, field), message.replace("{value}", f'"{value}"'))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _items(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            if isinstance(item, dict):
-                yield index, item

@@ -98,7 +98,9 @@ def _own(
     if model is None:
         known = ", ".join(sorted(models))
         line = document.line(("kind",))
-        return [LintLine(f"{document.file}:{line}: $.kind: {kind!r} is none of {known}")]
+        return [
+            LintLine(f"{document.file}:{line}: $.kind: must be one of {known} (found {kind!r})")
+        ]
     try:
         if model is DriverProfile:
             return _told(document, profile_problems(validated(DriverProfile, document)))

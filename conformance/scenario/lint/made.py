@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformance.scenario.expectations.base import Named
 from conformance.scenario.expectations.rejected import RejectedExpectation
 from conformance.scenario.model import Scenario
-from conformance.scenario.yamlfile import PathTuple
+from conformance.scenario.yamlfile import PathTuple, elements, mapping, text
 
 BEFORE = -1
 """The step of what is there before the first one."""
@@ -20,21 +21,6 @@ _SOURCES = {
     "resourceClaimName": "ResourceClaim",
     "resourceClaimTemplateName": "ResourceClaimTemplate",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A place where a name is written.
-
-    Attributes:
-        path: of the text.
-        kind: what kind of object it names.
-        name: the text.
-    """
-
-    path: PathTuple
-    kind: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +92,6 @@ def made_by(scenario: Scenario) -> Made:
                 refused = expectation.rejected.object
                 made.rejected.add((text(refused.get("kind")), name_of(refused)))
     return made
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """The value, or an empty mapping for anything else: its type is checked elsewhere."""
-    return value if isinstance(value, dict) else {}
-
-
-def elements(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The mappings of a list with their indices; nothing for anything else."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            if isinstance(item, dict):
-                yield index, item
-
-
-def text(value: Any) -> str:
-    """The value, or an empty text for anything else."""
-    return value if isinstance(value, str) else ""
 
 
 def name_of(manifest: Mapping[str, Any]) -> str:

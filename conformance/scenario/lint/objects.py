@@ -58,7 +58,7 @@ def _manifest(manifest: Mapping[str, Any], apis: tuple[str, ...], path: PathTupl
     elif isinstance(name, str) and not _NAME.fullmatch(VARIABLE.sub("x", name)):
         yield Problem(
             (*path, "metadata", "name"),
-            f"{name!r} is no name in Kubernetes: use a-z, 0-9, '-' and '.', with a letter or digit"
+            f"{name!r} is not a valid name: use a-z, 0-9, '-' and '.', with a letter or digit"
             " at both ends",
         )
     explained = [
@@ -76,7 +76,7 @@ def _manifest(manifest: Mapping[str, Any], apis: tuple[str, ...], path: PathTupl
 
 
 def standalone_problems(data: Any) -> Iterator[Problem]:
-    """Problems of a manifest that is no part of a scenario: what DRA retired, fields, and CEL."""
+    """Problems of a manifest outside a scenario: what DRA retired, fields, and CEL."""
     explained = list(manifest_problems(data))
     yield from explained
     places = {problem.path for problem in explained}

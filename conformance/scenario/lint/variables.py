@@ -25,7 +25,7 @@ def check_variables(scenario: Scenario, data: Any) -> Iterator[Problem]:
     for index, node in enumerate(scenario.spec.nodes):
         path: PathTuple = ("spec", "nodes", index)
         if not _LABEL.fullmatch(node):
-            yield Problem(path, f"{node!r} is no name: {_RULE}")
+            yield Problem(path, f"{node!r} is not a valid name: {_RULE}")
         if node in scenario.spec.nodes[:index]:
             yield Problem(path, f"{node!r} is given twice")
     for place, text in texts(data, ()):
@@ -69,7 +69,7 @@ def _variable(name: str, path: PathTuple, scenario: Scenario) -> Iterator[Proble
             yield Problem(path, f"unknown variable {given}: spec.nodes has no {rest}; {says}")
     elif group in _OWN_GROUPS or (group == "class" and spec.tier == "allocation"):
         if not _LABEL.fullmatch(rest):
-            yield Problem(path, f"{given}: {rest!r} is no name: {_RULE}")
+            yield Problem(path, f"{given}: {rest!r} is not a valid name: {_RULE}")
     elif spec.tier == "allocation":
         yield Problem(
             path,

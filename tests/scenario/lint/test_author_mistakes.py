@@ -183,9 +183,14 @@ IN_EITHER_TIER = [
     ("node", ", config: [timeSlicing]}", "}", "because not every driver profile has it"),
     ("allocation", "nodeName: ${node.left}", "nodeName: ${node.lft}", "did you mean left?"),
     ("allocation", "driver: ${driver}", "driver: ${attribute.uuid}", "write the value itself"),
-    ("allocation", "nodes: [left, right]", "nodes: [left, Right]", "'Right' is no name"),
+    ("allocation", "nodes: [left, right]", "nodes: [left, Right]", "'Right' is not a valid name"),
     ("allocation", "nodes: [left, right]", "nodes: [left, left]", "'left' is given twice"),
-    ("allocation", '{name: "${name.slice}"}', '{name: "${name.Slice}"}', "'Slice' is no name"),
+    (
+        "allocation",
+        '{name: "${name.slice}"}',
+        '{name: "${name.Slice}"}',
+        "'Slice' is not a valid",
+    ),
     # Names outside manifests.
     ("node", "{pod: pod0, phase", "{pod: podX, phase", "makes Pod 'podX'; did you mean pod0?"),
     ("node", "seenBy: [pod0/ctr0], al", "seenBy: [podX/ctr0], al", "makes Pod 'podX'"),
@@ -252,7 +257,7 @@ IN_EITHER_TIER = [
     ("allocation", 'Name: "${class.gpu}"}}', 'Name: "${class.gppu}"}}', "mean ${class.gpu}?"),
     ("allocation", "resourceClaimName: first}", "resourceClaimName: frst}", "did you mean first?"),
     ("allocation", "resourceClaimName: this-one-is-absent", "resourceClaimName: firts", "first?"),
-    ("node", "metadata: {name: job0}", "metadata: {name: Job_0}", "'Job_0' is no name in Kubern"),
+    ("node", "metadata: {name: job0}", "metadata: {name: Job_0}", "'Job_0' is not a valid name"),
     ("node", "metadata: {name: job0}", "metadata: {labels: {}}", "is required but missing"),
     # Fields of manifests, patches and matches.
     (
