@@ -102,7 +102,9 @@ class _Suite:
 
     def run(self, options: Mapping[str, Any]) -> RunResult:
         start = time.perf_counter()
-        self.dispatcher.dispatch(self._header(options))
+        self.dispatcher.dispatch(
+            header(self.scenarios, self.setup, {"workers": self.workers, **options})
+        )
         self.dispatcher.check()  # nothing was made yet
         left, terminating = self._work()
         for loaded in self.scenarios:
@@ -234,31 +236,35 @@ class _Suite:
         left = tuple(str(ref) for ref in owned if ref not in going)
         return left, tuple(ref.name for ref in going if ref in owned)
 
-    def _header(self, options: Mapping[str, Any]) -> RunStarted:
-        capabilities, profile = self.setup.opened.capabilities, self.setup.opened.profile
-        document = redact_json(profile.model_dump(mode="json", by_alias=True)) if profile else None
-        return RunStarted(
-            run=self.setup.run,
-            target=self.setup.opened.target.name,
-            planned=tuple(planned(loaded) for loaded in self.scenarios),
-            kubernetes_version=capabilities.kubernetes_version,
-            driver=capabilities.driver,
-            simulated=capabilities.simulated,
-            versions=dict(sorted(capabilities.versions.items())),
-            suite_version=__version__,
-            scenario_set_digest=set_digest(self.scenarios),
-            started_at=_now(),
-            feature_gates=dict(sorted(capabilities.feature_gates.items())),
-            driver_profile=document,
-            driver_profile_digest=None if document is None else document_digest(document),
-            image=self.setup.opened.image,
-            compared=self.setup.compare is not None,
-            options={
-                **recorded_options(self.setup.opened.options),
-                "workers": self.workers,
-                **options,
-            },
-        )
+
+def header(
+    scenarios: Sequence[LoadedScenario], setup: Setup, options: Mapping[str, Any]
+) -> RunStarted:
+    """What a run begins with: what was planned, against what.
+
+    Args:
+        options: what the user asked for beside the target, for the result file.
+    """
+    capabilities, profile = setup.opened.capabilities, setup.opened.profile
+    document = redact_json(profile.model_dump(mode="json", by_alias=True)) if profile else None
+    return RunStarted(
+        run=setup.run,
+        target=setup.opened.target.name,
+        planned=tuple(planned(loaded) for loaded in scenarios),
+        kubernetes_version=capabilities.kubernetes_version,
+        driver=capabilities.driver,
+        simulated=capabilities.simulated,
+        versions=dict(sorted(capabilities.versions.items())),
+        suite_version=__version__,
+        scenario_set_digest=set_digest(scenarios),
+        started_at=_now(),
+        feature_gates=dict(sorted(capabilities.feature_gates.items())),
+        driver_profile=document,
+        driver_profile_digest=None if document is None else document_digest(document),
+        image=setup.opened.image,
+        compared=setup.compare is not None,
+        options={**recorded_options(setup.opened.options), **options},
+    )
 
 
 def _became_of(finished: Sequence[ScenarioFinished], left: Sequence[str]) -> str:

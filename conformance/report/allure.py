@@ -139,6 +139,11 @@ def full_name(scenario: PlannedScenario) -> str:
     return f"scenarios.{scenario.id.replace('/', '.')}#{scenario.name}"
 
 
+def title_path(scenario: PlannedScenario) -> list[str]:
+    """The folders that the test lies in; without its own name, which Allure adds."""
+    return ["scenarios", *scenario.id.split("/")[:-1]]
+
+
 def case_id(scenario: PlannedScenario) -> str:
     """The stable id of the test: the digest that allure-pytest makes of the full name."""
     return hashlib.md5(full_name(scenario).encode(), usedforsecurity=False).hexdigest()
@@ -235,7 +240,7 @@ def _result(scenario: PlannedScenario, start: int, stop: int) -> TestResult:
         fullName=full_name(scenario),
         testCaseId=identity,
         historyId=identity,
-        titlePath=["scenarios", *scenario.id.split("/")[:-1]],
+        titlePath=title_path(scenario),
         description=visible(scenario.summary),
         stage="finished",
         start=start,

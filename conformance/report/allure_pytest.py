@@ -24,6 +24,7 @@ from conformance.report.allure import (
     labels_of,
     links_of,
     steps_of,
+    title_path,
 )
 from conformance.text import visible
 
@@ -56,6 +57,7 @@ def apply_to_current_test(
     # Where the item was collected from (a checkout, an installed wheel) must not change its
     # history; the listener computes historyId from fullName when the item is torn down.
     result.fullName = full_name(scenario)
+    result.titlePath = title_path(scenario)
     result.testCaseId = case_id(scenario)
     for name, body, kind in attachments_of(finished, diagnostics or {}):
         hook.attach_data(body=body, name=name, attachment_type=kind, extension=kind.extension)

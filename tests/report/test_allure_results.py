@@ -192,7 +192,7 @@ def test_pytest_items_get_the_same_as_the_command_line(
     assert set(by_pytest) == set(by_command_line) == set(names)
     for name in names:
         one, two = by_pytest[name], by_command_line[name]
-        for field in ("status", "fullName", "testCaseId", "historyId", "description", "links"):
+        for field in ("status", "fullName", "testCaseId", "historyId", "titlePath", "links"):
             assert one[field] == two[field], field
         assert labels(two).items() <= labels(one).items()
         assert [s["name"] for s in one["steps"]] == [s["name"] for s in two["steps"]]
