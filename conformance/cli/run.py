@@ -73,7 +73,7 @@ def run(
     scenarios = select(paths or [], selection)
     check_options(options)
     check_context(options)
-    with OutputFolder(output) as folder:
+    with OutputFolder(output, say) as folder:
         with open_target(options, say) as opened:
             comparer = None
             if about.compare:
@@ -81,10 +81,8 @@ def run(
                 comparer = Comparer(on_reference(scenarios, opened, run_id))
             given = {"paths": paths, **asdict(selection)}
             filters = {name: value for name, value in given.items() if value}
-            folder.clear(say)
-            result = _run(
-                scenarios, Setup(run_id, opened, comparer), output, workers, verbose, filters
-            )
+            setup = Setup(run_id, opened, comparer)
+            result = _run(scenarios, setup, folder, workers, verbose, filters)
         _write_pages(output)
     raise typer.Exit(conclude_run(result).code)
 
@@ -127,11 +125,12 @@ def on_reference(
 def _run(
     scenarios: Sequence[LoadedScenario],
     setup: Setup,
-    output: Path,
+    folder: OutputFolder,
     workers: int,
     verbose: bool,
     selection: Mapping[str, Any],
 ) -> RunResult:
+    output = folder.path
     diagnostics = DiagnosticsFolder(output / DIAGNOSTICS)
     with ExitStack() as stack:
         results = stack.enter_context(ResultFile(output / RESULTS))
@@ -142,6 +141,7 @@ def _run(
         )
         stack.callback(terminal.close)
         reporters: list[Reporter] = [
+            folder,
             results,
             diagnostics,
             JUnitFile(output / JUNIT),

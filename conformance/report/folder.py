@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from conformance.engine.events import Event, RunStarted
 from conformance.errors import UsageError
 from conformance.text import cut
 
@@ -36,7 +37,7 @@ _PROBE_BYTES = 64 * 1024
 
 
 class OutputFolder:
-    """Makes the folder, and locks it for as long as the context lasts.
+    """Makes the folder, and locks it for as long as the context lasts; the first of the reporters.
 
     A folder that was made and is empty in the end is removed. The lock is on the folder itself
     (``flock``), so that it leaves no file and ends with the process; on a file system that cannot
@@ -44,10 +45,12 @@ class OutputFolder:
 
     Args:
         path: the folder; it and what is above it are made.
+        progress: hears that reports of an earlier run are removed.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, progress: Callable[[str], None] = lambda _: None) -> None:
         self.path = path
+        self._progress = progress
         self._descriptor: int | None = None
         self._made = False
 
@@ -83,15 +86,19 @@ class OutputFolder:
     ) -> None:
         self._release()
 
-    def clear(self, progress: Callable[[str], None]) -> None:
-        """Remove what an earlier run left here, so that no report of it is taken for this one's.
+    def handle(self, event: Event) -> None:
+        """Remove what an earlier run left here, as soon as this one begins.
 
-        Only what is known to be a run's own goes. Called when the run is about to begin: one that
-        cannot begin leaves the earlier reports as they are.
+        So no report of it is taken for this run's, however this one ends; a run that is refused
+        leaves the earlier reports as they are. Only what is known to be a run's own goes.
 
         Raises:
             UsageError: something cannot be removed, or the diagnostics are not a run's own.
         """
+        if isinstance(event, RunStarted):
+            self._clear()
+
+    def _clear(self) -> None:
         whole = (JUNIT, HTML, SUMMARY)
         names = [RESULTS, *whole, *(f"{name}.tmp" for name in whole)]
         earlier = [self.path / name for name in names if (self.path / name).exists()]
@@ -106,7 +113,7 @@ class OutputFolder:
                     )
                 earlier.append(diagnostics)
             if earlier:
-                progress(f"removing the reports of an earlier run from {self.path}")
+                self._progress(f"removing the reports of an earlier run from {self.path}")
             for path in earlier:
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)

@@ -352,7 +352,7 @@ def test_what_was_asked_for_stands_in_the_result_file(call: Call, tmp_path: Path
         "simulate": "b200x8",
         "featureGates": {"DRAListTypeAttributes": True},
         "workers": 1,
-        "k": [SHARE],
+        "only": [SHARE],
     }
     assert run.driver_profile is not None
     assert run.driver_profile["metadata"] == {"name": "gpu.nvidia.com"}

@@ -17,7 +17,7 @@ from conformance.report.diagnostics import DiagnosticsFolder
 from conformance.report.folder import OutputFolder
 from conformance.report.junit import JUnitFile
 from conformance.resultfile.write import ResultFile
-from tests.report.builders import play, sample, stream
+from tests.report.builders import finished, play, sample, started, stream
 
 
 def test_it_is_made_and_nothing_is_left_in_it(tmp_path: Path) -> None:
@@ -124,11 +124,13 @@ def run_left(path: Path) -> None:
 def test_nothing_of_an_earlier_run_is_left_when_a_run_begins(tmp_path: Path) -> None:
     run_left(tmp_path)
     said: list[str] = []
-    with OutputFolder(tmp_path) as output:
+    with OutputFolder(tmp_path, said.append) as output:
         assert (tmp_path / folder.HTML).exists()  # the run may still be refused
-        output.clear(said.append)
+        output.handle(started([]))
+        (tmp_path / folder.HTML).write_text("this run's")
+        output.handle(finished())
     left = [path.name for path in tmp_path.rglob("*") if path.is_file()]
-    assert left == ["environment.properties"]
+    assert sorted(left) == ["environment.properties", folder.HTML]
     assert said == [f"removing the reports of an earlier run from {tmp_path}"]
 
 
@@ -142,7 +144,7 @@ def test_what_no_run_made_is_left_alone(tmp_path: Path) -> None:
     (elsewhere / "kept").write_text("mine")
     (tmp_path / folder.DIAGNOSTICS / "link").symlink_to(elsewhere)
     with OutputFolder(tmp_path) as output:
-        output.clear(lambda _: None)
+        output.handle(started([]))
     assert [path.read_text() for path in (*others, elsewhere / "kept")] == ["mine"] * 3
 
 
@@ -151,5 +153,5 @@ def test_diagnostics_that_no_run_made_are_not_mixed_with_those_of_one(tmp_path: 
     (tmp_path / folder.DIAGNOSTICS / "mine").write_text("")
     refused = pytest.raises(UsageError, match="holds files that no run put there")
     with OutputFolder(tmp_path) as output, refused:
-        output.clear(lambda _: None)
+        output.handle(started([]))
     assert (tmp_path / folder.DIAGNOSTICS / "mine").exists()
