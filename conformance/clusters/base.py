@@ -27,8 +27,8 @@ Progress = Callable[[str], None]
 
 
 Watch = Callable[[Callable[[str], None]], Callable[[], None]]
-"""Begins to look after a cluster. Called with what is to be told, once and in one message, that a
-part which nobody stopped has ended (a line, then details); returns what ends the watch."""
+"""Begins to watch a cluster and returns what ends the watch. The argument is called once, with one
+message (a line, then details), when a component has ended that nobody stopped."""
 
 
 def silent(_line: str) -> None:

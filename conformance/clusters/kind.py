@@ -70,7 +70,7 @@ class KindCluster:
     ) -> None:
         if not _NAME.fullmatch(name):
             raise ClusterUsageError(
-                f"{name!r} is no name for a kind cluster: use up to 30 lower case letters, digits "
+                f"{name!r} cannot name a kind cluster: use up to 30 lower case letters, digits "
                 "and dashes"
             )
         self.name = PREFIX + name
@@ -263,7 +263,7 @@ def kind_command(progress: Progress = silent) -> tuple[str, ...]:
 
 
 def _said(text: str) -> str:
-    """What a command's error output comes to, in a few lines."""
+    """The gist of a command's error output, in a few lines."""
     lines = [line.strip()[:300] for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("Command Output: {")]
     begin = next((i for i, line in enumerate(lines) if line.startswith("ERROR")), -3)

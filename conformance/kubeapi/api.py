@@ -47,7 +47,7 @@ def request_list(connection: Connection, path: str, agent: str = "", accept: str
 
     Raises:
         ApiError: the server refuses.
-        TargetError: no answer, or one that is no list.
+        TargetError: no answer, or one that is not a list.
     """
     found: Obj = connection.request("GET", path, agent=agent, accept=accept)
     items = found["items"] = found.get("items") or []

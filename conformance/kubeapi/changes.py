@@ -63,7 +63,7 @@ class Changes:
     def wait(self, seen: int, deadline: float) -> None:
         """Return when there were more changes than ``seen``, a recheck is due, or at ``deadline``.
 
-        At the latest after a second, so that whoever waits can be interrupted (`Scope.wait`).
+        At the latest after a second, so that a wait can be interrupted (`Scope.wait`).
 
         Args:
             seen: an earlier `count`.

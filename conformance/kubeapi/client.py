@@ -1,4 +1,4 @@
-"""The official client for one context of a kubeconfig, with credentials that are told or fail.
+"""The official client for one context of a kubeconfig, with credentials that work or fail loudly.
 
 TLS, proxies, pool and headers are the client's. Who the user is, is found out here: the client logs
 the failure of a credential plugin and goes on as nobody, waits for a plugin for ever, gives it the

@@ -74,7 +74,7 @@ class Informer:
         self._listeners = [*self._listeners, listener]
 
     def unlisten(self, listener: Listener) -> None:
-        """Call it no more."""
+        """Stop calling it."""
         self._listeners = [other for other in self._listeners if other != listener]
 
     def stop(self) -> None:

@@ -82,7 +82,7 @@ def load_config(kubeconfig: Path, context: str) -> ClientConfig:
         context: its name.
 
     Raises:
-        KubeconfigError: a file cannot be read or is no kubeconfig, or what it says about the
+        KubeconfigError: a file cannot be read or is not a kubeconfig, or what it says about the
             context cannot be used; the message says what to do, and never shows a credential.
     """
     merged = _merged(kubeconfig)
@@ -99,7 +99,7 @@ def load_config(kubeconfig: Path, context: str) -> ClientConfig:
     named = entry.get("cluster")
     if named not in merged["clusters"]:
         raise KubeconfigError(
-            f"{where}: context {context!r} names a cluster {named!r} that is not there"
+            f"{where}: context {context!r} names cluster {named!r}, which is not defined"
         )
     cluster = _part(where, merged["clusters"][named], "cluster", f"cluster {named!r}")
     _check_texts(where, f"cluster {named!r}", cluster, _CLUSTER_TEXTS)
@@ -109,13 +109,13 @@ def load_config(kubeconfig: Path, context: str) -> ClientConfig:
     if user_name:
         if user_name not in merged["users"]:
             raise KubeconfigError(
-                f"{where}: context {context!r} names a user {user_name!r} that is not there"
+                f"{where}: context {context!r} names user {user_name!r}, which is not defined"
             )
         user = _part(where, merged["users"][user_name], "user", f"user {user_name!r}")
         _check_texts(where, f"user {user_name!r}", user, _USER_TEXTS)
         if any(user.get(name) for name in _IMPERSONATION):
             raise KubeconfigError(
-                f"{where}: user {user_name!r} acts as somebody else (`as`), which is not "
+                f"{where}: user {user_name!r} impersonates another user (`as`), which is not "
                 "supported; use a user that has the rights itself"
             )
     return ClientConfig(where, context, {**cluster, "server": server}, user_name, user, login)
@@ -125,7 +125,7 @@ def read_kubeconfig(path: Path) -> _Json:
     """One file as a mapping.
 
     Raises:
-        KubeconfigError: it cannot be read, is not YAML, or is no kubeconfig.
+        KubeconfigError: it cannot be read, is not YAML, or is not a kubeconfig.
     """
     try:
         with path.open("rb") as file:
@@ -149,7 +149,7 @@ def read_kubeconfig(path: Path) -> _Json:
         raise KubeconfigError(f"{path}{line}: not YAML: {problem}") from None
     except RecursionError:
         raise KubeconfigError(f"{path}: nested too deeply: not a kubeconfig") from None
-    except (ValueError, TypeError):  # a date or a number that is none
+    except (ValueError, TypeError):  # a malformed date or number
         raise KubeconfigError(f"{path}: not YAML: a value in it cannot be read") from None
     if not isinstance(found, dict) or not all(
         isinstance(found.get(section) or [], list) for section in _SECTIONS

@@ -3,7 +3,7 @@
 A socket's timeout limits each read, so a server that sends a byte now and then would hold a client
 for as long as it likes, and nothing limits how much it sends. So a timer cuts the connection of a
 request that takes too long, and an answer is read up to a size. `Transport.abandon` cuts them all:
-when a server is given up, whoever waits for its answer hears of it at once.
+when a server is given up, whatever waits for its answer fails at once.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ def test_a_missing_file_is_named_before_anything_is_created(
 
 @pytest.mark.parametrize("name", ["", "Upper", "a_b", "-a", "a" * 31, "../x"])
 def test_a_name_that_no_cluster_can_have_is_refused(name: str) -> None:
-    with pytest.raises(ClusterUsageError, match="is no name for a kind cluster"):
+    with pytest.raises(ClusterUsageError, match="cannot name a kind cluster"):
         KindCluster(name)
 
 

@@ -117,7 +117,9 @@ def test_a_file_that_is_no_kubeconfig_is_refused(tmp_path: Path, text: str) -> N
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        pytest.param({"clusters": []}, "names a cluster 'fake' that is not there", id="no cluster"),
+        pytest.param(
+            {"clusters": []}, "names cluster 'fake', which is not defined", id="no cluster"
+        ),
         pytest.param({"clusters": [{"name": "fake", "cluster": {}}]}, "no server", id="no server"),
         pytest.param(
             {

@@ -71,7 +71,7 @@ def test_a_server_that_is_no_address_is_refused(tmp_path: Path, server: object) 
     [
         pytest.param(5, "user must be a mapping", id="number"),
         pytest.param({"token": 5}, "token must be a string", id="number as token"),
-        pytest.param({"token": "se cret\n\n x"}, "characters that no token has", id="token"),
+        pytest.param({"token": "se cret\n\n x"}, "characters that are not allowed", id="token"),
         pytest.param({"tokenFile": "gone"}, "gone cannot be read", id="token file"),
         pytest.param({"exec": 5}, "exec must be a mapping", id="exec"),
         pytest.param({"auth-provider": {"name": "gcp"}}, "'gcp' is not supported", id="gcp"),
@@ -79,7 +79,9 @@ def test_a_server_that_is_no_address_is_refused(tmp_path: Path, server: object) 
         pytest.param(oidc(None), "no id-token", id="oidc without token"),
         pytest.param(oidc("a.b"), "is not a JWT", id="oidc with nonsense"),
         pytest.param(oidc(id_token(exp=1)), "has expired", id="oidc too late"),
-        pytest.param({"token": "t", "as": "admin"}, "acts as somebody else", id="impersonation"),
+        pytest.param(
+            {"token": "t", "as": "admin"}, "impersonates another user", id="impersonation"
+        ),
         pytest.param({"client-certificate-data": "AAAAA"}, "cannot be used", id="certificate"),
     ],
 )
@@ -95,7 +97,7 @@ def test_a_user_that_cannot_be_used_is_refused_without_its_secret(
 def test_a_context_of_a_user_that_is_not_there_is_not_run_as_nobody(tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path / "config", SERVER)
     path.write_text(path.read_text().replace("user: u", "user: somebody"))
-    assert "names a user 'somebody' that is not there" in refusal(path)
+    assert "names user 'somebody', which is not defined" in refusal(path)
 
 
 def test_a_context_without_a_user_is_nobody_in_particular(tmp_path: Path) -> None:

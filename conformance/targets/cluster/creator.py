@@ -32,7 +32,7 @@ class Creator:
 
         Raises:
             ApiError: the server refused.
-            TargetError: no answer, and it cannot be told whether it was done.
+            TargetError: no answer, and it is not known whether it was done.
         """
         if resource.kind in _MAKES_PODS and namespace in self._young_namespaces:
             self._await_service_account(namespace)
@@ -46,7 +46,7 @@ class Creator:
     def _once(self, resource: Resource, namespace: str | None, obj: Obj) -> Obj:
         """Create; where the answer got lost, look whether it was done, and if not, do it again.
 
-        That can be told only of an object with a name and with the labels of this run.
+        That is known only of an object with a name and with the labels of this run.
         """
         meta = obj["metadata"]
         labels = meta.get("labels") or {}

@@ -30,7 +30,7 @@ class Health:
         connection: its API server; given up (`Connection.abandon`) when it does not answer.
         watch: of the cluster's source, which tells when a component has died.
         logs: component name -> its log file, for messages.
-        wake: called when the target is gone, so that whoever waits looks again.
+        wake: called when the target is gone, so that waiting scenarios look again.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Health:
         self._end_watch = watch(self._died) if watch else None
 
     def start(self) -> None:
-        """Begin to ask the API server now and then; nothing where that has begun."""
+        """Begin to ask the API server now and then; does nothing the second time."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._look, name="health", daemon=True)

@@ -92,7 +92,7 @@ class HollowNodes:
                         with self._lock:
                             self._names.discard(name)
                 except TargetError:
-                    continue  # whoever uses the node meets the same trouble, and says so
+                    continue  # the scenario that uses the node meets it too, and reports it
 
 
 def _now() -> str:
