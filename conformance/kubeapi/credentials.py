@@ -108,7 +108,7 @@ def _issue(config: ClientConfig) -> _Issued:
 def _bearer(config: ClientConfig, token: str, until: float | None = None) -> _Issued:
     if not token or not all("!" <= character <= "~" for character in token):
         raise config.wrong(
-            f"user {config.user_name!r}: the token is empty or has characters that are not allowed in a token"
+            f"user {config.user_name!r}: the token is empty or has characters that are not allowed"
         )
     return _Issued(f"Bearer {token}", until=until)
 
