@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import typer
 
 from conformance.cli.options import say, takes
-from conformance.compare.compare import Comparer
 from conformance.compare.conclude import conclude_run
 from conformance.engine.dispatch import ReportError
 from conformance.engine.events import Reporter, ScenarioFinished
@@ -46,7 +45,6 @@ from conformance.scenario.selection import Selection, select
 from conformance.targets.opening import Opened, check_context, open_reference, open_target
 from conformance.targets.options import TargetOptions, check_options
 from conformance.text import visible
-from reference_allocator.gates import gates_for_version
 
 DEFAULT_OUTPUT = Path("dra-conformance-results")
 
@@ -77,6 +75,8 @@ def run(
         with open_target(options, say) as opened:
             comparer = None
             if about.compare:
+                from conformance.compare.compare import Comparer
+
                 say("running the same scenarios on the reference")
                 comparer = Comparer(on_reference(scenarios, opened, run_id))
             given = {"paths": paths, **asdict(selection)}
@@ -95,6 +95,8 @@ def on_reference(
     Where the cluster's driver is not the suite's own, the reference has the devices that the
     profile describes, or those that the driver has published in the cluster.
     """
+    from reference_allocator.gates import gates_for_version
+
     options = opened.options
     version = opened.capabilities.kubernetes_version.removeprefix("v")
     gates = opened.capabilities.feature_gates

@@ -39,8 +39,6 @@ from conformance.targets.base import (
 )
 from conformance.targets.opening import Opened
 from conformance.text import is_address, shorten
-from reference_allocator.explain import explain
-from reference_allocator.snapshot import Snapshot
 
 Emit = Callable[[Event], None]
 
@@ -287,6 +285,9 @@ def diagnose(scope: Scope) -> Mapping[str, str]:
         snapshot = scope.snapshot()
         items["snapshot.json"] = json.dumps(snapshot, indent=1, sort_keys=True)
         if snapshot.get("claims"):
+            from reference_allocator.explain import explain
+            from reference_allocator.snapshot import Snapshot
+
             parsed = Snapshot.from_dict(snapshot)
             items[EXPLANATION] = explain(parsed, seconds=EXPLAIN_SECONDS).text + "\n"
     except Exception as error:  # noqa: BLE001 -- as above
