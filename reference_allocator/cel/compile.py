@@ -10,7 +10,6 @@ from reference_allocator.cel.checker.validators import validate
 from reference_allocator.cel.environment.declarations import Environment
 from reference_allocator.cel.errors import CelCompileError, format_issues
 from reference_allocator.cel.interpreter.planner import InstantiationError, plan
-from reference_allocator.cel.parser.parser import ParseError, parse
 
 __all__ = ["MAX_LENGTH", "compile_node", "instantiate"]
 
@@ -24,6 +23,9 @@ def compile_node(expression: str, environment: Environment) -> Node:
     Raises:
         CelCompileError: too long, no expression, or one of the wrong types.
     """
+    # The parser generator takes longest to import, and not every process compiles an expression.
+    from reference_allocator.cel.parser.parser import ParseError, parse
+
     if len(expression.encode(errors="surrogatepass")) > MAX_LENGTH:
         message = f"expression is longer than {MAX_LENGTH} bytes"
         raise CelCompileError(message)

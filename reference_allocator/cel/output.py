@@ -1,15 +1,47 @@
-"""What becomes of an expression's value: a bool for a selector, plain data for everybody else."""
+"""What becomes of an expression's value: a bool, a device attribute (KEP-6080), or plain data.
+
+Source: ``k8s.io/dynamic-resource-allocation/cel/compile.go``, ``DeviceMatches`` and
+``EvaluateDerivedAttribute``.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.protobuf.native import to_native
-from reference_allocator.cel.runtime.maps import unmap_key
-from reference_allocator.cel.runtime.values import Message, Optional, UInt, type_name
+from reference_allocator.cel.runtime.maps import JsonMap, unmap_key
+from reference_allocator.cel.runtime.values import (
+    Message,
+    Optional,
+    TypeValue,
+    UInt,
+    type_name,
+)
+from reference_allocator.cel.types import CelType
 
-__all__ = ["to_bool", "to_python"]
+__all__ = ["output_type_error", "to_attribute", "to_bool", "to_python"]
+
+_SCALARS: Final = frozenset({"bool", "int", "string", "any", "dyn", "kubernetes.Semver"})
+_GO_VALUES: Final = {
+    "bool": "bool",
+    "int": "int64",
+    "uint": "uint64",
+    "double": "float64",
+    "string": "string",
+    "bytes": "[]uint8",
+    "null_type": "structpb.NullValue",
+    "map": "map[ref.Val]ref.Val",
+    "list": "[]ref.Val",
+    "google.protobuf.Duration": "time.Duration",
+    "google.protobuf.Timestamp": "time.Time",
+    "kubernetes.Quantity": "*resource.Quantity",
+    "kubernetes.NamedFormat": "cel.Format",
+    "kubernetes.Semver": "semver.Version",
+    "kubernetes.URL": "*url.URL",
+    "net.CIDR": "netip.Prefix",
+    "net.IP": "netip.Addr",
+}
 
 
 def to_bool(value: Any) -> bool:
@@ -45,3 +77,66 @@ def to_python(value: Any) -> Any:
     if isinstance(value, Optional):
         return to_python(value.value) if value.present else None
     return str(value)
+
+
+def output_type_error(checked: CelType, *, lists: bool) -> str:
+    """Why an expression of this type cannot be a derived attribute; empty if it can."""
+    if checked.name in _SCALARS:
+        return ""
+    if lists and checked.kind == "list" and checked.params[0].name in _SCALARS:
+        return ""
+    scalars = "a primitive scalar (string, integer, boolean, semver)"
+    allowed = f"{scalars} or a list of these scalars" if lists else scalars
+    return f"must evaluate to {allowed}, not {checked.declared}"
+
+
+class _Nothing:
+    """What an absent optional holds."""
+
+    cel_type = "<nil>"
+
+
+def _held(value: Any) -> Any:
+    """What Go's value of the value is: an optional's own, a type's name."""
+    while value.__class__ is Optional:
+        value = value.value if value.present else _Nothing()
+    return value.name if isinstance(value, TypeValue) else value
+
+
+def _go(value: Any) -> str:
+    if isinstance(value, Message):
+        return value.go_type
+    if value.__class__ is JsonMap:
+        return "*structpb.Struct"
+    name = type_name(value)
+    return _GO_VALUES.get(name, name)
+
+
+def to_attribute(value: Any) -> dict[str, Any]:
+    """The value as a DeviceAttribute of the v1 API, such as ``{"int": 5}``.
+
+    Raises:
+        CelRuntimeError: the value has no such form.
+    """
+    kinds = {"bool": "bool", "int": "int", "string": "string", "kubernetes.Semver": "version"}
+    held = _held(value)
+    name = type_name(held)
+    if name in kinds:
+        return {kinds[name]: str(held) if kinds[name] == "version" else held}
+    if value.__class__ is not list:  # a list in an optional is none for Kubernetes
+        message = f"unsupported CEL return type: {_go(held)}"
+        raise CelRuntimeError(message)
+    if not value:
+        return {"strings": []}
+    items = [_held(item) for item in value]
+    first = type_name(items[0])
+    if first not in kinds:
+        message = f"unsupported list element type: {_go(items[0])}"
+        raise CelRuntimeError(message)
+    for index, item in enumerate(items):
+        if type_name(item) != first:
+            wanted = {"kubernetes.Semver": "semver"}.get(first, first)
+            message = f"expected list element at index {index} to be {wanted}, got {_go(item)}"
+            raise CelRuntimeError(message)
+    version = first == "kubernetes.Semver"
+    return {f"{kinds[first]}s": [str(item) if version else item for item in items]}

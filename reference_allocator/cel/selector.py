@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from reference_allocator.cel.ast import Call, Node
 from reference_allocator.cel.codegen.generator import generate
-from reference_allocator.cel.codegen.recovery import GiveUp, Recovery, recovery
+from reference_allocator.cel.codegen.recovery import Recovery, recovery
+from reference_allocator.cel.codegen.support import UndecidedError
 from reference_allocator.cel.compile import MAX_LENGTH, compile_node, instantiate
 from reference_allocator.cel.cost.estimate import estimate
 from reference_allocator.cel.cost.sizes import device_size
-from reference_allocator.cel.derived import output_type_error, to_attribute
 from reference_allocator.cel.device import CelDevice
 from reference_allocator.cel.environment.declarations import (
     CelFeatures,
@@ -20,7 +20,7 @@ from reference_allocator.cel.environment.declarations import (
 from reference_allocator.cel.environment.tables import MINORS
 from reference_allocator.cel.errors import CelCompileError, CelRuntimeError
 from reference_allocator.cel.interpreter.interpreter import Interpreter, interpret
-from reference_allocator.cel.output import to_bool
+from reference_allocator.cel.output import output_type_error, to_attribute, to_bool
 from reference_allocator.cel.types import CelType
 
 __all__ = [
@@ -102,12 +102,12 @@ class Selector:
         recover = self._recover
         if recover is None:
             # Compiled when first needed; two threads may both do it, with the same outcome.
-            recover = self._recover = recovery(self._node) or _give_up
+            recover = self._recover = recovery(self._node) or _undecided
         found: object = error.args[0] if error.args else None
-        if recover is _give_up or self._terms or found.__class__ is not str:
+        if recover is _undecided or self._terms or found.__class__ is not str:
             try:
                 found = recover(device)
-            except GiveUp:
+            except UndecidedError:
                 return None
         if found is True or found is False:
             return bool(found)
@@ -131,8 +131,8 @@ class Selector:
         return value, interpreter.cost
 
 
-def _give_up(_device: CelDevice) -> bool | str:
-    raise GiveUp
+def _undecided(_device: CelDevice) -> bool | str:
+    raise UndecidedError
 
 
 class DerivedAttribute:

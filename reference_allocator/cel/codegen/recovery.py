@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from reference_allocator.cel.ast import Call, Ident, Literal, Node, Select
 from reference_allocator.cel.codegen.generator import generate
+from reference_allocator.cel.codegen.support import UndecidedError
 
-__all__ = ["GiveUp", "Recovery", "recovery"]
+__all__ = ["Recovery", "recovery"]
 
 Recovery = Callable[[Any], bool | str]
 """The value for a device, or the name of the attribute that is missing."""
@@ -39,10 +40,6 @@ _PLAIN: Final = frozenset(
         "startsWith",
     ]
 )
-
-
-class GiveUp(Exception):  # noqa: N818 - a signal
-    """The term did not end in a bool or a missing attribute."""
 
 
 def _is_map_of_device(node: Node) -> bool:
@@ -101,12 +98,12 @@ def _term(evaluate: Callable[[Any], Any]) -> Recovery:
             name = error.args[0]
             if name.__class__ is str:
                 return str(name)
-            raise GiveUp from None
+            raise UndecidedError from None
         except Exception:  # noqa: BLE001 - the interpreter finds out what it was
-            raise GiveUp from None
+            raise UndecidedError from None
         if value is True or value is False:
             return bool(value)
-        raise GiveUp
+        raise UndecidedError
 
     return term
 

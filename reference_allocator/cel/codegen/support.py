@@ -20,17 +20,17 @@ from reference_allocator.cel.runtime.maps import (
 )
 from reference_allocator.cel.runtime.values import Optional
 
-__all__ = ["NAMESPACE", "GiveUp"]
+__all__ = ["NAMESPACE", "UndecidedError"]
 
 
-class GiveUp(Exception):  # noqa: N818 - a signal, not an error
-    """The fast path cannot tell."""
+class UndecidedError(Exception):
+    """Generated code cannot tell; the interpreter has to."""
 
 
 def truth(value: Any) -> bool:
     """The value, which must be a bool."""
     if value.__class__ is not bool:
-        raise GiveUp
+        raise UndecidedError
     return bool(value)
 
 
@@ -38,14 +38,14 @@ def index(container: Any, key: Any) -> Any:
     """``container[key]``."""
     if container.__class__ is list:
         if key.__class__ is not int or key < 0:
-            raise GiveUp
+            raise UndecidedError
         return container[key]
     if isinstance(container, dict) and key.__class__ in KEY_CLASSES:
         value = find(container, key)
         if value is MISSING:
             raise KeyError(key)
         return value
-    raise GiveUp
+    raise UndecidedError
 
 
 def select_optional(container: Any, key: Any) -> Optional:
@@ -61,7 +61,7 @@ def select_optional(container: Any, key: Any) -> Optional:
         if 0 <= key < len(container):
             return Optional(container[key], present=True)
         return Optional(present=False)
-    raise GiveUp
+    raise UndecidedError
 
 
 def has_field(container: Any, name: str) -> bool:
@@ -72,7 +72,7 @@ def has_field(container: Any, name: str) -> bool:
         return True
     if isinstance(container, dict):
         return name in container
-    raise GiveUp
+    raise UndecidedError
 
 
 def or_value(optional: Any, default: Any) -> Any:
@@ -87,7 +87,7 @@ def items(container: Any) -> Iterable[Any]:
         return result
     if isinstance(container, dict):
         return map_keys(container)
-    raise GiveUp
+    raise UndecidedError
 
 
 def pairs(container: Any) -> list[tuple[Any, Any]]:
@@ -96,7 +96,7 @@ def pairs(container: Any) -> list[tuple[Any, Any]]:
         return list(enumerate(container))
     if isinstance(container, dict):
         return [(unmap_key(key), value) for key, value in container.items()]
-    raise GiveUp
+    raise UndecidedError
 
 
 def transform_map(
@@ -119,7 +119,7 @@ def transform_entries(
         if keep is None or keep(key, value):
             for new_key, new_value in transform(key, value).items():
                 if new_key in result:
-                    raise GiveUp
+                    raise UndecidedError
                 result[new_key] = new_value
     return result
 

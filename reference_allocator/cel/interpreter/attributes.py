@@ -21,10 +21,10 @@ from reference_allocator.cel.runtime.conversions import shown
 from reference_allocator.cel.runtime.maps import KEY_CLASSES, MISSING, find
 from reference_allocator.cel.runtime.values import Message, Optional
 
-__all__ = ["Chains"]
+__all__ = ["Attributes"]
 
 
-class Chains(Evaluation):
+class Attributes(Evaluation):
     """Selections, of cel-go's ``interpreter/attributes.go``."""
 
     def attribute(self, node: Node, scope: dict[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from reference_allocator.cel.ast import Call, Ident, Node
 from reference_allocator.cel.cost.actual import call_cost
 from reference_allocator.cel.errors import CelCostError, CelInternalError, CelRuntimeError
-from reference_allocator.cel.interpreter.attributes import Chains
+from reference_allocator.cel.interpreter.attributes import Attributes
 from reference_allocator.cel.interpreter.outcomes import (
     Err,
     Growing,
@@ -29,7 +29,7 @@ from reference_allocator.cel.runtime.values import Optional
 __all__ = ["Calls"]
 
 
-class Calls(Chains):
+class Calls(Attributes):
     """Calls, of cel-go's ``interpreter/interpretable.go``."""
 
     def call(self, node: Call, scope: dict[str, Any]) -> Any:

@@ -1,6 +1,6 @@
 """What every step of an evaluation shares: what it cost so far, its limits, and variables.
 
-`interpreter` says what an evaluation is; the steps are in `chains` (names, fields, indices),
+`interpreter` says what an evaluation is; the steps are in `attributes` (names, fields, indices),
 `calls` and `aggregates` (lists, maps, messages, folds).
 """
 

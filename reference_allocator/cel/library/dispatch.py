@@ -111,13 +111,21 @@ def _accepts(declared: CelType, value: Any) -> bool:
 
 
 @cache
-def _signatures() -> dict[str, tuple[CelType, ...]]:
+def _signatures(minor: str) -> dict[str, tuple[CelType, ...]]:
     return {
         overload.id: overload.args
-        for minor in MINORS
         for overloads in load(minor).functions.values()
         for overload in overloads
     }
+
+
+def _signature(overload: str) -> tuple[CelType, ...]:
+    """The types of an overload's arguments; most are in the latest table."""
+    return next(
+        signatures[overload]
+        for minor in reversed(MINORS)
+        if overload in (signatures := _signatures(minor))
+    )
 
 
 def _no_overload(function: str, args: tuple[Any, ...]) -> CelRuntimeError:
@@ -136,13 +144,12 @@ def implementation(function: str, overloads: tuple[str, ...]) -> Callable[..., A
     by_name = _BY_NAME.get(function)
     if by_name is not None:
         return by_name
-    signatures = _signatures()
     candidates = []
     for overload in overloads:
         found = IMPLEMENTATIONS.get(overload)
         # No value of an authorization type exists for a selector, so those never match.
         if found is not None:
-            candidates.append((signatures[overload], found))
+            candidates.append((_signature(overload), found))
 
     def call(*args: Any) -> Any:
         for signature, found in candidates:

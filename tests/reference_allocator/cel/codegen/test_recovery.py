@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reference_allocator.cel import CelDevice, CelRuntimeError, compile_selector
-from reference_allocator.cel.codegen.recovery import GiveUp
+from reference_allocator.cel.codegen.support import UndecidedError
 
 DEVICE = CelDevice.from_api(
     "a.io", {"attributes": {"n": {"int": 1}, "s": {"string": "x"}, "b": {"bool": True}}}
@@ -64,5 +64,5 @@ def test_what_is_no_missing_attribute_is_left_to_the_interpreter() -> None:
     with pytest.raises(CelRuntimeError):
         selector.matches(DEVICE)
     if selector._recover is not None:
-        with pytest.raises(GiveUp):
+        with pytest.raises(UndecidedError):
             selector._recover(DEVICE)
