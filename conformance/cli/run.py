@@ -99,6 +99,10 @@ def on_reference(
 
     options = opened.options
     version = opened.capabilities.kubernetes_version.removeprefix("v")
+    try:
+        known = gates_for_version(version)
+    except ValueError as error:
+        raise UsageError(f"--compare: the reference cannot be that cluster's: {error}") from None
     gates = opened.capabilities.feature_gates
     same = replace(
         options,
@@ -108,9 +112,7 @@ def on_reference(
         kubernetes_version=version,
         # A cluster also tells gates that have nothing to do with DRA.
         feature_gates={
-            name: gates[name]
-            for name, gate in gates_for_version(version).items()
-            if name in gates and not gate.locked
+            name: gates[name] for name, gate in known.items() if name in gates and not gate.locked
         },
         record=False,
     )

@@ -134,7 +134,7 @@ def _drivers(
     if profile.driver == REFERENCE_DRIVER:
         simulate = options.simulate or DEFAULT_SIMULATION
         return SimulatedGpus(simulate, dynamic_mig=options.dynamic_mig)
-    if options.simulate or options.dynamic_mig:
+    if published is None and (options.simulate or options.dynamic_mig):
         flag = "--simulate" if options.simulate else "--dynamic-mig"
         raise UsageError(
             f"{flag} is for our own driver, {REFERENCE_DRIVER}; with --driver {options.driver} it "

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance.cli.run import on_reference
 from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.loader import default_paths, load_scenarios
+from conformance.scenario.profile import load_profile
 from conformance.scenario.registry import load_registry
-from conformance.targets.opening import open_reference
+from conformance.targets.opening import Opened, open_reference
 from conformance.targets.options import TargetOptions
+from conformance.targets.reference import ReferenceOptions, ReferenceTarget
+from conformance.targets.reference.nodes.drivers import DescribedDevices
 
 PROFILE = """
 apiVersion: dra-conformance/v1
@@ -206,6 +211,30 @@ def test_simulated_gpus_do_nothing_for_another_driver(tmp_path: Path) -> None:
         open_reference(options),
     ):
         pass
+
+
+def test_a_cluster_with_another_driver_is_compared_with_the_reference(tmp_path: Path) -> None:
+    """`run --compare` with a vendor's profile and scenarios; a reference stands for the cluster."""
+    folder = tmp_path / "scenarios"
+    folder.mkdir()
+    (folder / "fpga-picked.yaml").write_text(SCENARIO, encoding="utf-8")
+    scenarios = load_scenarios([folder], folder, REGISTRY)
+    profile(tmp_path, BY_ENV, DEVICES)
+    with_devices = load_profile(str(tmp_path / "profile.yaml"), tmp_path)
+    nodes = ("worker-a", "worker-b")
+    cluster = ReferenceTarget(ReferenceOptions(nodes=nodes, drivers=DescribedDevices(with_devices)))
+    options = replace(profile(tmp_path, BY_ENV), target="cluster", cluster="kubeconfig")
+    opened = Opened(cluster, cluster.capabilities(), options.profile(), "image", options)
+    with cluster:
+        [finished] = on_reference(scenarios, opened, "t")
+    assert finished.outcome is Outcome.PASSED, finished.message
+
+
+def test_a_cluster_whose_rules_are_not_known_is_told(tmp_path: Path) -> None:
+    with ReferenceTarget() as cluster:
+        newer = replace(cluster.capabilities(), kubernetes_version="v1.99.0")
+        with pytest.raises(UsageError, match=r"'1\.99\.0' is not supported"):
+            on_reference([], Opened(cluster, newer, None, "image", TargetOptions()), "t")
 
 
 def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described() -> None:
