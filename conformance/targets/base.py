@@ -157,7 +157,7 @@ class Scope(Protocol):
         ...
 
     def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
-        """Ask for deletion; an object that is gone already is no error."""
+        """Ask for deletion; an object that is already gone is not an error."""
         ...
 
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from conformance.clusters.kubeconfig import KubeconfigCluster
     from conformance.clusters.local import LocalCluster
     from conformance.scenario.profile import DriverProfile
-    from conformance.targets.reference.nodes.drivers import Drivers
+    from conformance.targets.reference.nodes.device_source import DeviceSource
 
 REFERENCE_IMAGE = "dra-conformance.dev/probe:1"
 """Images mean nothing to the reference: its kubelet runs no process."""
@@ -92,7 +92,7 @@ def open_reference(
     Raises:
         UsageError: the options do not go together, or the devices are not known.
     """
-    from conformance.targets.reference.nodes.drivers import DescribedDevices, NoDriver
+    from conformance.targets.reference.nodes.device_source import DescribedDevices, NoDriver
     from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
     from nvml_driver.errors import NvmlUnavailableError, ProfileError
 
@@ -100,11 +100,11 @@ def open_reference(
     chosen = ReferenceOptions(
         kubernetes_version=version,
         feature_gates=options.feature_gates,
-        drivers=_drivers(options, profile, published),
+        devices=_device_source(options, profile, published),
     )
-    if isinstance(chosen.drivers, DescribedDevices):
+    if isinstance(chosen.devices, DescribedDevices):
         profile = profile.for_reference()
-        chosen = replace(chosen, nodes=chosen.drivers.nodes or chosen.nodes)
+        chosen = replace(chosen, nodes=chosen.devices.nodes or chosen.nodes)
     try:
         target = ReferenceTarget(chosen)
     except ValueError as error:
@@ -116,7 +116,7 @@ def open_reference(
             raise UsageError(f"the reference has no devices: {error}") from None
         # Nobody has asked for GPUs, and what needs none can run.
         progress(f"scenarios of the node tier are skipped: {error}")
-        target = ReferenceTarget(replace(chosen, drivers=NoDriver(str(error))))
+        target = ReferenceTarget(replace(chosen, devices=NoDriver(str(error))))
     try:
         yield Opened(
             target, target.capabilities(), profile, options.image or REFERENCE_IMAGE, options
@@ -125,11 +125,11 @@ def open_reference(
         target.close()
 
 
-def _drivers(
+def _device_source(
     options: TargetOptions, profile: DriverProfile, published: Sequence[Obj] | None
-) -> Drivers:
+) -> DeviceSource:
     """The driver of the reference's nodes: our own on simulated GPUs, or one that is described."""
-    from conformance.targets.reference.nodes.drivers import DescribedDevices, SimulatedGpus
+    from conformance.targets.reference.nodes.device_source import DescribedDevices, SimulatedGpus
 
     if profile.driver == REFERENCE_DRIVER:
         simulate = options.simulate or DEFAULT_SIMULATION

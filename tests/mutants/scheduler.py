@@ -9,8 +9,8 @@ from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.claims import FINALIZER
 from conformance.targets.reference.scheduling.bindingconditions import Readiness
+from conformance.targets.reference.scheduling.node_allocatable import NodeAllocatable
 from conformance.targets.reference.scheduling.nodefit import Misfit
-from conformance.targets.reference.scheduling.shares import Shares
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from tests.mutants.faults import Fault
@@ -114,10 +114,10 @@ def ignores_device_plugins(world: World) -> None:
 
 
 def ignores_node_resources(world: World) -> None:
-    replace(world.scheduler.filter, "shares", lambda _: None)
+    replace(world.scheduler.filter, "allocatable", lambda _: None)
 
 
-class SharedShares(Shares):
+class SharedNodeAllocatable(NodeAllocatable):
     """Every claim may be used by several pods."""
 
     def shared(self, _claims: Iterable[tuple[Obj, bool]], _node: Obj) -> list[Misfit]:
@@ -125,11 +125,11 @@ class SharedShares(Shares):
 
 
 def shares_node_resources(world: World) -> None:
-    def shares(original: Callable[[], Shares | None]) -> Shares | None:
+    def allocatable(original: Callable[[], NodeAllocatable | None]) -> NodeAllocatable | None:
         found = original()
-        return found and SharedShares(found.slices)
+        return found and SharedNodeAllocatable(found.slices)
 
-    replace(world.scheduler.filter, "shares", shares)
+    replace(world.scheduler.filter, "allocatable", allocatable)
 
 
 def binds_at_once(world: World) -> None:

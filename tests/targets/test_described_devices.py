@@ -20,7 +20,7 @@ from conformance.scenario.registry import load_registry
 from conformance.targets.opening import Opened, open_reference
 from conformance.targets.options import TargetOptions
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
-from conformance.targets.reference.nodes.drivers import DescribedDevices
+from conformance.targets.reference.nodes.device_source import DescribedDevices
 
 PROFILE = """
 apiVersion: dra-conformance/v1
@@ -222,7 +222,7 @@ def test_a_cluster_with_another_driver_is_compared_with_the_reference(tmp_path: 
     profile(tmp_path, BY_ENV, DEVICES)
     with_devices = load_profile(str(tmp_path / "profile.yaml"), tmp_path)
     nodes = ("worker-a", "worker-b")
-    cluster = ReferenceTarget(ReferenceOptions(nodes=nodes, drivers=DescribedDevices(with_devices)))
+    cluster = ReferenceTarget(ReferenceOptions(nodes=nodes, devices=DescribedDevices(with_devices)))
     options = replace(profile(tmp_path, BY_ENV), target="cluster", cluster="kubeconfig")
     opened = Opened(cluster, cluster.capabilities(), options.profile(), "image", options)
     with cluster:

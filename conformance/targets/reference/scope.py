@@ -66,7 +66,7 @@ class ReferenceScope:
             return patched
 
     def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
-        """Ask for deletion; an object that is gone already is no error."""
+        """Ask for deletion; an object that is already gone is not an error."""
         with self._lock:
             self._world.api.delete(ref, grace_seconds, self.namespace)
             self._world.settle()

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from conformance import __version__
 from conformance.targets.base import RUN_LABEL, Capabilities, Obj, Ref
-from conformance.targets.reference.nodes.drivers import Drivers, NoDriver, SimulatedGpus
+from conformance.targets.reference.nodes.device_source import DeviceSource, NoDriver, SimulatedGpus
 from conformance.targets.reference.resources import served_apis
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.world import World
@@ -47,14 +47,14 @@ class ReferenceOptions:
         kubernetes_version: whose rules and default feature gates apply.
         feature_gates: gates set on top of the version's defaults.
         nodes: names of nodes with a kubelet and the driver.
-        drivers: the driver on each of them.
+        devices: where the devices of each of them come from, and with them the driver.
         seed: uids and generated names depend on it.
     """
 
     kubernetes_version: str = "1.37.1"
     feature_gates: Mapping[str, bool] | None = None
     nodes: Sequence[str] = ("reference-node-0",)
-    drivers: Drivers = field(default_factory=SimulatedGpus)
+    devices: DeviceSource = field(default_factory=SimulatedGpus)
     seed: int = 0
 
 
@@ -85,7 +85,7 @@ class ReferenceTarget:
                 kubernetes_version=version,
                 gates=self._gates,
                 seed=self.options.seed,
-                nodes=self.options.drivers.start(self.options.nodes, self._root),
+                nodes=self.options.devices.start(self.options.nodes, self._root),
             )
         except BaseException:
             self.close()
@@ -93,13 +93,13 @@ class ReferenceTarget:
 
     def capabilities(self) -> Capabilities:
         """What it is and can do."""
-        kubelets, drivers = self.world.kubelets, self.options.drivers
+        kubelets, devices = self.world.kubelets, self.options.devices
         return Capabilities(
             kubernetes_version=self.options.kubernetes_version,
             served_apis=served_apis(self._gates),
-            tiers=frozenset({"allocation", "node"} if drivers.driver else {"allocation"}),
-            unserved={"node": drivers.why} if isinstance(drivers, NoDriver) else {},
-            driver=drivers.driver,
+            tiers=frozenset({"allocation", "node"} if devices.driver else {"allocation"}),
+            unserved={"node": devices.why} if isinstance(devices, NoDriver) else {},
+            driver=devices.driver,
             devices=sum(len(item.driver.devices) for item in kubelets if item.driver),
             nodes=tuple(self.options.nodes),
             abilities=frozenset({"cdi", "image"}),
@@ -110,7 +110,7 @@ class ReferenceTarget:
                 "scheduler (reference allocator)",
                 "kubelet",
                 "containers",
-                *filter(None, [drivers.simulated]),
+                *filter(None, [devices.simulated]),
             ),
             versions={"kubernetes": self.options.kubernetes_version, "reference": __version__},
         )

@@ -1,4 +1,4 @@
-"""The whole cluster: its parts, and how they come to rest.
+"""The whole cluster: its parts, and how they settle.
 
 Between two moments of virtual time the parts run in turn until none of them changes anything.
 Then time jumps to the next moment at which something is due.
@@ -94,7 +94,7 @@ class World:
                 worked = True
             if not worked or (store.revision == before and not self._is_behind()):
                 return
-        raise TargetError("the reference does not come to rest, which is a defect of it")
+        raise TargetError("the reference does not settle: this is a bug in it")
 
     def advance(self, limit: float) -> bool:
         """Jump to the next moment at which something is due, at most to ``limit``.

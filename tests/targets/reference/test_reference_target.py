@@ -10,7 +10,7 @@ import pytest
 
 from conformance.targets.base import RUN_LABEL, Obj, Ref, Scope, Target, TargetError
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
-from conformance.targets.reference.nodes.drivers import SimulatedGpus
+from conformance.targets.reference.nodes.device_source import SimulatedGpus
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
@@ -24,7 +24,7 @@ def test_it_is_a_target_and_its_scopes_are_scopes(target: ReferenceTarget) -> No
 
 
 def test_capabilities_say_what_it_serves(open_target: Open) -> None:
-    target = open_target(drivers=SimulatedGpus("a100-40x8", "gpu.example.org"))
+    target = open_target(devices=SimulatedGpus("a100-40x8", "gpu.example.org"))
     found = target.capabilities()
     assert found.tiers == {"allocation", "node"}
     assert found.devices == 8
@@ -201,7 +201,7 @@ def test_what_was_sent_is_not_changed(scope: ReferenceScope) -> None:
 
 
 def test_scopes_can_be_used_from_several_threads(open_target: Open) -> None:
-    target = open_target(drivers=SimulatedGpus("a100-40x8"))
+    target = open_target(devices=SimulatedGpus("a100-40x8"))
     new_scope(target, "first").create(kit.device_class())
     failures: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""What the API server makes of fields whose gate is off, and of those that need a node's word.
+"""Fields whose gate is off, and devices that only nodes with a declared feature may have.
 
 Fields behind a gate that is off are dropped without a word from new objects. Sources: the functions
 dropDisabled... in pkg/registry/resource, and for devices that stand for a node's own resources the

@@ -151,7 +151,7 @@ class ApiServer:
     def delete(self, ref: Ref, grace_seconds: int | None, default_namespace: str) -> None:
         """Ask for deletion: at once, after the grace period, or when finalizers are gone.
 
-        An object that is gone already is no error. Raises:
+        An object that is already gone is not an error. Raises:
             ApiError: 404 for a kind or version that is not served.
         """
         found = self._find(ref, default_namespace)

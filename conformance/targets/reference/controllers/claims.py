@@ -28,7 +28,7 @@ class ClaimController:
         self._cluster = cluster
         self._store = cluster.store
         self._api = api
-        self._complained: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
 
     def sync(self) -> None:
         """One round over all pods and claims."""
@@ -78,8 +78,8 @@ class ClaimController:
                 f'PodResourceClaim {pod_claim}: resource claim template "{template_name}": '
                 f'resourceclaimtemplate.resource.k8s.io "{template_name}" not found'
             )
-            if self._complained.get(uid_of(pod)) != message:
-                self._complained[uid_of(pod)] = message
+            if self._reported.get(uid_of(pod)) != message:
+                self._reported[uid_of(pod)] = message
                 self._cluster.event(
                     pod, "Warning", "FailedResourceClaimCreation", message, "resource_claim"
                 )

@@ -29,7 +29,7 @@ class Evictor:
     """Tells which pods have to go.
 
     Attributes:
-        cluster: theirs.
+        cluster: where the pods are.
         published: NoExecute taints that drivers have published, by device.
         rules: DeviceTaintRules with the effect NoExecute.
     """
@@ -63,13 +63,13 @@ class Evictor:
     def _of_device(self, result: Obj) -> Iterator[Eviction]:
         device = DeviceId(result["driver"], result["pool"], result["device"])
         taints: list[tuple[Obj, Obj | None]] = [(t, None) for t in self.published.get(device, ())]
-        # A rule counts for a device that is no longer published, too.
+        # A rule also counts for a device that is no longer published.
         taints += [(rule["spec"]["taint"], rule) for rule in self.rules if selects(rule, device)]
         for taint, rule in taints:
-            patience = _patience(taint, result.get("tolerations") or [])
-            if patience is not None:
+            tolerated_for = _tolerated_for(taint, result.get("tolerations") or [])
+            if tolerated_for is not None:
                 added = self.cluster.clock.seconds_of(taint["timeAdded"])
-                yield Eviction(added + patience, rule)
+                yield Eviction(added + tolerated_for, rule)
 
 
 def published_devices(cluster: Cluster) -> dict[DeviceId, Obj]:
@@ -103,11 +103,11 @@ def results(claim: Obj) -> list[Obj]:
     return found
 
 
-def _patience(taint: Obj, tolerations: list[Obj]) -> float | None:
+def _tolerated_for(taint: Obj, tolerations: list[Obj]) -> float | None:
     """Seconds for which a taint is tolerated, None without end.
 
-    Only tolerations whose effect is NoExecute count. That an empty effect stands for every effect
-    is heeded when devices are allocated, but not here.
+    Only tolerations whose effect is NoExecute count: an empty effect, which covers every effect
+    when devices are allocated, does not count here.
     """
     found: float | None = None
     for toleration in tolerations:

@@ -34,7 +34,7 @@ class RuleReporter:
     """Writes the status of rules.
 
     Args:
-        cluster: theirs.
+        cluster: the cluster that they are in.
         evicted: rule uid -> pods that were evicted because of it.
     """
 

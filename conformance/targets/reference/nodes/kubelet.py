@@ -114,13 +114,13 @@ class Kubelet:
             self.dra_manager.prepare(run.pod)
             run.prepared, run.problem = True, ""
         except NotPreparedError as error:
-            self._complain(
+            self._fail(
                 run,
                 "FailedPrepareDynamicResources",
                 f"Failed to prepare dynamic resources: {error}",
             )
 
-    def _complain(self, run: PodRun, reason: str, message: str) -> None:
+    def _fail(self, run: PodRun, reason: str, message: str) -> None:
         run.problem = message
         delay = min(_RETRY_SECONDS * 2**run.attempts, _MAX_RETRY_SECONDS)
         run.attempts += 1
@@ -163,7 +163,7 @@ class Kubelet:
             seen = containers.view(run.pod, container, self.dra_manager.edits(run.pod, container))
         except NotPreparedError as error:
             if run.retry_at <= now:
-                self._complain(run, "Failed", f"Error: {error}")
+                self._fail(run, "Failed", f"Error: {error}")
             return
         ends_at = None
         if command is Command.EXIT:

@@ -29,7 +29,7 @@ class Plan:
         allocations: their allocations, in the same order.
         special: the claim for extended resources, not stored yet.
         mappings: which container gets the devices of which of the special claim's requests.
-        shares: what the devices take of the node's own resources, for the pod's status.
+        node_allocatable: what the devices take of the node's own resources, for the pod's status.
         unavailable: claims whose devices cannot be used on a node that was looked at.
     """
 
@@ -39,7 +39,7 @@ class Plan:
     allocations: tuple[Obj, ...] = ()
     special: Obj | None = None
     mappings: list[Obj] = field(default_factory=list)
-    shares: list[Obj] = field(default_factory=list)
+    node_allocatable: list[Obj] = field(default_factory=list)
     unavailable: list[Obj] = field(default_factory=list)
 
 
@@ -72,8 +72,8 @@ class Binder:
                 "resourceClaimName": name_of(stored),
                 "requestMappings": plan.mappings,
             }
-        if plan.shares:
-            status["nodeAllocatableResourceClaimStatuses"] = plan.shares
+        if plan.node_allocatable:
+            status["nodeAllocatableResourceClaimStatuses"] = plan.node_allocatable
         if status:
             self._store.modify(pod, lambda new: new["status"].update(status))
         return tuple(written[uid_of(claim)]["status"]["allocation"] for claim in plan.to_allocate)
@@ -105,7 +105,7 @@ class Binder:
             self._store.remove(special)
         self._store.modify(pod, _forget_devices)
 
-    def give_up(self, pod: Obj, plan: Plan) -> None:
+    def deallocate(self, pod: Obj, plan: Plan) -> None:
         """Undo an allocation that keeps the pod from running and that nobody else uses.
 
         PostFilter of the plugin: a claim that was allocated for another node.

@@ -61,7 +61,7 @@ class BindingConditions:
         since = claim["status"]["allocation"].get("allocationTimestamp")
         return since is not None and self._cluster.clock.timestamp(-TIMEOUT) > since
 
-    def is_hopeless(self, claim: Obj) -> bool:
+    def cannot_bind(self, claim: Obj) -> bool:
         """Whether an allocated claim will not become ready and should be allocated anew."""
         if not self.applies(claim):
             return False
@@ -73,7 +73,7 @@ class WaitingPods:
     """Binds pods at once, or when their devices are ready.
 
     Args:
-        cluster: theirs.
+        cluster: the cluster that they are in.
         binder: gives them their node.
         conditions: says what they wait for.
         assumed: pod uid -> node, of those that wait; kept up to date here.

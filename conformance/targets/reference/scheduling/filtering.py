@@ -15,8 +15,8 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.scheduling.bindingconditions import BindingConditions
+from conformance.targets.reference.scheduling.node_allocatable import NodeAllocatable
 from conformance.targets.reference.scheduling.nodefit import Misfit, misfits
-from conformance.targets.reference.scheduling.shares import Shares
 from conformance.targets.reference.store import name_of, uid_of
 from reference_allocator.allocatable import AllocatableError, PodClaim
 from reference_allocator.allocator import Allocator
@@ -68,7 +68,7 @@ class Filter:
         self._store = cluster.store
 
     def prefilter(self, pod: Obj, claims: Sequence[Obj]) -> str | None:
-        """Why no node needs to be looked at, None if there is no such reason."""
+        """Why the pod fits no node whatever the node is, None if it may fit one."""
         for claim in claims:
             if "allocation" in claim["status"]:
                 users = claim["status"].get("reservedFor") or []
@@ -97,7 +97,7 @@ class Filter:
         backed = frozenset(resources)
         everyone = [pod for pod in self._store.all("Pod") if not pods.is_finished(pod)]
         allocator: Allocator | None = None
-        shares = self.shares()
+        allocatable = self.allocatable()
         unfit: dict[str, Sequence[Misfit]] = {}
         for node in nodes:
             others = [
@@ -107,7 +107,7 @@ class Filter:
             ]
             found: Sequence[Misfit] = misfits(pod, node, others, backed)
             if not found:
-                found = self._unavailable(pod, plan, node, shares)
+                found = self._unavailable(pod, plan, node, allocatable)
             if not found:
                 to_allocate = [c for c in plan.claims if "allocation" not in c["status"]]
                 special, mappings = self.extended_claim(pod, node, resources)
@@ -119,16 +119,16 @@ class Filter:
                 if to_allocate and allocator is not None:
                     allocations, found = self.allocate(allocator, node, to_allocate)
                 statuses: list[Obj] = []
-                if not found and shares is not None:
+                if not found and allocatable is not None:
                     entries = self._pod_claims(pod, to_allocate, allocations)
                     try:
-                        statuses, found = shares.fit(pod, entries, node, others)
+                        statuses, found = allocatable.fit(pod, entries, node, others)
                     except AllocatableError as error:
                         raise SchedulingError(str(error)) from None
                 if not found:
                     plan.node, plan.to_allocate, plan.allocations = node, to_allocate, allocations
                     plan.special, plan.mappings = special, mappings
-                    plan.shares = statuses
+                    plan.node_allocatable = statuses
                     return {}
             unfit[name_of(node)] = found
         return unfit
@@ -153,11 +153,11 @@ class Filter:
         claim["metadata"] |= {"name": _SPECIAL_NAME, "uid": f"{uid_of(pod)}-extended"}
         return claim, [dict(mapping) for mapping in found.mappings]
 
-    def shares(self) -> Shares | None:
+    def allocatable(self) -> NodeAllocatable | None:
         """None where devices have nothing to do with what a node has."""
         if not self._cluster.gates.get("DRANodeAllocatableResources"):
             return None
-        return Shares([ResourceSlice.from_dict(item) for item in self._cluster.slices()])
+        return NodeAllocatable([ResourceSlice.from_dict(item) for item in self._cluster.slices()])
 
     def _pod_claims(
         self, pod: Obj, to_allocate: Sequence[Obj], allocations: Sequence[Obj]
@@ -200,7 +200,7 @@ class Filter:
         return outcome.allocations, ()
 
     def _unavailable(
-        self, pod: Obj, plan: Plan, node: Obj, shares: Shares | None
+        self, pod: Obj, plan: Plan, node: Obj, allocatable: NodeAllocatable | None
     ) -> Sequence[Misfit]:
         """Claims that have devices already, which cannot be used here, or not by this pod."""
         usable: list[tuple[Obj, bool]] = []
@@ -213,21 +213,21 @@ class Filter:
             elsewhere = selector is not None and not selector_matches(
                 NodeSelector.from_dict(selector), node
             )
-            if elsewhere or self._conditions.is_hopeless(claim):
+            if elsewhere or self._conditions.cannot_bind(claim):
                 given_up = True
                 if claim not in plan.unavailable:
                     plan.unavailable.append(claim)
             else:
                 users = claim["status"].get("reservedFor") or []
                 usable.append((claim, bool(users) and not pods.is_reserved(claim, pod)))
-        exclusive = [] if shares is None else shares.shared(usable, node)
+        exclusive = [] if allocatable is None else allocatable.shared(usable, node)
         if exclusive:
             return exclusive
         return [Misfit("resourceclaim not available on the node")] if given_up else []
 
 
 def _alternatives(request: Obj) -> list[tuple[str, Obj]]:
-    """What a request asks for: name, ``request/subrequest`` for alternatives, and the wish."""
+    """The alternatives of a request, each with its name (``request/subrequest``)."""
     if request.get("exactly") is not None:
         return [(request["name"], request["exactly"])]
     return [

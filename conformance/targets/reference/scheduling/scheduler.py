@@ -124,14 +124,14 @@ class Scheduler:
             self.binder.fail(pod, "SchedulerError", message)
             return
         if plan.node is None:
-            self.binder.give_up(pod, plan)
+            self.binder.deallocate(pod, plan)
             self.binder.fail(pod, "Unschedulable", nodefit.filter_message(unfit))
             return
         snapshot = self.snapshot(plan.to_allocate) if plan.to_allocate else None
         written = self.binder.reserve(pod, plan)
         self._waiting.bind(pod, name_of(plan.node))
         if snapshot is not None:
-            # What is in the claims counts, as on a real cluster, not what was meant to be there.
+            # As on a real cluster: what is in the claims counts.
             self.decisions.append(
                 Decision(
                     pod=name_of(pod),

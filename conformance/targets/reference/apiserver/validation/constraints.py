@@ -93,7 +93,7 @@ def check_derived(devices: Obj, path: str, expressions: Expressions) -> Iterator
 
 
 def _wanted(devices: Obj, path: str) -> Iterator[tuple[str, Obj, str]]:
-    """What is asked for: name (``request/subrequest`` for alternatives), the wish, its path."""
+    """The alternatives of all requests: name (``request/subrequest``), content, field path."""
     for index, request in enumerate(devices.get("requests") or []):
         inner = f"{path}.requests[{index}]"
         name = request.get("name") or ""

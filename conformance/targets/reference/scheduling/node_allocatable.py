@@ -21,7 +21,7 @@ from reference_allocator.api.quantity import Quantity, parse_quantity
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class NodeAllocatable:
     """The devices of a cluster, as far as they stand for, or cost, what their node has anyway.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What drives the nodes of a reference: our own driver on simulated GPUs, a described one, none."""
+"""Where the devices of a reference come from: simulated GPUs, a description, or nowhere."""
 
 from __future__ import annotations
 
@@ -127,4 +127,4 @@ class NoDriver:
         return dict.fromkeys(nodes)
 
 
-Drivers = SimulatedGpus | DescribedDevices | NoDriver
+DeviceSource = SimulatedGpus | DescribedDevices | NoDriver
