@@ -10,14 +10,14 @@ from pathlib import Path
 
 
 def read_regular(file: Path, most: int) -> bytes:
-    """What is in a regular file; nothing else is opened, because that could block for ever.
+    """The content of a regular file; nothing else is opened, because that could block for ever.
 
     Args:
         file: a link to a regular file will do.
         most: bytes.
 
     Raises:
-        OSError: it cannot be read, is no regular file (EINVAL), or is larger than that (EFBIG).
+        OSError: it cannot be read, is not a regular file (EINVAL), or is larger (EFBIG).
     """
     if not stat.S_ISREG(file.stat().st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file", str(file))

@@ -1,9 +1,9 @@
 """Take credentials out of whatever is shown or written down.
 
-Diagnostics are texts that other components wrote (logs, events, objects), so nobody can promise
-that no credential is in them. Every reporter passes what it writes through :func:`redact` or
-:func:`redact_json`, and what quotes a log or a server through :func:`redact_log`. All of them are
-idempotent, so that passing twice does no harm.
+Diagnostics are texts that other components wrote (logs, events, objects), and may hold credentials.
+Every reporter passes what it writes through :func:`redact` or :func:`redact_json`, and what quotes
+a log or a server through :func:`redact_log`. All of them are idempotent, so that passing twice does
+no harm.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """JSON that reads the same for everybody, from files that strangers name.
 
 Python takes ``NaN`` and, of a key that is there twice, the last; another reader takes the first. So
-a file could say one thing to whoever checks it and another to whoever shows it.
+one file could say different things to different readers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read_object(path: Path, most: int) -> dict[str, Any]:
     """The JSON object in a regular file of at most so many bytes.
 
     Raises:
-        UsageError: there is none; with ``file:line`` and what is wrong.
+        UsageError: it cannot be read or is not one; with ``file:line`` and what is wrong.
     """
     try:
         document = loads(read_regular(path, most))
@@ -52,5 +52,5 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise ValueError(f"the key {twice[:60]!r} is there twice")
+        raise ValueError(f"the key {twice[:60]!r} occurs twice")
     return found

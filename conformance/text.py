@@ -54,7 +54,7 @@ def cut(text: str, longest: int) -> str:
 
 
 def one_line(text: object, longest: int = 300) -> str:
-    """What somebody else said, as one line that a terminal can show: nothing but printable."""
+    """Text from elsewhere as one line of printable characters."""
     shown = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
     return cut(shown, longest)
 

@@ -54,7 +54,7 @@ def build_report(
     Args:
         result: the run, with its footer.
         implementation: what is certified.
-        profiles: for what; one that is named twice is there once.
+        profiles: what to certify for; one that is given twice is reported once.
         catalogue: every scenario that the suite ships. One of a profile that the run did not even
             plan makes the profile partial; others that the run had count for no profile.
 

@@ -1,9 +1,9 @@
 """Where a result file contradicts itself, or the scenarios that the suite ships.
 
-A digest says that a file was not changed by somebody careless; it says nothing of one who computes
-it again. What can be worked out again from the file is: digests, outcomes, what the snapshots show
-of the target, and every verdict. Evidence in which one of these differs is no evidence, so no
-report is made of it and none is verified.
+A digest shows careless changes to a file; anybody can compute it again. What can be worked out
+again from the file is: digests, outcomes, what the snapshots show of the target, and every verdict.
+Evidence in which one of these differs is no evidence, so no report is made of it and none is
+verified.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conformance.resultfile.read import RecordedRun
 from conformance.targets.simulation import simulated_devices
 
 MAX_LINES = 20
-"""Of one error: after so many, nobody reads on."""
+"""The most lines of one error message."""
 
 REFERENCE_DEVICES = "NVML"
 """What the reference calls its devices among what it simulates."""

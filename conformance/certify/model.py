@@ -55,7 +55,7 @@ class Result(StrEnum):
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code that stands for it."""
+        """The exit code of this result."""
         return {
             Result.SUCCESS: ExitCode.CONFORMANT,
             Result.PARTIAL: ExitCode.PARTIAL,
@@ -66,7 +66,7 @@ class Result(StrEnum):
 
     @classmethod
     def of(cls, code: ExitCode) -> Result:
-        """What stands for an exit code; ``uncertified`` has that of ``partial``."""
+        """The result with an exit code; ``uncertified`` shares that of ``partial``."""
         return next(item for item in cls if item.exit_code is code)
 
 
@@ -87,7 +87,7 @@ class Implementation(_Model):
 def implementation(
     *, organization: str, project: str, url: str, version: str, contact: Sequence[str] = ()
 ) -> Implementation:
-    """The particulars from a command line.
+    """The implementation as described by command-line options.
 
     Raises:
         UsageError: one of them has not its form; names the option.
@@ -152,7 +152,7 @@ class ComparisonSummary(_Model):
     verdicts: dict[str, Number] = Field(description="verdict -> decisions, every verdict present")
     differences: Number = Field(description="places where observations differ")
     not_conformant: tuple[str, ...] = Field(description="scenarios with a decision against a rule")
-    not_judged: tuple[str, ...] = Field(description="scenarios with a decision nobody could judge")
+    not_judged: tuple[str, ...] = Field(description="scenarios with a decision that was not judged")
 
 
 class ProfileResult(_Model):
@@ -166,7 +166,7 @@ class ProfileResult(_Model):
     skipped: tuple[Skipped, ...] = ()
     lost: tuple[str, ...] = ()
     not_selected: tuple[str, ...] = Field(
-        default=(), description="scenarios of the profile that the suite has and nobody planned"
+        default=(), description="scenarios of the profile that were not selected for the run"
     )
     comparison: ComparisonSummary | None = None
 

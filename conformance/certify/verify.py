@@ -30,7 +30,7 @@ from conformance.resultfile.read import load_results
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What came of checking a report.
+    """The outcome of checking a report.
 
     Attributes:
         report: the report as it was read.
@@ -111,7 +111,7 @@ def _profiles(
         if item.name not in by_name:
             found.append(Discrepancy(path, f"unknown profile {item.name!r}"))
         elif by_name[item.name] in known:
-            found.append(Discrepancy(path, f"profile {item.name} is there twice"))
+            found.append(Discrepancy(path, f"profile {item.name} is listed twice"))
         else:
             known.append(by_name[item.name])
     return known, found

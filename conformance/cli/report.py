@@ -149,7 +149,7 @@ def _summary(made: ConformanceReport) -> Iterator[str]:
 
 
 def _keep_evidence(output: Path | None, results: Path) -> None:
-    """See that the report does not take the place of what it is made from.
+    """Refuse to overwrite the result file with the report.
 
     Raises:
         UsageError: both are the same file, by whatever name.
@@ -166,7 +166,7 @@ def _keep_evidence(output: Path | None, results: Path) -> None:
 
 
 def _no_folder(results: Path) -> None:
-    """A folder of reports is easily given for the result file in it; that is no discrepancy."""
+    """The folder of reports, given instead of the result file in it, is a usage error."""
     if results.is_dir():
         raise UsageError(f"{results}: is a folder; give the result file in it, {RESULTS}")
 

@@ -1,7 +1,7 @@
 """Judge a target by the reference: admissible, not equal.
 
-First :mod:`~conformance.compare.judging` (one allocation), then
-:mod:`~conformance.compare.observations` (what a scenario saw) and
-:mod:`~conformance.compare.compare` (a whole run). :mod:`~conformance.resultfile.read` reads what
-a run left behind.
+Read :mod:`~conformance.compare.judging` first (one allocation, judged by the two questions of
+:mod:`~conformance.compare.witness`), then :mod:`~conformance.compare.observations` (what a scenario
+saw) and :mod:`~conformance.compare.compare` (a scenario). :mod:`~conformance.compare.conclude`
+turns a whole run into an exit code.
 """

@@ -1,7 +1,7 @@
 """What two allocations of the same claims have in common, and where they differ.
 
-Devices are compared as multisets for each request. What stands beside them (configuration, node
-selector) follows from the devices and the claims, so that for the same devices it must be the same.
+Devices are compared as multisets for each request. The rest (configuration, node selector) follows
+from the devices and the claims, so that for the same devices it must be the same.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def beside_devices(
 def preferences(
     claims: Sequence[Obj], found: Sequence[Devices], expected: Sequence[Devices]
 ) -> Iterator[str]:
-    """Whether a less preferred alternative was taken though a preferred one was to be had.
+    """Whether a less preferred alternative was taken though a preferred one was available.
 
     KEP-4816: the alternatives of ``firstAvailable`` are tried in their order. The search settles
     requests one after the other, so its answer binds only while all choices before are the same.
@@ -61,7 +61,7 @@ def preferences(
                 if names.index(taken) > names.index(wanted):
                     yield (
                         f"preference: claim {claim_name(claim)} got alternative {taken}, though"
-                        f" {wanted} stands before it and the reference satisfies that one"
+                        f" {wanted} comes before it and the reference can satisfy that one"
                     )
                 return
             if any(left.get(item) != right.get(item) for item in (name, *names)):
@@ -91,7 +91,7 @@ def _as_set(value: Any) -> Any:
 
 
 def claim_name(claim: Mapping[str, Any]) -> str:
-    """``metadata.name``, ``?`` where there is none."""
+    """``metadata.name``, or ``?`` if it has none."""
     return str((claim.get("metadata") or {}).get("name", "?"))
 
 

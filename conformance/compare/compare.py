@@ -2,8 +2,8 @@
 
 Two questions, kept apart. Does every allocation of the target keep the rules? That decides on
 conformance. And did the scenario see the same on both targets? Admissible freedom may show in what
-a scenario sees, so that a difference is told, and only an outcome that the reference itself does
-not reach makes the comparison inconclusive.
+a scenario sees, so a difference is only reported, and only an outcome that the reference itself
+does not reach makes the comparison inconclusive.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a run comes to: one exit code, by rules that nobody has to guess.
+"""The conclusion of a run: one exit code, and why.
 
-A failure stands whatever else happened. Without one, what is not known (lost, broken, interrupted,
-not judged) keeps the answer open; a core scenario that was skipped makes it partial, so that nobody
-is conformant by skipping. "Nothing failed" alone is no success: something must have passed.
+A failure counts whatever else happened. Without one, anything unknown (lost, broken, interrupted,
+not judged) makes the run inconclusive; a skipped core scenario makes it partial, so that skipping
+is no way to pass. "Nothing failed" alone is not a success: something must have passed.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from conformance.scenario.model import Scenario, Step
 from conformance.scenario.registry import load_registry
 
 NO_DEVICES = "cannot allocate all claims"
-"""What the scheduler says of a pod whose claims are there and find no devices."""
+"""What the scheduler says of a pod whose claims exist and find no devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _unseen(demand: Demand, undecided: Sequence[Mapping[str, Any]]) -> Iterator[
 
 
 def name_in(obj: Mapping[str, Any]) -> str:
-    """``metadata.name`` of an object of which nobody knows yet that it is well formed."""
+    """``metadata.name`` of an object that may be malformed."""
     return str(_part(obj, "metadata").get("name", ""))
 
 

@@ -1,9 +1,9 @@
 """Read evidence: what a snapshot leaves open, and where a pod that waits may run.
 
 To say that an allocation was missed, nothing but devices may keep the pod from a node. So a node
-counts only if it suits the pod by all that a snapshot tells: scheduling off, taints, readiness, the
+counts only if it suits the pod by all that is in a snapshot: scheduling off, taints, readiness, the
 pod's node selector and affinity, and the nodes of claims that the pod has been given already. CPU
-and memory are not told: where devices stand for them, the pod's condition is believed.
+and memory are not in it: where devices provide them, the pod's condition is believed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def reading(ask: Callable[[], T]) -> T:
         raise UsageError(f"{error}; the snapshot or the decision is damaged") from None
     except (AttributeError, KeyError, IndexError, TypeError) as error:
         # Evidence from a newer API may have what the reference does not know. That must not end a
-        # run of an hour, and must not pass for a verdict either: it is told as not judged.
+        # run of an hour, and must not count as a verdict either: it is reported as not judged.
         raise UsageError(
             f"$: the reference cannot read this ({type(error).__name__}: {error}); the snapshot or"
             " the decision is damaged, or of a newer Kubernetes than the suite knows"

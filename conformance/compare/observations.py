@@ -13,7 +13,7 @@ from conformance.engine.verdicts import Difference
 from conformance.jsondiff import differences, json_text
 
 MAX_DIFFERENCES = 100
-"""Of one scenario: after so many, nobody reads on."""
+"""The most that are kept of one scenario."""
 
 
 def compare_observations(
@@ -22,7 +22,7 @@ def compare_observations(
     """Where a scenario's outcome or observations differ, in the order of its steps.
 
     A scenario that was skipped or lost on either side was not observed there, and is not compared.
-    Steps that one side did not reach are told by the outcome and not listed one by one.
+    Steps that one side did not reach follow from the outcome and are not listed one by one.
     """
     if not observed(target) or not observed(reference):
         return ()

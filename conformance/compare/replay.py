@@ -18,7 +18,7 @@ from conformance.resultfile.read import load_results
 from conformance.strictjson import read_object
 
 MAX_BYTES = 64 << 20
-"""Of one decision or snapshot; that of a cluster with a thousand nodes has a few megabytes."""
+"""The largest decision or snapshot; a cluster with a thousand nodes gives a few megabytes."""
 
 
 def replay(path: Path) -> Judgement | None:

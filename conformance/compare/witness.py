@@ -30,8 +30,8 @@ class Answer:
     """What the reference's search says of some claims on one node.
 
     Attributes:
-        allocations: ``status.allocation`` of each claim, in order; None: there is none.
-        reason: why there is none; empty otherwise.
+        allocations: ``status.allocation`` of each claim, in order; None if there is no allocation.
+        reason: why not; empty otherwise.
         proven: False where the search gave up, so that "none" proves nothing.
     """
 
@@ -107,7 +107,7 @@ REFERENCE = ReferenceWitness()
 
 
 def _defaulted(claims: Sequence[Obj]) -> list[Obj]:
-    """The claims as the API server stores them; reading each first tells a malformed one."""
+    """The claims as the API server stores them; each is read first, to report a malformed one."""
     for index, claim in enumerate(claims):
         try:
             ResourceClaim.from_dict(claim)

@@ -52,7 +52,7 @@ class RunResult:
 
     @property
     def unreported(self) -> tuple[PlannedScenario, ...]:
-        """Planned scenarios of which nothing was heard at all."""
+        """Planned scenarios without any result."""
         heard = {event.scenario.id for event in self.finished}
         return tuple(item for item in self.run.planned if item.id not in heard)
 

@@ -122,7 +122,7 @@ class AllureResults:
         self._logger.report_result(result)
 
     def _write_lost(self, run: RunResult) -> None:
-        """The scenarios that nobody reported; those reported as lost are written already."""
+        """Write the scenarios without a result; those reported as lost are written already."""
         for scenario in sorted(run.unreported, key=lambda item: item.id):
             result = _result(scenario, self._now(), self._now())
             result.status = STATUS[Outcome.LOST]
@@ -166,7 +166,7 @@ def labels_of(scenario: PlannedScenario) -> list[tuple[str, str]]:
 
 
 def links_of(scenario: PlannedScenario) -> list[str]:
-    """The references that are addresses; a document's bare name is no link."""
+    """The references that are URLs; the bare name of a document cannot be a link."""
     return [visible(item) for item in scenario.references if is_address(item)]
 
 

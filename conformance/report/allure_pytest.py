@@ -35,7 +35,7 @@ def apply_to_current_test(
     """Add labels, links, steps and attachments to the Allure result of the running item.
 
     Args:
-        finished: the scenario that the item stands for.
+        finished: the scenario that the item runs.
         diagnostics: name -> text, attached beside the decisions and observations.
 
     The status is left to allure-pytest: an ``AssertionError`` raised by the item is ``failed``, any

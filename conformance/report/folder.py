@@ -1,4 +1,4 @@
-"""The folder that a run's reports go to: proven to be usable, and one run's alone.
+"""The folder for a run's reports: checked to be writable, and used by one run at a time.
 
 A run on a cluster takes minutes to begin, and two runs that write into one folder destroy each
 other's result file. Both are found here, before anything else is done.
@@ -41,7 +41,7 @@ class OutputFolder:
 
     A folder that was made and is empty in the end is removed. The lock is on the folder itself
     (``flock``), so that it leaves no file and ends with the process; on a file system that cannot
-    lock a folder there is none.
+    lock a folder the lock is left out.
 
     Args:
         path: the folder; it and what is above it are made.

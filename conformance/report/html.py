@@ -22,7 +22,7 @@ from conformance.resultfile.read import RecordedRun
 from conformance.text import is_address, shorten, visible
 
 MAX_CHARACTERS = 200_000
-"""Of one attachment; the result file has it whole."""
+"""The most that is shown of one attachment; the result file has all of it."""
 
 
 @dataclass(frozen=True, slots=True)

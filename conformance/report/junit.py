@@ -26,7 +26,7 @@ from conformance.redaction import redact
 from conformance.text import public_path, public_text, shorten, xml_text
 
 MAX_CHARACTERS = 100_000
-"""Of one message or diagnostic; CI systems refuse files of many megabytes."""
+"""The most that is kept of one message or diagnostic; CI systems refuse very large files."""
 
 
 class JUnitFile:

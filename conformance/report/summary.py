@@ -16,7 +16,7 @@ from conformance.text import cut, shorten, visible
 
 MAX_LINES = 40
 MAX_CHARACTERS = 4_000
-"""Of one message on the terminal; the result file has it whole."""
+"""The most that is printed of one message; the result file has all of it."""
 
 MAX_NOT_RUN = 5
 """Lost scenarios that are named; they differ in nothing, and the reports name them all."""
@@ -46,7 +46,7 @@ def one_line(message: str) -> str:
 def closing_lines(
     result: RunResult, diagnostics: Callable[[str], Path | None] = lambda _: None
 ) -> Iterator[Text]:
-    """What is said when a run is over; what matters most stands last, where a terminal shows it.
+    """The last lines of a run's output, the most important at the end, where a terminal shows them.
 
     Args:
         result: the run.

@@ -39,7 +39,7 @@ MAX_NAMES = 3
 
 
 class PlainConsole(Console):
-    """Standard output without markup, in the two ways in which rich's own console does not do.
+    """Standard output without markup, and two corrections to rich's own console.
 
     A closed pipe is an error as any other (rich ends the process), and a terminal that claims to
     have no columns (COLUMNS=0) gets the default of 80 (rich prints nothing).

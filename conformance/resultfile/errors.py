@@ -1,7 +1,7 @@
 """The ways in which a result file can be wrong, each an error of its own.
 
-A truncated file of another suite was once published as a result; whoever reads one must be able to
-tell why it cannot be used.
+A truncated file of another suite was once published as a result; readers must be able to tell why
+one cannot be used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class ResultFileError(UsageError):
 
 
 class UnreadableResultFileError(ResultFileError):
-    """It is not there, may not be read, or is no file: nothing is known of the run."""
+    """It does not exist, may not be read, or is not a regular file."""
 
 
 class EmptyResultFileError(ResultFileError):
@@ -26,7 +26,7 @@ class TruncatedResultFileError(ResultFileError):
 
 
 class DuplicateRecordError(ResultFileError):
-    """A scenario or a header is there twice: two runs in one file."""
+    """A scenario or a header occurs twice: two runs in one file."""
 
 
 class DigestMismatchError(ResultFileError):

@@ -191,7 +191,7 @@ class _Reader:
 def _check_version(where: str, document: Mapping[str, Any]) -> None:
     if document.get("record") != "header":
         raise MalformedResultFileError(
-            f"{where}: the first line is no header; give the JSON result file of a run"
+            f"{where}: the first line is not a header; give the JSON result file of a run"
         )
     if document.get("apiVersion") != API_VERSION:
         found = cut(repr(document.get("apiVersion")), 120)

@@ -250,11 +250,11 @@ def test_a_key_that_is_there_twice_is_refused(forgery: Forgery) -> None:
     forgery.write(
         lambda text: text.replace('"outcome": "passed"', '"outcome": "failed", "outcome": "passed"')
     )
-    with pytest.raises(MalformedResultFileError, match=r":\d+: .*the key 'outcome' is there twice"):
+    with pytest.raises(MalformedResultFileError, match=r":\d+: .*the key 'outcome' occurs twice"):
         load_results(forgery.results)
     verification = forgery.verify()
     assert verification.exit_code is ExitCode.NOT_CONFORMANT
-    assert "is there twice" in str(verification.discrepancies[0])
+    assert "occurs twice" in str(verification.discrepancies[0])
 
 
 def narrowed(forgery: Forgery, version: str) -> None:

@@ -125,7 +125,7 @@ def test_an_edited_report_is_told_with_the_place(
 
 def test_a_dropped_profile_entry_cannot_hide_behind_another_name(submission: Submission) -> None:
     submission.edit_report("name: dra-extended", "name: dra-core")
-    assert "profile dra-core is there twice" in str(submission.verify().discrepancies[0])
+    assert "profile dra-core is listed twice" in str(submission.verify().discrepancies[0])
     submission.edit_report("name: dra-core", "name: dra-gold")
     assert "unknown profile 'dra-gold'" in str(submission.verify().discrepancies[0])
 

@@ -217,7 +217,7 @@ def test_a_damaged_line_is_told_with_its_place(tmp_path: Path, line: bytes, mess
 def test_any_other_file_is_told_to_be_none(tmp_path: Path) -> None:
     path = tmp_path / "r"
     path.write_text('{"record": "scenario"}\n')
-    with pytest.raises(results.MalformedResultFileError, match="first line is no header"):
+    with pytest.raises(results.MalformedResultFileError, match="first line is not a header"):
         load_results(path)
 
 
