@@ -85,6 +85,11 @@ def test_its_folder_says_its_level() -> None:
     assert [name for name, level in levels.items() if name.split("/")[0] != level] == []
 
 
+def test_its_first_reference_is_a_page_that_can_be_opened() -> None:
+    first = {item.id: item.scenario.spec.references[0] for item in shipped()}
+    assert [name for name, reference in first.items() if not reference.startswith("https://")] == []
+
+
 def test_it_names_a_document_and_an_enhancement() -> None:
     def right(references: tuple[str, ...]) -> bool:
         enhancements = [item for item in references if item.startswith("https://kep.k8s.io/")]
