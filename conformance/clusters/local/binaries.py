@@ -81,7 +81,7 @@ def _build_all(modules: Path, directory: Path, progress: Progress) -> None:
     go = _builders()
     log = directory.with_name(directory.name + ".log")
     progress(
-        f"building the cluster's binaries into {directory} (once; about 10 minutes and 7 GB of "
+        f"building the cluster's binaries into {directory} (once; about 8 minutes and 7 GB of "
         f"Go caches on two cores; log: {log})"
     )
     prefix = f".building-{directory.name}-"
