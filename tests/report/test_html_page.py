@@ -61,7 +61,7 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
     assert "b" not in page.tags
     assert "<script>alert(1)</script>" in page.text
     assert "{{ 7*7 }}" in page.text
-    assert page.addresses == ["#s1"]
+    assert page.addresses == ["#tested", "#s1"]
 
 
 def test_a_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
@@ -79,3 +79,20 @@ def test_a_truncated_run_says_so(tmp_path: Path) -> None:
     with ResultFile(path) as reporter:
         play(reporter, stream(*sample(), footer=False))
     assert "the result file was cut off" in render_html(load_results(path, truncated_ok=True))
+
+
+def test_the_verdict_and_what_failed_come_first_and_what_passed_is_folded(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    play(ResultFile(path), stream(*sample(), compared=[compared("core/passing", "missed")]))
+    page = render_html(load_results(path))
+    order = [
+        "not conformant: 1 scenario failed; 1 scenario with an allocation against the rules",
+        "Allocations judged: <span",
+        "What did not pass",
+        '<a href="#s2">core/failing</a>',
+        '<a href="#s4">core/passing</a>',
+        '<details class="scenario" id="s2" open>',
+        "<h2>Features</h2>",
+        '<details class="scenario" id="s5">',
+    ]
+    assert [page.index(text) for text in order] == sorted(page.index(text) for text in order)
