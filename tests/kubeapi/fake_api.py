@@ -49,6 +49,13 @@ _PATH = re.compile(
 )
 
 
+def key_of(path: str) -> tuple[str, str, str]:
+    """Plural, namespace and name of an object's path."""
+    found = _PATH.match(path)
+    assert found is not None
+    return found["plural"], found["ns"] or "", found["name"] or ""
+
+
 def merge(target: Any, patch: Any) -> Any:
     """RFC 7386."""
     if not isinstance(patch, Mapping):
@@ -81,6 +88,7 @@ class FakeApi:
         self.forgotten = 0
         self.requests: list[tuple[str, str, Mapping[str, str], Any]] = []
         self.failures: list[tuple[str, str, int, Mapping[str, str]]] = []
+        self.refusal: tuple[int, str] | None = None  # of every request
         self.cut_watches = 0
         self.served = {gv: dict(kinds) for gv, kinds in KINDS.items()}
         self.logs: dict[str, str] = {}
@@ -196,6 +204,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._serve("POST")
 
+    def do_PUT(self) -> None:
+        self._serve("PUT")
+
     def do_PATCH(self) -> None:
         self._serve("PATCH")
 
@@ -227,6 +238,9 @@ class _Handler(BaseHTTPRequestHandler):
                     return
                 self._status(failure[2], "InternalError", "told to fail", headers=failure[3])
                 return
+        if self.api.refusal is not None:
+            self._status(self.api.refusal[0], "Refused", self.api.refusal[1])
+            return
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
             self._status(401, "Unauthorized", "Unauthorized")
             return
@@ -307,6 +321,11 @@ class _Handler(BaseHTTPRequestHandler):
         obj = api.objects.get((plural, namespace, name))
         if obj is None:
             self._status(404, "NotFound", f'{plural} "{name}" not found')
+        elif method == "PUT":
+            if body["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
+                self._status(409, "Conflict", "the object has been modified")
+                return
+            self._send(200, {**api.put(plural, body), **typed})
         elif method == "PATCH":
             if self.headers["Content-Type"] == "application/strategic-merge-patch+json":
                 body = strategic(obj, body)
