@@ -1,0 +1,103 @@
+"""ci/test, which is `make test`: its stages, with stand-ins for the programs that they call."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STAND_IN = """#!/bin/sh
+echo "$(basename "$0") $1" >> calls
+case " $FAILS " in *" $(basename "$0") "*) exit 1;; esac
+"""
+WHAT_IS_LACKING = '#!/bin/sh\necho "$LACKS"\n'
+PROGRAMS = ("ruff", "lint-imports", "mypy", "pytest", "dra-conformance")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with nothing in it but ci/test and stand-ins that write down their calls."""
+    (tmp_path / "ci").mkdir()
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    shutil.copy(ROOT / "ci/test", tmp_path / "ci")
+    for path in (*(f".venv/bin/{name}" for name in PROGRAMS), "ci/fuzz", "ci/fuzz-cel"):
+        (tmp_path / path).write_text(STAND_IN)
+        (tmp_path / path).chmod(0o755)
+    (tmp_path / ".venv/bin/python").write_text(WHAT_IS_LACKING)
+    (tmp_path / ".venv/bin/python").chmod(0o755)
+    return tmp_path
+
+
+def run(checkout: Path, *stages: str, **settings: str) -> tuple[int, str, list[str]]:
+    """Exit code, output and the calls of the stand-ins."""
+    environment = {name: value for name, value in os.environ.items() if name != "CI"} | settings
+    done = subprocess.run(
+        [str(checkout / "ci/test"), *stages],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    calls = checkout / "calls"
+    return done.returncode, done.stdout, calls.read_text().splitlines() if calls.exists() else []
+
+
+def test_every_stage_runs_where_nothing_is_lacking(checkout: Path) -> None:
+    code, output, calls = run(checkout)
+    assert code == 0, output
+    assert {call.split()[0] for call in calls} == {*PROGRAMS, "fuzz", "fuzz-cel"}
+    assert calls.count("dra-conformance cluster") == 1
+    summary = output.partition("=== summary\n")[2].splitlines()
+    assert len(summary) == 7
+    assert all(line.startswith("passed") for line in summary)
+
+
+def test_what_is_lacking_is_said_first_and_the_rest_runs(checkout: Path) -> None:
+    code, output, calls = run(checkout, LACKS="root\nGo 1.26")
+    assert code == 0, output
+    assert output.splitlines()[:2] == [
+        "left out  real: this machine lacks root; Go 1.26",
+        "left out  fuzz: this machine lacks root; Go 1.26",
+    ]
+    assert output.splitlines()[-1].startswith("left out  fuzz")
+    assert "passed    unit tests" in output
+    assert not [call for call in calls if call.startswith(("fuzz", "dra-conformance cluster"))]
+
+
+def test_with_ci_what_is_lacking_is_a_failure_before_anything_runs(checkout: Path) -> None:
+    code, output, calls = run(checkout, LACKS="root", CI="true")
+    assert code == 1
+    assert "this machine lacks root" in output
+    assert "nothing may be left out" in output
+    assert calls == []
+
+
+def test_only_the_stages_that_are_asked_for_run_whatever_the_others_lack(checkout: Path) -> None:
+    code, output, calls = run(checkout, "lint", LACKS="root", CI="true")
+    assert code == 0, output
+    assert calls == ["ruff check", "ruff format", "lint-imports ", "mypy "]
+
+
+@pytest.mark.parametrize(
+    ("program", "stage"),
+    [("mypy", "lint, types, layers"), ("pytest", "unit tests"), ("fuzz-cel", "random problems")],
+)
+def test_a_stage_that_fails_is_named_and_the_others_run(
+    checkout: Path, program: str, stage: str
+) -> None:
+    code, output, calls = run(checkout, FAILS=program)
+    assert code == 1
+    assert f"FAILED    {stage}" in output
+    assert {call.split()[0] for call in calls} >= set(PROGRAMS)
+
+
+def test_without_its_binaries_the_real_cluster_is_not_tried(checkout: Path) -> None:
+    code, output, calls = run(checkout, "real", FAILS="dra-conformance")
+    assert code == 1
+    assert "FAILED    binaries of the real cluster" in output
+    assert calls == ["dra-conformance cluster"]
