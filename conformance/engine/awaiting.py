@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from conformance.engine.context import Context
 from conformance.scenario.expectations.base import Expectation, Seen, Timed
-from conformance.scenario.expectations.pod import PodExpectation
 from conformance.targets.base import Obj
 
 NEVER_ASKED: Final = Seen(False, "nothing: the target never let the check run", {})
@@ -44,10 +43,9 @@ def await_expectation(expectation: Expectation, context: Context) -> dict[str, A
     if expectation.consistently is not None:
         return _hold(expectation, expectation.consistently, context)
     observed = _eventually(expectation, context)
-    if isinstance(expectation, PodExpectation) and expectation.pending is not None:
-        # A scheduler that is about to try again would say the same for a moment.
+    if expectation.must_stay:
         _hold(expectation, context.scenario.spec.timeouts.consistently, context)
-        _note_undecided(expectation.pod, context)
+        _note_undecided(expectation.may_want_devices, context)
     return observed
 
 
@@ -65,8 +63,7 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
 
     seen = context.wait(check, timeout)
     if seen is None:
-        if isinstance(expectation, PodExpectation):
-            _note_undecided(expectation.pod, context)
+        _note_undecided(expectation.may_want_devices, context)
         raise Divergence(f"{expectation.describe()} within {timeout:g} s", last.found)
     return dict(seen.observed)
 
@@ -84,9 +81,9 @@ def _hold(expectation: Timed, duration: float, context: Context) -> dict[str, An
     return dict(last.observed)
 
 
-def _note_undecided(pod_name: str, context: Context) -> None:
+def _note_undecided(pod_name: str | None, context: Context) -> None:
     """Keep the snapshot from which a pod could not be served, if it waits for devices only."""
-    if not context.record:
+    if pod_name is None or not context.record:
         return
     pod: Obj | None = context.get("Pod", pod_name)
     if pod is None or pod["spec"].get("nodeName"):

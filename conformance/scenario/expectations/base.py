@@ -260,3 +260,13 @@ class Timed(Expectation):
     def waits_for_start(self) -> bool:
         """Whether pods must have started (then the limit is ``timeouts.podRunning``)."""
         return False
+
+    @property
+    def must_stay(self) -> bool:
+        """Whether it must go on to hold for ``timeouts.consistently`` once it holds."""
+        return False
+
+    @property
+    def may_want_devices(self) -> str | None:
+        """The pod whose snapshot tells why, if it is not scheduled; None for no pod."""
+        return None

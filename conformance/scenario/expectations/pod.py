@@ -42,6 +42,16 @@ class PodExpectation(Timed):
         return self.phase not in {None, "Pending"}
 
     @property
+    def must_stay(self) -> bool:
+        """A scheduler that is about to try again would say the same for a moment."""
+        return self.pending is not None
+
+    @property
+    def may_want_devices(self) -> str:
+        """The pod itself."""
+        return self.pod
+
+    @property
     def expected_to_wait(self) -> bool:
         """Whether the pod is not on a node when this holds."""
         return self.pending is not None or self.scheduled is False or self.phase == "Pending"
