@@ -9,6 +9,7 @@ people looking in the wrong place before.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 # C0 and C1 controls but tab and newline, the marks that change the direction of text, and lone
@@ -67,6 +68,11 @@ def is_address(reference: str) -> bool:
 def counted(number: int, what: str) -> str:
     """``1 file``, ``2 files``."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def addresses_first(references: Iterable[str]) -> tuple[str, ...]:
+    """References in their order, but those that can be followed before all others."""
+    return tuple(sorted(references, key=lambda item: not is_address(item)))
 
 
 def public_path(file: str, scenario_id: str) -> str:

@@ -32,7 +32,7 @@ from conformance.scenario.yamlfile import (
     read_documents,
     yaml_files,
 )
-from conformance.text import counted, visible
+from conformance.text import addresses_first, counted, visible
 
 _STDIN = Path("-")
 
@@ -63,9 +63,8 @@ def list_scenarios(
     if as_json:
         rows = [
             {"id": item.id, "digest": item.digest}
-            | item.scenario.spec.model_dump(
-                include={"summary", "level", "feature", "tier", "references"}
-            )
+            | item.scenario.spec.model_dump(include={"summary", "level", "feature", "tier"})
+            | {"references": addresses_first(item.scenario.spec.references)}
             for item in found
         ]
         typer.echo(json.dumps(rows, indent=2))

@@ -38,7 +38,7 @@ from conformance.targets.base import (
     Scope,
 )
 from conformance.targets.opening import Opened
-from conformance.text import is_address, shorten
+from conformance.text import addresses_first, shorten
 
 Emit = Callable[[Event], None]
 
@@ -90,7 +90,7 @@ def planned(loaded: LoadedScenario) -> PlannedScenario:
         level=spec.level,
         feature=spec.feature,
         tier=spec.tier,
-        references=tuple(sorted(spec.references, key=lambda item: not is_address(item))),
+        references=addresses_first(spec.references),
         file=str(loaded.document.file),
         line=1,
         digest=loaded.digest,
