@@ -195,7 +195,6 @@ class ClusterScope:
         self._informers.stop()
         if self._recording is not None:
             self._recording.close()
-        self._shared.forget(self)
 
     # -- inside ----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.informers import InformerFactory
-from conformance.targets.base import Capabilities, Scope
+from conformance.targets.base import Capabilities
 from conformance.targets.cluster.health import Health
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.recorder import Recorder
@@ -19,14 +19,13 @@ FaultInjector = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class Shared:
-    """See the module.
+    """What the scopes of a target use together.
 
     Attributes:
         informers: of what has no namespace, so that it is followed once for all.
         logs: component name -> its log file on this machine.
         cdi_roots: directories with the nodes' CDI specs, where they are on this machine.
         fault: restarts and kills ``fault_components``, where the cluster's source can.
-        forget: called with a scope that was closed.
     """
 
     api: Api
@@ -39,4 +38,3 @@ class Shared:
     cdi_roots: tuple[Path, ...]
     fault: FaultInjector | None
     fault_components: tuple[str, ...]
-    forget: Callable[[Scope], None]

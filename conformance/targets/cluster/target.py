@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from conformance.clusters.base import ClusterAccess
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.informers import InformerFactory
-from conformance.targets.base import Capabilities, Ref, Scope
+from conformance.targets.base import Capabilities, Ref
 from conformance.targets.cluster.capabilities import discover_capabilities
 from conformance.targets.cluster.health import Health
 from conformance.targets.cluster.hollow import HollowNodes
@@ -32,7 +32,6 @@ class ClusterTarget:
         fault: restarts and kills components, where the cluster's source can.
         fault_components: the components that ``fault`` knows.
         record: follow all claims, slices, classes and nodes, so that `Scope.decisions` works.
-        versions: versions of components that the API server does not tell (the driver's).
 
     Raises:
         ClusterUsageError: the kubeconfig or the context is wrong.
@@ -48,12 +47,10 @@ class ClusterTarget:
         fault: FaultInjector | None = None,
         fault_components: Sequence[str] = (),
         record: bool = False,
-        versions: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.access = access
         self.driver = driver
-        self._versions = dict(versions or {})
         self._lock = threading.Lock()
         self._capabilities: Capabilities | None = None
         self._scopes: list[ClusterScope] = []
@@ -71,7 +68,6 @@ class ClusterTarget:
             cdi_roots=tuple(cdi_roots),
             fault=fault,
             fault_components=tuple(fault_components) if fault else (),
-            forget=self._forget,
         )
 
     def capabilities(self) -> Capabilities:
@@ -91,7 +87,6 @@ class ClusterTarget:
                     nodes=self.access.nodes,
                     driver=self.driver,
                     abilities=abilities,
-                    versions=self._versions,
                 )
             return self._capabilities
 
@@ -123,10 +118,6 @@ class ClusterTarget:
             self.recorder.stop()
         self._shared.informers.stop()
         self.api.connection.close()
-
-    def _forget(self, scope: Scope) -> None:
-        with self._lock:
-            self._scopes = [other for other in self._scopes if other is not scope]
 
     def _wake(self) -> None:
         with self._lock:

@@ -83,7 +83,7 @@ def test_capabilities_come_from_the_api_server(api: FakeApi, make_target: MakeTa
         'kubernetes_feature_enabled{name="DRAAdminAccess",stage="BETA"} 1\n'
         'kubernetes_feature_enabled{name="DRAListTypeAttributes",stage="ALPHA"} 0\n'
     )
-    found = make_target(driver=DRIVER, versions={"driver": "1.0"}).capabilities()
+    found = make_target(driver=DRIVER).capabilities()
     assert found.kubernetes_version == "1.37.1"
     assert {"v1", "resource.k8s.io/v1", "resource.k8s.io/v1beta1"} <= found.served_apis
     assert found.tiers == {"allocation", "node", "device"}
@@ -95,7 +95,6 @@ def test_capabilities_come_from_the_api_server(api: FakeApi, make_target: MakeTa
         "kubernetes": "v1.37.1+fake",
         "kubelet": "v1.37.1",
         "containerd": "2.4.1",
-        "driver": "1.0",
     }
 
 
