@@ -15,6 +15,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.scheduling.bindingconditions import BindingConditions
+from conformance.targets.reference.scheduling.listers import AllocatorCache, Listers
 from conformance.targets.reference.scheduling.node_allocatable import NodeAllocatable
 from conformance.targets.reference.scheduling.nodefit import Misfit, misfits
 from conformance.targets.reference.store import name_of, uid_of
@@ -33,25 +34,6 @@ class SchedulingError(Exception):
     """Scheduling this pod failed, as opposed to finding no place for it."""
 
 
-class Listers:
-    """What allocations depend on, kind by kind (``SharedDRAManager`` of the real scheduler)."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def resource_slices(self) -> list[Obj]:
-        """All ResourceSlices, with the taints of DeviceTaintRules."""
-        return self._cluster.slices()
-
-    def device_classes(self) -> list[Obj]:
-        """All DeviceClasses."""
-        return self._cluster.store.all("DeviceClass")
-
-    def claims(self) -> list[Obj]:
-        """All ResourceClaims; those that are allocated say which devices are in use."""
-        return self._cluster.store.all("ResourceClaim")
-
-
 class Filter:
     """Finds nodes in one cluster.
 
@@ -63,6 +45,7 @@ class Filter:
     def __init__(self, cluster: Cluster, conditions: BindingConditions) -> None:
         self.assumed: dict[str, str] = {}
         self.listers = Listers(cluster)
+        self._cache = AllocatorCache(cluster, self.listers)
         self._conditions = conditions
         self._cluster = cluster
         self._store = cluster.store
@@ -114,7 +97,7 @@ class Filter:
                 if special is not None:
                     to_allocate.append(special)
                 if to_allocate and allocator is None:
-                    allocator = self._allocator()
+                    allocator = self._cache.allocator()
                 allocations: tuple[Obj, ...] = ()
                 if to_allocate and allocator is not None:
                     allocations, found = self.allocate(allocator, node, to_allocate)
@@ -171,15 +154,6 @@ class Filter:
                 found.append(PodClaim(entry["name"], name_of(claim), allocation or {}))
         found += [PodClaim("", _SPECIAL_NAME, allocation) for allocation in new.values()]
         return found
-
-    def _allocator(self) -> Allocator:
-        return Allocator(
-            self._cluster.features,
-            self.listers.resource_slices(),
-            self.listers.device_classes(),
-            self.listers.claims(),
-            kubernetes=self._cluster.minor,
-        )
 
     def allocate(
         self, allocator: Allocator, node: Obj, claims: Sequence[Obj]
