@@ -37,7 +37,7 @@ def attribute_value(attribute: Mapping[str, Any], *, lists: bool = True) -> Any:
 
     Args:
         attribute: with the one value that is set.
-        lists: lists are known; before 1.36, and in 1.36 without DRAListTypeAttributes, they are no
+        lists: lists are known; before 1.36, and in 1.36 without DRAListTypeAttributes, they are not
             values.
 
     Raises:
@@ -185,7 +185,7 @@ class CelDevice:
         attributes = device.get("attributes") or _NOTHING
         try:
             values = _values(driver, attributes, lists)
-        except (CelRuntimeError, ValueError):  # also more fields than one, which is no error
+        except (CelRuntimeError, ValueError):  # also several fields, which is not an error
             values = _values_in_order(driver, attributes, lists)
         capacity = device.get("capacity") or _NOTHING
         amounts = _amounts(driver, capacity) if capacity else {}

@@ -48,7 +48,7 @@ def to_bool(value: Any) -> bool:
     """The result of a selector.
 
     Raises:
-        CelRuntimeError: the value is no bool (``DeviceMatches``).
+        CelRuntimeError: the value is not a bool (``DeviceMatches``).
     """
     inner = value
     while inner.__class__ is Optional and inner.present:
@@ -123,7 +123,7 @@ def to_attribute(value: Any) -> dict[str, Any]:
     name = type_name(held)
     if name in kinds:
         return {kinds[name]: str(held) if kinds[name] == "version" else held}
-    if value.__class__ is not list:  # a list in an optional is none for Kubernetes
+    if value.__class__ is not list:  # Kubernetes does not take a list in an optional for one
         message = f"unsupported CEL return type: {_go(held)}"
         raise CelRuntimeError(message)
     if not value:

@@ -155,7 +155,7 @@ class DerivedAttribute:
             deadline: when to give up, of `time.monotonic`; None for never.
 
         Raises:
-            CelRuntimeError: the expression has no value, or one that is no attribute.
+            CelRuntimeError: the expression has no value, or one that cannot be an attribute.
         """
         interpreter = Interpreter(self._cost_limit, deadline)
         return to_attribute(interpret(interpreter, self._node, {".device": device.as_map}))

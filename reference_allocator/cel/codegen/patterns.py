@@ -28,7 +28,7 @@ Matcher = Callable[[Any], bool]
 
 
 def matcher(pattern: str) -> Matcher:
-    """Whether a text has a match of a valid pattern; what is no text raises anything at all."""
+    """Whether a text has a match of a valid pattern; anything but a text raises some exception."""
     found = _PATTERN.fullmatch(pattern)
     words = None if found is None else _words(found[2])
     if found is None or words is None:

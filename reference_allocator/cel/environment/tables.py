@@ -107,7 +107,7 @@ class Table:
     Attributes:
         functions: name -> overloads, in the order in which they are tried.
         type_names: dotted name -> type, for types used as values.
-        messages: dotted name -> message, also of those that are no values (see ``type_names``).
+        messages: dotted name -> message, also of those that are not values (see ``type_names``).
         constants: dotted name -> number of an enum's value.
         macros: name and number of arguments.
         variants: (stored, consumable capacity, list type attributes) -> what is left.

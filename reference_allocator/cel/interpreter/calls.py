@@ -19,10 +19,8 @@ from reference_allocator.cel.interpreter.outcomes import (
     stops_at_errors,
 )
 from reference_allocator.cel.library.dispatch import implementation
-from reference_allocator.cel.library.lists import insert_entry
 from reference_allocator.cel.parser.macros import ACCUMULATOR
-from reference_allocator.cel.runtime.equality import NO_OVERLOAD, no_overload
-from reference_allocator.cel.runtime.maps import unmap_key
+from reference_allocator.cel.runtime.equality import NO_OVERLOAD
 from reference_allocator.cel.runtime.membership import is_member
 from reference_allocator.cel.runtime.values import Optional
 
@@ -134,35 +132,6 @@ class Calls(Attributes):
         self.charge(1)
         return value is not False
 
-    def _insert(self, node: Call, scope: dict[str, Any]) -> Any:
-        """``cel.@mapInsert``: the accumulator of a fold that builds a map."""
-        values: list[Any] = []
-        error: Err | None = None
-        for arg in node.args:
-            value = self.evaluate(arg, scope)
-            values.append(value)
-            if value.__class__ is Err:
-                error = error or value
-                if len(node.args) > 2:
-                    break  # as in `call`
-        if len(values) == len(node.args):
-            self.charge(1)
-        if error is not None:
-            return error
-        mapping = values[0]
-        try:
-            if len(values) == 3:
-                return insert_entry(mapping, values[1], plain(values[2]))
-            if not isinstance(values[1], dict):
-                raise no_overload("cel.@mapInsert", *values)
-            for key, value in values[1].items():
-                mapping = insert_entry(mapping, unmap_key(key), value)
-        except CelInternalError:
-            raise
-        except CelRuntimeError as failure:
-            return Err(str(failure))
-        return mapping
-
 
 _SPECIAL: Final[dict[str, Callable[[Calls, Call, dict[str, Any]], Any]]] = {
     "_&&_": Calls._logical,  # noqa: SLF001 - its own methods
@@ -175,5 +144,4 @@ _SPECIAL: Final[dict[str, Callable[[Calls, Call, dict[str, Any]], Any]]] = {
     "_?._": Calls.attribute,
     "@in": Calls._in,  # noqa: SLF001
     "@not_strictly_false": Calls._not_strictly_false,  # noqa: SLF001
-    "cel.@mapInsert": Calls._insert,  # noqa: SLF001
 }

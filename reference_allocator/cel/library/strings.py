@@ -139,7 +139,7 @@ def find(text: str, pattern: str) -> str:
 
 
 def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    """All matches; an empty one next to the match before it is none (Go's ``allMatches``)."""
+    """All matches; an empty one right after another match does not count (Go's ``allMatches``)."""
     regex = _find_regex(pattern)
     result: list[str] = []
     start, before = 0, -1

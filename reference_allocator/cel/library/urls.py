@@ -21,7 +21,7 @@ _USER_INFO: Final = _UNRESERVED | frozenset("!$&'()*+,;=:@%")
 
 
 class _UrlError(ValueError):
-    """Why a text is no URL, in Go's words."""
+    """Why a text is not a URL, in Go's words."""
 
 
 class URL:
@@ -126,7 +126,7 @@ def _ip_literal(text: str) -> str:
     port = text[closing + 1 :]
     _check_port(port)
     name, mark, zone = text[1:closing].partition("%25")
-    # What is no UTF-8 makes no address, and is told byte by byte.
+    # Bytes that are not UTF-8 make the address invalid, and are shown one by one.
     host = _unescape_host(name, errors="surrogateescape")
     address = host + _unescape_host(mark + zone, zone=True)
     try:

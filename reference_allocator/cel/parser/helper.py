@@ -21,7 +21,7 @@ MAX_DEPTH: Final = 250
 
 
 class ParseError(Exception):
-    """The text is no expression; ``issues`` says where and why."""
+    """The text is not an expression; ``issues`` says where and why."""
 
     def __init__(self, issues: list[Issue]) -> None:
         super().__init__(issues[0].message)
@@ -56,7 +56,7 @@ def sized(
 
     Args:
         node: the new node.
-        inner: its parts, where they are no expressions of their own.
+        inner: its parts, where they are not expressions of their own.
         expressions: its parts that the grammar calls an expression: in brackets, as arguments.
         counted: whether cel-go's visitor counts the node as a level (binary operators, members).
     """

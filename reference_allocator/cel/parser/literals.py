@@ -1,7 +1,7 @@
 r"""Reading literals: numbers within 64 bits, strings and bytes with their escapes.
 
 The rules are cel-go's (``parser/unescape.go``): raw strings keep backslashes, ``\x`` and octal
-escapes are code points in a string and single bytes in bytes, and a surrogate is no character.
+escapes are code points in a string and single bytes in bytes, and a surrogate is not a character.
 """
 
 from __future__ import annotations

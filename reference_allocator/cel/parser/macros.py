@@ -1,7 +1,7 @@
 """Macros: calls that the parser replaces by folds, as cel-go does (``parser/macro.go``, ``ext/``).
 
 Each expander gets the receiver and the arguments and returns the tree that stands for the call,
-or None when the call is no use of the macro after all. Everything it adds is reported at the
+or None when the call does not use the macro after all. Everything it adds is reported at the
 call's own position.
 """
 
@@ -258,7 +258,7 @@ _RECEIVER: Final[dict[tuple[str, int], Callable[[int, Node, list[Node]], Node | 
 
 
 def expand(at: int, name: str, target: Node | None, args: list[Node]) -> Node | None:
-    """What the call ``target.name(args)`` stands for, or None when it is no macro.
+    """What the call ``target.name(args)`` stands for, or None when it is not a macro.
 
     Raises:
         MacroError: it is one, with arguments that do not fit.

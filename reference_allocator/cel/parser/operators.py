@@ -33,7 +33,7 @@ class OperatorRules:
     """A method per rule of operators.
 
     ``sign`` of a node remembers that it is an unparenthesised chain of signs, because ``!!x`` is
-    ``x`` and ``-!x`` is no expression.
+    ``x`` and ``-!x`` is not an expression.
     """
 
     def expr(self, children: list[Any]) -> Node:

@@ -89,7 +89,7 @@ def _unrecognized(source: str, offset: int) -> str:
 
 
 def syntax_issues(source: str, error: UnexpectedInput) -> list[Issue]:
-    """The complaints about a text that is no expression."""
+    """The complaints about a text that is not an expression."""
     if isinstance(error, UnexpectedToken):
         accepted = frozenset(error.accepts or error.expected)
         if error.token.type == "$END":

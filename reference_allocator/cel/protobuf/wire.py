@@ -16,7 +16,7 @@ _DEPTH = 100
 
 
 class WireError(ValueError):
-    """The bytes are no message."""
+    """The bytes are not a message."""
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -71,7 +71,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
     """Field number, wire type and payload (an int for `VARINT`) of each field, in order.
 
     Raises:
-        WireError: the bytes are no message.
+        WireError: the bytes are not a message.
     """
     at = 0
     while at < len(data):

@@ -88,7 +88,7 @@ class _TypedKey:
 
 
 class _UniqueKey:
-    """A key that is no other key: nothing here has an address of its own to look it up by."""
+    """A key that equals no other: Go compares addresses, which values do not have here."""
 
     __slots__ = ("value",)
 

@@ -10,7 +10,6 @@ from decimal import Decimal
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, Final
-from zoneinfo import ZoneInfo, available_timezones
 
 from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.errors import CelRuntimeError
@@ -220,6 +219,8 @@ def show_timestamp(value: Timestamp) -> str:
 @cache
 def _regions() -> frozenset[str]:
     """What has zones in it, such as ``America/Argentina``: folders of the time zone database."""
+    from zoneinfo import available_timezones  # takes time to import, and few expressions need it
+
     parents = (PurePosixPath(name).parents for name in available_timezones())
     return frozenset(str(parent) for each in parents for parent in each)
 
@@ -262,6 +263,8 @@ def _named_zone(name: str) -> _Offset:
     plain = posixpath.normpath(name)
     if plain in _regions():
         raise CelRuntimeError("is a directory")
+    from zoneinfo import ZoneInfo
+
     try:
         zone = ZoneInfo(plain)
     except (ValueError, OSError, KeyError):

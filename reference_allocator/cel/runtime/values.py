@@ -8,7 +8,7 @@
 | duration, timestamp | `Duration`, `Timestamp` (nanoseconds) |
 | type | `TypeValue` |
 | optional | `Optional` |
-| protobuf message | `Message`, for the few that are no other value |
+| protobuf message | `Message`, for the few that have no other form |
 | Kubernetes types | `Quantity`, `Semver` and others with a class attribute ``cel_type`` |
 
 JSON data is therefore usable as it is, without conversion.
