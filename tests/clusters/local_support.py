@@ -16,15 +16,16 @@ from pathlib import Path
 import pytest
 
 from conformance.clusters.local import cgroups, preflight, procfs
-from conformance.clusters.local.binaries import missing_binaries, modules_directory
+from conformance.clusters.local.binaries import missing_binaries
 from conformance.clusters.local.layout import Layout, default_cache
 from conformance.clusters.local.network import interfaces
 from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES, cache_key
+from conformance.data import local_cluster_modules_dir
 
 
 def built_binaries() -> Path:
     """The cache's binaries; a test that would have to build them is skipped."""
-    directory = default_cache() / cache_key(modules_directory())
+    directory = default_cache() / cache_key(local_cluster_modules_dir())
     if missing_binaries(directory, CONTROL_PLANE_BINARIES + NODE_BINARIES):
         pytest.skip(
             f"the local cluster's binaries are not in {directory}: `cluster up` builds them"

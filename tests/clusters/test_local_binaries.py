@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from conformance.clusters.base import ClusterError, ClusterUsageError
-from conformance.clusters.local import binaries
-from conformance.clusters.local.binaries import modules_directory, resolve_binaries
+from conformance.clusters.local.binaries import resolve_binaries
 from conformance.clusters.local.versions import (
     BUILDS,
     CONTROL_PLANE_BINARIES,
     NODE_BINARIES,
     cache_key,
 )
+from conformance.data import local_cluster_modules_dir
 
 ALL = CONTROL_PLANE_BINARIES + NODE_BINARIES
 
@@ -84,7 +84,7 @@ def test_control_plane_alone_needs_no_node_binaries(tmp_path: Path) -> None:
 def test_filled_cache_is_used_without_a_go_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cached = tmp_path / cache_key(modules_directory())
+    cached = tmp_path / cache_key(local_cluster_modules_dir())
     make_programs(cached, ALL)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert resolve_binaries(None, tmp_path, ALL, print) == cached
@@ -125,7 +125,7 @@ def test_failed_build_names_its_log_and_leaves_no_cache_entry(
 
 
 def test_leftovers_of_a_killed_build_are_removed_by_the_next(tmp_path: Path, go: Path) -> None:
-    key = cache_key(modules_directory())
+    key = cache_key(local_cluster_modules_dir())
     stale = tmp_path / "cache" / f".building-{key}-x"
     make_programs(stale, ("etcd",))
     make_programs(tmp_path / "cache" / key, ("etcd",))  # as when somebody removed files by hand
@@ -159,21 +159,3 @@ def test_two_runs_at_once_build_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     first.join(30)
     second.join(30)
     assert len(calls.read_text().splitlines()) == len(BUILDS)
-
-
-def test_installed_package_finds_the_modules_in_its_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = tmp_path / "conformance/_data/local-cluster"
-    (data / "kubernetes").mkdir(parents=True)
-    (data / "kubernetes/go.mod").touch()
-    monkeypatch.setattr(binaries, "_PACKAGE_ROOT", tmp_path / "conformance")
-    assert modules_directory() == data
-
-
-def test_broken_installation_without_modules_says_where_it_looked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(binaries, "_PACKAGE_ROOT", tmp_path / "conformance")
-    with pytest.raises(ClusterError, match="_data/local-cluster"):
-        modules_directory()

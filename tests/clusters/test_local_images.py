@@ -9,13 +9,13 @@ from typing import IO, Any
 
 import pytest
 
-from conformance.clusters.local.binaries import modules_directory
 from conformance.clusters.local.images import (
     COMMANDS,
     SANDBOX_IMAGE,
     SCENARIO_IMAGE,
     write_archive,
 )
+from conformance.data import local_cluster_modules_dir
 
 
 def read(archive: tarfile.TarFile, name: str) -> bytes:
@@ -69,6 +69,6 @@ def test_same_program_gives_the_same_archive(archive: Path) -> None:
 
 
 def test_program_knows_exactly_the_commands_that_are_linked_to_it() -> None:
-    source = (modules_directory() / "node/pod-shell/main.go").read_text()
+    source = (local_cluster_modules_dir() / "node/pod-shell/main.go").read_text()
     table = source.partition("var commands = ")[2].partition("\n}")[0]
     assert tuple(re.findall(r'^\t"(\w+)":', table, re.MULTILINE)) == COMMANDS

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from conformance.clusters.local import versions
-from conformance.clusters.local.binaries import modules_directory
 from conformance.clusters.local.versions import BUILDS, cache_key
+from conformance.data import local_cluster_modules_dir
 
 
 def test_pinned_version_is_the_one_in_go_mod() -> None:
-    text = (modules_directory() / "kubernetes" / "go.mod").read_text()
+    text = (local_cluster_modules_dir() / "kubernetes" / "go.mod").read_text()
     assert f"k8s.io/kubernetes {versions.KUBERNETES}" in text
 
 
 def test_kubernetes_staging_modules_have_the_same_minor_and_patch() -> None:
-    text = (modules_directory() / "kubernetes" / "go.mod").read_text()
+    text = (local_cluster_modules_dir() / "kubernetes" / "go.mod").read_text()
     staged = versions.KUBERNETES.replace("v1.", "v0.")
     replaced = [line.split("=>")[1].split()[1] for line in text.splitlines() if "=>" in line]
     assert replaced
@@ -25,7 +25,7 @@ def test_kubernetes_staging_modules_have_the_same_minor_and_patch() -> None:
 
 def test_every_binary_is_a_tool_of_its_module_or_lies_in_it() -> None:
     for build in BUILDS:
-        directory = modules_directory() / build.module
+        directory = local_cluster_modules_dir() / build.module
         text = (directory / "go.mod").read_text()
         tools = text.partition("\ntool ")[2].partition("\n)")[0].split()
         for package in build.binaries.values():
@@ -49,9 +49,9 @@ def test_cache_key_changes_with_any_source_and_not_with_the_place(
     tmp_path: Path, file: str
 ) -> None:
     copy = tmp_path / "modules"
-    shutil.copytree(modules_directory(), copy)
+    shutil.copytree(local_cluster_modules_dir(), copy)
     key = cache_key(copy)
-    assert key == cache_key(modules_directory())
+    assert key == cache_key(local_cluster_modules_dir())
     assert versions.KUBERNETES in key
     with (copy / file).open("a") as changed:
         changed.write("x")
@@ -61,6 +61,6 @@ def test_cache_key_changes_with_any_source_and_not_with_the_place(
 def test_cache_key_changes_with_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = cache_key(modules_directory())
+    key = cache_key(local_cluster_modules_dir())
     monkeypatch.setattr("platform.machine", lambda: "other64")
-    assert cache_key(modules_directory()) != key
+    assert cache_key(local_cluster_modules_dir()) != key

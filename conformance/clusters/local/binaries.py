@@ -19,23 +19,10 @@ from pathlib import Path
 from conformance.clusters.base import ClusterError, ClusterUsageError, Progress
 from conformance.clusters.local.gocommand import compiler, find_go
 from conformance.clusters.local.versions import BUILDS, COMPILE, Build, cache_key
+from conformance.data import local_cluster_modules_dir
 from conformance.locks import file_lock
 
-_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _REPORT_SECONDS = 15.0
-
-
-def modules_directory() -> Path:
-    """Directory of the Go modules: in a checkout under ci/, in an installed package its data.
-
-    Raises:
-        ClusterError: neither is there, so the installation is broken.
-    """
-    places = (_PACKAGE_ROOT / "_data/local-cluster", _PACKAGE_ROOT.parent / "ci/local-cluster")
-    for place in places:
-        if (place / BUILDS[0].module / "go.mod").is_file():
-            return place
-    raise ClusterError(f"the local cluster's Go modules are in neither of {places}: reinstall")
 
 
 def resolve_binaries(
@@ -57,7 +44,7 @@ def resolve_binaries(
                 "of them built"
             )
         return given.absolute()
-    modules = modules_directory()
+    modules = local_cluster_modules_dir()
     directory = cache / cache_key(modules)
     if not missing_binaries(directory, needed):
         return directory
