@@ -12,7 +12,8 @@ from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.clusters.local import cluster as cluster_module
 from conformance.clusters.local.deaths import first_dead, watch_components
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.processes import Processes, ProcessSpec, wait_gone
+from conformance.clusters.local.processes import Processes, ProcessSpec
+from conformance.clusters.local.procfs import wait_gone
 from conformance.clusters.local.removal import remove_cluster
 from conformance.clusters.local.start import Start
 

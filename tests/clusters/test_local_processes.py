@@ -16,13 +16,8 @@ from conformance.clusters.base import ClusterError
 from conformance.clusters.local import procfs
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.logs import describe_log
-from conformance.clusters.local.processes import (
-    Processes,
-    ProcessRecord,
-    ProcessSpec,
-    is_alive,
-    wait_gone,
-)
+from conformance.clusters.local.processes import Processes, ProcessRecord, ProcessSpec
+from conformance.clusters.local.procfs import is_alive, wait_gone
 from conformance.clusters.local.removal import remove_cluster
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")

@@ -12,12 +12,8 @@ import threading
 from collections.abc import Callable
 
 from conformance.clusters.local.logs import end_of
-from conformance.clusters.local.processes import (
-    Processes,
-    ProcessRecord,
-    exit_status,
-    is_alive,
-)
+from conformance.clusters.local.processes import Processes, ProcessRecord
+from conformance.clusters.local.procfs import exit_status, is_alive
 
 LOOK_SECONDS = 0.5
 """Between two looks. The process would give an event, but what takes its place later does not."""

@@ -8,11 +8,9 @@ step needs to start it again.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
-import select
 import signal
 import threading
 import time
@@ -28,9 +26,6 @@ from conformance.clusters.local.tools import find_tool
 
 POLL_SECONDS = 0.05
 """Pause between two looks at something that gives no event (an HTTP health endpoint, a file)."""
-
-_statuses: dict[procfs.Identity, int] = {}
-"""How children of this program ended: the kernel tells only the first who asks."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +106,7 @@ class Processes:
     def alive(self, name: str) -> bool:
         """Whether the recorded process of that name runs."""
         record = self.records().get(name)
-        return record is not None and is_alive(record.identity)
+        return record is not None and procfs.is_alive(record.identity)
 
     def start(self, spec: ProcessSpec) -> ProcessRecord:
         """Start a component and record it. It may not be ready, or fail, right afterwards.
@@ -157,22 +152,22 @@ class Processes:
         """
         records = self.records()
         running = [record for name, record in records.items() if name in names]
-        running = [record for record in running if is_alive(record.identity)]
+        running = [record for record in running if procfs.is_alive(record.identity)]
         for record in running:
             # Written before the signal, so that whoever sees the process end knows it was meant.
             self._mark(record.spec.name).write_text(_text(record.identity))
             if grace_seconds > 0:
-                send(_signalled(record) or [record.identity.pid], signal.SIGTERM)
+                procfs.send(_signalled(record) or [record.identity.pid], signal.SIGTERM)
         deadline = time.monotonic() + grace_seconds
         left = [
             record
             for record in running
-            if not wait_gone(record.identity, max(0, deadline - time.monotonic()))
+            if not procfs.wait_gone(record.identity, max(0, deadline - time.monotonic()))
         ]
         for record in left:
-            send([*_signalled(record), record.identity.pid], signal.SIGKILL)
+            procfs.send([*_signalled(record), record.identity.pid], signal.SIGKILL)
         for record in left:
-            wait_gone(record.identity, 10)
+            procfs.wait_gone(record.identity, 10)
 
     def was_stopped(self, record: ProcessRecord) -> bool:
         """Whether it was `stop` that ended this very process, in whichever program."""
@@ -197,7 +192,7 @@ class Processes:
         record = self.records()[name]
         while not ready():
             self._check_open(name)
-            if not is_alive(record.identity):
+            if not procfs.is_alive(record.identity):
                 raise ClusterError(f"{name} exited while {what} {describe_log(record.spec.log)}")
             if time.monotonic() > deadline:
                 raise ClusterError(
@@ -213,7 +208,7 @@ class Processes:
             ClusterError: it does not run.
         """
         record = self.records().get(node)
-        if record is not None and is_alive(record.identity):
+        if record is not None and procfs.is_alive(record.identity):
             for pid in procfs.children(record.identity.pid):
                 return pid
         raise ClusterError(f"{node} does not run: nothing holds its namespaces")
@@ -242,46 +237,6 @@ def enter_command(init: int, *, pid_namespace: bool) -> tuple[str, ...]:
     """
     options = ("--net", "--mount", "--pid") if pid_namespace else ("--net", "--mount")
     return (find_tool("nsenter"), "--target", str(init), *options, "--")
-
-
-def is_alive(identity: procfs.Identity) -> bool:
-    """Whether the process runs; collects its exit status where it was a child of ours."""
-    with contextlib.suppress(ChildProcessError):  # started by an earlier program
-        pid, status = os.waitpid(identity.pid, os.WNOHANG)
-        if pid:
-            _statuses[identity] = os.waitstatus_to_exitcode(status)
-    return identity.alive()
-
-
-def exit_status(identity: procfs.Identity) -> int | None:
-    """How a process of ours ended (-9: by signal 9); None where another program was its parent."""
-    return _statuses.get(identity)
-
-
-def wait_gone(identity: procfs.Identity, timeout_seconds: float | None = None) -> bool:
-    """Wait until the process has ended; False when the time (None: no limit) is over before."""
-    try:
-        descriptor = os.pidfd_open(identity.pid)
-    except ProcessLookupError:
-        return True
-    try:
-        if not is_alive(identity):
-            return True  # ended, or the number is another process's by now
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        poll.poll(None if timeout_seconds is None else timeout_seconds * 1000)
-    finally:
-        os.close(descriptor)
-    return not is_alive(identity)
-
-
-def send(pids: list[int], number: signal.Signals) -> None:
-    """Send a signal to each process that still exists."""
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            continue
 
 
 def _signalled(record: ProcessRecord) -> list[int]:

@@ -11,6 +11,9 @@ with the machine's clock, and a cluster may be stopped days later by another pro
 from __future__ import annotations
 
 import contextlib
+import os
+import select
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +49,10 @@ class Identity:
         )
 
 
+_statuses: dict[Identity, int] = {}
+"""How children of this program ended: the kernel tells only the first who asks."""
+
+
 def boot_id() -> str:
     """The kernel's random id of this boot."""
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
@@ -55,6 +62,46 @@ def identify(pid: int) -> Identity | None:
     """The identity of a running process, None where it is gone."""
     state, start_time = _stat(pid)
     return Identity(pid, start_time, boot_id()) if state else None
+
+
+def is_alive(identity: Identity) -> bool:
+    """Whether the process runs; collects its exit status where it was a child of ours."""
+    with contextlib.suppress(ChildProcessError):  # started by an earlier program
+        pid, status = os.waitpid(identity.pid, os.WNOHANG)
+        if pid:
+            _statuses[identity] = os.waitstatus_to_exitcode(status)
+    return identity.alive()
+
+
+def exit_status(identity: Identity) -> int | None:
+    """How a process of ours ended (-9: by signal 9); None where another program was its parent."""
+    return _statuses.get(identity)
+
+
+def wait_gone(identity: Identity, timeout_seconds: float | None = None) -> bool:
+    """Wait until the process has ended; False when the time (None: no limit) is over before."""
+    try:
+        descriptor = os.pidfd_open(identity.pid)
+    except ProcessLookupError:
+        return True
+    try:
+        if not is_alive(identity):
+            return True  # ended, or the number is another process's by now
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll(None if timeout_seconds is None else timeout_seconds * 1000)
+    finally:
+        os.close(descriptor)
+    return not is_alive(identity)
+
+
+def send(pids: list[int], number: signal.Signals) -> None:
+    """Send a signal to each process that still exists."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
 
 
 def command_name(pid: int) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from conformance.clusters.base import ClusterError
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.processes import ProcessSpec, wait_gone
-from conformance.clusters.local.procfs import identify
+from conformance.clusters.local.processes import ProcessSpec
+from conformance.clusters.local.procfs import identify, wait_gone
 from conformance.clusters.local.removal import remove_cluster
 from conformance.clusters.local.state import read_state
 from conformance.clusters.local.tools import python_path

@@ -20,7 +20,8 @@ from conformance.clusters.local import cgroups, network, procfs
 from conformance.clusters.local.controlplane import STOP_ORDER
 from conformance.clusters.local.driver import STOP_SECONDS
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.processes import POLL_SECONDS, Processes, send
+from conformance.clusters.local.processes import POLL_SECONDS, Processes
+from conformance.clusters.local.procfs import send
 from conformance.clusters.local.tools import find_tool
 
 _GONE_SECONDS = 20.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.clusters.local.processes import Processes, is_alive
+from conformance.clusters.local.processes import Processes
+from conformance.clusters.local.procfs import is_alive
 
 
 @dataclass(frozen=True)
