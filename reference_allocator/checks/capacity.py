@@ -135,6 +135,8 @@ def _round_up(amount: int, policy: RequestPolicy, features: Features) -> int:
         unit = _unit(policy, features)
         step = _ceil(valid.step.nanos, unit)
         low = _ceil(low, unit)
+        if step == 0:
+            return amount  # No amount is valid then.
         steps = Fraction(_ceil(amount, unit) - low, step)
         return low + step * -(-steps.numerator // steps.denominator)
     return min((v.nanos for v in policy.valid_values or () if v.nanos >= amount), default=amount)
@@ -150,20 +152,24 @@ def _is_valid(amount: int, policy: RequestPolicy, features: Features) -> bool:
         return True
     unit = _unit(policy, features)
     low = 0 if valid.min is None else valid.min.nanos
-    return (_ceil(amount, unit) - _ceil(low, unit)) % _ceil(valid.step.nanos, unit) == 0
+    step = _ceil(valid.step.nanos, unit)
+    return step != 0 and (_ceil(amount, unit) - _ceil(low, unit)) % step == 0
 
 
 def _unit(policy: RequestPolicy, features: Features) -> int:
     """What ranges are counted in: whole units, or thousandths where the feature allows it."""
     assert policy.valid_range is not None
-    bounds = (policy.valid_range.min, policy.valid_range.max, policy.valid_range.step)
+    step = policy.valid_range.step
+    bounds = (policy.valid_range.min, policy.valid_range.max, step)
     milli = NANO // 1000
     exact = all(bound.nanos % milli == 0 for bound in bounds if bound is not None)
+    exact = exact and (step is None or step.nanos >= milli)
     return milli if features.fractional_capacity_range and exact else NANO
 
 
 def _ceil(amount: int, unit: int) -> int:
-    return -(-amount // unit) * unit
+    """The next multiple of a unit, away from zero."""
+    return -(-amount // unit) * unit if amount >= 0 else amount // unit * unit
 
 
 def _add(total: dict[str, int], amounts: Mapping[str, Quantity]) -> None:

@@ -15,8 +15,9 @@ from nvml_driver.model.inventory import Inventory
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.simulated import profile, shipped
 from nvml_driver.simulated.node import make_node
-from nvml_driver.slicelimits import amount, problems
+from reference_allocator.api.quantity import parse_quantity
 from tests.nvml_driver.helpers import with_gpu
+from tests.nvml_driver.published import problems
 
 EVERY = [
     Features(),
@@ -259,7 +260,7 @@ def test_shares_are_published_as_nvidias_driver_does(
 def test_memory_that_is_no_multiple_of_the_step_is_rounded_down(tmp_path: Path) -> None:
     shown = with_gpu(memory_bytes=15 * 2**30 + 4711)
     entry = device(find(shown, tmp_path, Features(consumable_shares="memory")).devices[0])
-    assert amount(entry["capacity"]["memory"]["value"]) == 15 * 2**30
+    assert parse_quantity(entry["capacity"]["memory"]["value"]).as_int64() == 15 * 2**30
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "some"])

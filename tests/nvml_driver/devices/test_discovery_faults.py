@@ -21,7 +21,7 @@ from nvml_driver.model.roots import NodeRoots
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.simulated import profile
 from nvml_driver.simulated.node import make_node
-from nvml_driver.slicelimits import problems
+from tests.nvml_driver.published import problems
 
 SOURCES = Path(nvml_driver.simulated.__file__).parent / "library"
 FUNCTIONS = sorted(

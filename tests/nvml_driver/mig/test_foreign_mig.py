@@ -18,8 +18,8 @@ from nvml_driver.model.inventory import Device, Inventory
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from nvml_driver.simulated.node import make_node
-from nvml_driver.slicelimits import problems
 from tests.nvml_driver.helpers import make_claim, result
+from tests.nvml_driver.published import problems
 
 DYNAMIC = Features(dynamic_mig=True)
 H100_1G, H100_3G = 19, 9  # ids of profiles 1g.10gb and 3g.40gb

@@ -366,6 +366,16 @@ def test_one_claim_after_another_draws_on_counters_with_admin_access() -> None:
     assert solve(slices, wanted).kind == "none"
 
 
+@pytest.mark.parametrize("step", ["0", "-250m", "-1"])
+def test_a_step_that_the_api_server_refuses_lets_no_amount_in(step: str) -> None:
+    policy = {"default": "2", "validRange": {"min": "1", "step": step}}
+    nic = device("nic", capacity={"bw": {"value": "9", "requestPolicy": policy}}, shared=True)
+    built = World([resource_slice([nic])], [claim(request(capacity={"bw": "4500m"}))])
+    share = {"device": "nic", "shareID": "s", "consumedCapacity": {"bw": "4500m"}}
+    built.allocations = [allocated(share)["status"]["allocation"]]
+    assert "capacity" in built.broken()
+
+
 def test_shares_of_a_partition_draw_on_counters_once() -> None:
     slices = [
         resource_slice([device("p", counters={"gpu": {"mem": "2"}}, shared=True)], slices=2),
