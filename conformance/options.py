@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -111,14 +110,3 @@ def _value_type(hint: Any) -> tuple[Any, bool]:
     if get_origin(hint) is tuple:
         return get_args(hint)[0], True
     return hint, False
-
-
-def nonempty_path(text: str) -> Path:
-    """A path; an empty one would be the current folder.
-
-    Raises:
-        ValueError: it is empty.
-    """
-    if not text:
-        raise ValueError("the path is empty; is a shell variable unset?")
-    return Path(text)

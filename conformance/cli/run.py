@@ -15,34 +15,28 @@ import typer
 
 from conformance.cli.options import say, takes
 from conformance.compare.conclude import conclude_run
-from conformance.engine.dispatch import ReportError
-from conformance.engine.events import Reporter, ScenarioFinished
+from conformance.engine.events import Reporter
 from conformance.engine.options import RunOptions
 from conformance.engine.result import RunResult
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
-from conformance.files import write_whole
 from conformance.report.allure import AllureResults
 from conformance.report.diagnostics import DiagnosticsFolder
 from conformance.report.folder import (
     ALLURE,
     DIAGNOSTICS,
-    HTML,
     JUNIT,
     RESULTS,
-    SUMMARY,
     OutputFolder,
 )
-from conformance.report.html import render_html
 from conformance.report.junit import JUnitFile
-from conformance.report.markdown import render_markdown
+from conformance.report.pages import write_pages
 from conformance.report.terminal import PlainConsole, TerminalReporter
-from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
-from conformance.targets.opening import Opened, check_context, open_reference, open_target
+from conformance.targets.opening import check_context, open_target
 from conformance.targets.options import TargetOptions, check_options
 from conformance.text import visible
 
@@ -76,6 +70,7 @@ def run(
             comparer = None
             if about.compare:
                 from conformance.compare.compare import Comparer
+                from conformance.compare.reference import on_reference
 
                 say("running the same scenarios on the reference")
                 comparer = Comparer(on_reference(scenarios, opened, run_id))
@@ -83,47 +78,8 @@ def run(
             filters = {name: value for name, value in given.items() if value}
             setup = Setup(run_id, opened, comparer)
             result = _run(scenarios, setup, folder, workers, verbose, filters)
-        _write_pages(output)
+        write_pages(output)
     raise typer.Exit(conclude_run(result).code)
-
-
-def on_reference(
-    scenarios: Sequence[LoadedScenario], opened: Opened, run_id: str
-) -> tuple[ScenarioFinished, ...]:
-    """The same scenarios on a reference that behaves like the cluster's version.
-
-    Where the cluster's driver is not the suite's own, the reference has the devices that the
-    profile describes, or those that the driver has published in the cluster.
-    """
-    from reference_allocator.gates import gates_for_version
-
-    options = opened.options
-    version = opened.capabilities.kubernetes_version.removeprefix("v")
-    try:
-        known = gates_for_version(version)
-    except ValueError as error:
-        raise UsageError(f"--compare: the reference cannot be that cluster's: {error}") from None
-    gates = opened.capabilities.feature_gates
-    same = replace(
-        options,
-        target="reference",
-        cluster=None,
-        image="",
-        kubernetes_version=version,
-        # A cluster also tells gates that have nothing to do with DRA.
-        feature_gates={
-            name: gates[name] for name, gate in known.items() if name in gates and not gate.locked
-        },
-        record=False,
-    )
-    scope = opened.target.scope("default")
-    published = scope.list("resource.k8s.io/v1", "ResourceSlice")
-    scope.close()
-    with open_reference(same, published) as reference:
-        result = run_suite(scenarios, Setup(run_id, reference), ())
-    if result.interrupted:
-        raise KeyboardInterrupt
-    return result.finished
 
 
 def _run(
@@ -155,12 +111,3 @@ def _run(
         result = run_suite(scenarios, setup, reporters, workers=workers, options=selection)
     PlainConsole().print(f"reports in {visible(str(output))}", soft_wrap=True)
     return result
-
-
-def _write_pages(output: Path) -> None:
-    result = load_results(output / RESULTS)
-    for name, text in ((HTML, render_html(result)), (SUMMARY, render_markdown(result))):
-        try:
-            write_whole(output / name, text.encode())
-        except OSError as error:
-            raise ReportError(f"{output / name}: cannot be written: {error.strerror}") from None

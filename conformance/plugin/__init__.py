@@ -7,6 +7,7 @@ pytest imports this module in every session.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from conformance.engine.options import RunOptions
-from conformance.options import Option, nonempty_path, options_of
+from conformance.options import Option, options_of
 from conformance.scenario.selection import Selection
 from conformance.targets.options import TargetOptions
 
@@ -57,7 +58,7 @@ def _argument(row: Option) -> dict[str, Any]:
     if row.choices:
         about["choices"] = row.choices
     elif row.type is Path:
-        about["type"] = nonempty_path
+        about["type"] = _path
     elif row.type is not str:
         about["type"] = row.type
     if row.repeated:
@@ -65,6 +66,12 @@ def _argument(row: Option) -> dict[str, Any]:
     if row.given.metavar:
         about["metavar"] = row.given.metavar
     return about
+
+
+def _path(text: str) -> Path:
+    if not text:  # it would be the current folder
+        raise argparse.ArgumentTypeError("the path is empty; is a shell variable unset?")
+    return Path(text)
 
 
 def given(config: pytest.Config, table: type[Any]) -> Iterator[tuple[str, Any]]:

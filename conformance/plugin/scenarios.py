@@ -11,11 +11,12 @@ time over all workers, because processes cannot share the engine's count of free
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,12 @@ from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinis
 from conformance.engine.ledger import Ledger
 from conformance.engine.options import RunOptions
 from conformance.engine.scenario_run import Setup, run_scenario
-from conformance.errors import ConformanceError, InfrastructureError
+from conformance.engine.verdicts import ScenarioCompared
+from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.locks import file_lock
 from conformance.options import from_given
 from conformance.plugin import given
+from conformance.plugin.results import SessionResults, carried
 from conformance.redaction import redact
 from conformance.report.allure_pytest import apply_to_current_test
 from conformance.scenario.loader import LoadedScenario, load_file
@@ -54,8 +57,12 @@ class Session:
     run: str
     worker: str = ""
     access: ClusterAccess | None = None
+    about: RunOptions = field(default_factory=RunOptions)
     stack: ExitStack = field(default_factory=ExitStack)
     setup: Setup | None = None
+    results: SessionResults | None = None
+    left: tuple[str, ...] = ()
+    """What the classes' cleanup did not remove."""
 
 
 SESSION = pytest.StashKey[Session]()
@@ -67,6 +74,9 @@ def pytest_configure(config: pytest.Config) -> None:
         options = from_given(TargetOptions, dict(given(config, TargetOptions)))
         about = from_given(RunOptions, dict(given(config, RunOptions)))
         selection = from_given(Selection, dict(given(config, Selection)))
+        options = replace(options, record=about.compare)
+        if about.compare and options.target == "reference":
+            raise UsageError("--dra-compare judges a cluster; use --dra-target cluster")
         check_options(options)
     except ConformanceError as error:
         raise pytest.UsageError(str(error)) from None
@@ -74,21 +84,91 @@ def pytest_configure(config: pytest.Config) -> None:
     if worker is not None:
         access = ClusterAccess.from_json(worker["dra_access"]) if worker.get("dra_access") else None
         config.stash[SESSION] = Session(
-            options, selection, worker["dra_run"], worker["workerid"], access
+            options, selection, worker["dra_run"], worker["workerid"], access, about
         )
         return
-    session = Session(options, selection, about.run_id or uuid.uuid4().hex[:8])
+    session = Session(options, selection, about.run_id or uuid.uuid4().hex[:8], about=about)
     config.stash[SESSION] = session
     session.stack.enter_context(interrupted_by_signals())
-    if options.target == "cluster" and not config.getoption("--collect-only"):
-        try:
+    config.pluginmanager.register(_Receiver(session), "dra-conformance-results")
+    if config.getoption("--collect-only"):
+        return
+    try:
+        if options.target == "cluster":
             session.access, session.options = session.stack.enter_context(
                 open_cluster(options, print)
             )
             _provide_classes(session)
-        except ConformanceError as error:
-            session.stack.close()
-            raise pytest.UsageError(str(error)) from None
+        if about.output is not None:
+            session.results = SessionResults(about.output, _setup(session))
+    except ConformanceError as error:
+        session.stack.close()
+        raise pytest.UsageError(str(error)) from None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Note what is going to run; with xdist the controller has no items."""
+    found = session.config.stash[SESSION]
+    if found.results is not None and session.items:
+        loaded = [item.loaded for item in session.items if isinstance(item, ScenarioItem)]
+        found.results.plan(loaded, _filters(session.config))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
+    """The first worker that has collected tells the controller what is going to run."""
+    found = node.config.stash[SESSION]
+    if found.results is not None:
+        files = [node.config.rootpath / name.partition("::")[0] for name in ids]
+        loaded = [_load(node.config, file) for file in files if file.suffix in YAML]
+        found.results.plan([item for item in loaded if item is not None], _filters(node.config))
+
+
+def _filters(config: pytest.Config) -> dict[str, Any]:
+    workers = getattr(config.option, "numprocesses", None) or 1
+    return {"workers": workers, **dict(given(config, Selection))}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give a scenario's report the events of its run."""
+    report = yield
+    if isinstance(item, ScenarioItem) and call.when == "call":
+        report.dra_events = carried(item.events)  # type: ignore[attr-defined]
+    return report
+
+
+class _Receiver:
+    """Takes the events from the reports of all tests, in the process that writes the file."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        lines: list[str] | None = getattr(report, "dra_events", None)
+        if self._session.results is not None and lines:
+            self._session.results.take(lines)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Complete the result file, once what the run made is removed."""
+    found = session.config.stash[SESSION]
+    if found.results is None:
+        return
+    found.setup = None
+    try:
+        found.stack.close()
+    except InfrastructureError as error:
+        found.left = (str(error),)
+    interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+    try:
+        found.results.finish(interrupted=interrupted, left=found.left)
+    except ConformanceError as error:
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        print(f"error: {error}", file=sys.stderr)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -131,13 +211,17 @@ class ScenarioFile(pytest.File):
     def collect(self) -> Iterable[pytest.Item]:
         """The scenario in the file, if it is one."""
         try:
-            root = scenarios_dir()
-            registry = load_registry(root / "features.yaml")
-            loaded = load_file(self.path, _given_folder(self.config, self.path), root, registry)
+            loaded = _load(self.config, self.path)
         except ConformanceError as error:
             raise self.CollectError(str(error)) from None
         if loaded is not None and self.config.stash[SESSION].selection.fits(loaded):
             yield ScenarioItem.from_parent(self, name=loaded.scenario.metadata.name, loaded=loaded)
+
+
+def _load(config: pytest.Config, file: Path) -> LoadedScenario | None:
+    root = scenarios_dir()
+    registry = load_registry(root / "features.yaml")
+    return load_file(file, _given_folder(config, file), root, registry)
 
 
 def _given_folder(config: pytest.Config, file: Path) -> Path | None:
@@ -155,6 +239,7 @@ class ScenarioItem(pytest.Item):
     def __init__(self, *, loaded: LoadedScenario, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.loaded = loaded
+        self.events: list[Event] = []
         spec = loaded.scenario.spec
         self.add_marker(
             pytest.mark.xdist_group("devices" if spec.tier != "allocation" else loaded.id)
@@ -164,15 +249,15 @@ class ScenarioItem(pytest.Item):
         """Run the scenario through the engine; its outcome becomes the test's."""
         session = self.config.stash[SESSION]
         setup = _setup(session)
-        diagnostics: dict[str, str] = {}
-
-        def note(event: Event) -> None:
-            if isinstance(event, Diagnostics):
-                diagnostics.update(event.items)
-
+        if session.about.compare:
+            setup = replace(setup, compare=self._compare)
         alone = session.access is not None and self.loaded.scenario.spec.tier != "allocation"
         with file_lock(_lock_file(setup.run)) if alone else ExitStack():
-            finished = run_scenario(self.loaded, setup, note)
+            finished = run_scenario(self.loaded, setup, self.events.append)
+        diagnostics: dict[str, str] = {}
+        for event in self.events:
+            if isinstance(event, Diagnostics):
+                diagnostics.update(event.items)
         for step in finished.steps:
             self.add_report_section("call", "steps", f"{step.outcome}: {step.title}")
         if diagnostics and self.config.get_verbosity() > 0:
@@ -184,6 +269,18 @@ class ScenarioItem(pytest.Item):
             )
         apply_to_current_test(finished, diagnostics)
         _raise(finished)
+        for event in self.events:
+            if isinstance(event, ScenarioCompared) and not event.conformant:
+                raise ScenarioFailed(f"{finished.where}: {'; '.join(event.notes)}")
+
+    def _compare(self, finished: ScenarioFinished) -> ScenarioCompared:
+        """Judge what the cluster did, beside the same scenario on the reference."""
+        from conformance.compare.compare import compare_scenario
+        from conformance.compare.reference import on_reference
+
+        setup = _setup(self.config.stash[SESSION])
+        [reference] = on_reference([self.loaded], setup.opened, setup.run)
+        return compare_scenario(finished, reference)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """A finding is shown as what it says, without the suite's own stack."""

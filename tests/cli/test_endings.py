@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from conformance.cli import main
-from conformance.cli.run import on_reference
 from conformance.cli.shown import shown
+from conformance.compare.reference import on_reference
 from conformance.engine.result import RunResult
 from conformance.targets.opening import open_reference
 from conformance.targets.options import TargetOptions
@@ -211,7 +211,7 @@ def test_ctrl_c_on_the_reference_does_not_begin_the_cluster(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stopped = RunResult(run=started([]), finished=(), footer=ended([], interrupted=True))
-    monkeypatch.setattr("conformance.cli.run.run_suite", lambda *_: stopped)
+    monkeypatch.setattr("conformance.compare.reference.run_suite", lambda *_: stopped)
     options = TargetOptions()
     with open_reference(options) as opened, pytest.raises(KeyboardInterrupt):
         on_reference([], opened, "run0")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cli.run import on_reference
+from conformance.compare.reference import on_reference
 from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.scenario_run import Setup
