@@ -159,9 +159,7 @@ def _used_profile(run: RunStarted) -> UsedProfile | None:
     """The name and digest of the driver profile."""
     if run.driver_profile is None or run.driver_profile_digest is None:
         return None
-    metadata = run.driver_profile.get("metadata")
-    name = metadata.get("name", "?") if isinstance(metadata, dict) else "?"
-    return UsedProfile(name=str(name), digest=run.driver_profile_digest)
+    return UsedProfile(name=run.driver_profile_name, digest=run.driver_profile_digest)
 
 
 def _comparison(part: RunResult) -> ComparisonSummary:

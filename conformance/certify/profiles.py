@@ -5,7 +5,7 @@ They are data (``scenarios/profiles.yaml``), so that a new one needs no Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -80,14 +80,3 @@ def load_profiles(file: Path | None = None) -> ProfileSet:
     """
     path = file or scenarios_dir() / "profiles.yaml"
     return load_document(ProfileSet, path, "profile set")
-
-
-def check_features(profiles: ProfileSet, features: Sequence[str]) -> None:
-    """Raise UsageError where a profile names a feature that the registry lacks."""
-    for index, profile in enumerate(profiles.profiles):
-        for name in profile.features:
-            if name not in features:
-                raise UsageError(
-                    f"profiles.yaml: $.profiles[{index}].features: unknown feature {name!r}; see"
-                    " features.yaml for those known"
-                )

@@ -88,6 +88,13 @@ class RunStarted:
     compared: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def driver_profile_name(self) -> str:
+        """``metadata.name`` of the driver profile, ``?`` if it has none."""
+        metadata = (self.driver_profile or {}).get("metadata")
+        name = metadata.get("name") if isinstance(metadata, Mapping) else None
+        return name if isinstance(name, str) else "?"
+
 
 @dataclass(frozen=True, slots=True)
 class ScenarioStarted:

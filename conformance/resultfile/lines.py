@@ -73,7 +73,7 @@ def from_line(line: Json, planned: Mapping[str, PlannedScenario]) -> Recorded:
     if not isinstance(record, str) or record not in ADAPTERS:
         raise ValueError(f"$.record: is {record!r}, not one of {', '.join(ADAPTERS)}")
     if record == "header":
-        del fields["apiVersion"]
+        fields.pop("apiVersion", None)
         if fields.pop("kind", None) != KIND:
             raise ValueError(f"$.kind: must be {KIND}")
     elif record != "footer":

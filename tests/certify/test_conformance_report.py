@@ -22,14 +22,16 @@ from conformance.certify.model import (
     load_report,
     report_schema,
 )
-from conformance.certify.profiles import CORE, Profile, check_features, load_profiles
+from conformance.certify.profiles import CORE, Profile, load_profiles
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import conclude_run
+from conformance.data import scenarios_dir
 from conformance.digest import document_digest
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
 from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.read import RecordedRun, load_results
 from conformance.resultfile.write import ResultFile
+from conformance.scenario.registry import load_registry
 from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import HOSTILE, finished, planned, play, sample, stream
 from tests.report.golden import check
@@ -331,18 +333,14 @@ def test_two_profiles_of_one_name_are_refused(tmp_path: Path) -> None:
         load_profiles(path)
 
 
-def test_an_unknown_profile_or_feature_is_a_usage_error() -> None:
+def test_an_unknown_profile_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="unknown profile dra-cor; known are dra-core"):
         load_profiles().named(["dra-cor"])
-    profiles = load_profiles().model_copy(
-        update={
-            "profiles": (
-                Profile(name="x", summary="Something or other.", levels=("core",), features=("Y",)),
-            )
-        }
-    )
-    with pytest.raises(UsageError, match="unknown feature 'Y'"):
-        check_features(profiles, ["ResourceClaim"])
+
+
+def test_the_shipped_profiles_name_features_that_exist() -> None:
+    known = load_registry(scenarios_dir() / "features.yaml").features
+    assert {name for profile in PROFILES for name in profile.features} <= set(known)
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,8 @@ def test_another_version_of_the_format_is_told(tmp_path: Path) -> None:
         pytest.param(
             b'{"record": "weather"}\n', r"r:2: \$\.record: is 'weather', not one", id="kind"
         ),
+        pytest.param(b'{"record": "header"}\n', r"r:2: \$\.kind: must be", id="half a header"),
+        pytest.param(b'{"record": ["header"]}\n', r"r:2: \$\.record: is \['header'\]", id="list"),
         pytest.param(b'{"record": NaN}\n', r"r:2: is not JSON", id="no value of JSON"),
         pytest.param(b"[" * 100_000 + b"\n", r"r:2: is not JSON", id="too deep"),
     ],
