@@ -17,8 +17,8 @@ CI = Path(__file__).resolve().parents[2] / "ci"
 
 
 def options_of_run() -> set[str]:
-    command = typer.main.get_command(app)
-    run = command.commands["run"]  # type: ignore[attr-defined]
+    group = typer.main.get_command(app)
+    run = group.get_command(None, "run")  # type: ignore[attr-defined]
     return {option for parameter in run.params for option in parameter.opts}
 
 
