@@ -70,7 +70,7 @@ class Selector:
         self._evaluate, self.source = generate(node, device=True)
         self._recover: Recovery | None = None
         self._terms = isinstance(node, Call) and node.function in ("_&&_", "_||_", "!_")
-        if self.max_cost > cost_limit:  # only the interpreter counts
+        if 2 * self.max_cost > cost_limit:  # only the interpreter counts; estimates can be too low
             self._evaluate = None
 
     def matches(self, device: CelDevice, *, deadline: float | None = None) -> bool:

@@ -86,8 +86,8 @@ def _respond(question: Mapping[str, Any], kubernetes: str) -> Json:
             selector = compile_selector(expression, features=features, cost_limit=limit)
             answer = {"maxCost": selector.max_cost, "type": selector.type.declared}
             subject = converted(features, string(device, "driver"), device)
-            answer["match"] = selector.matches(subject)
-            answer["cost"] = selector.evaluate_with_cost(subject)[1]
+            cost = selector.evaluate_with_cost(subject)[1]
+            answer |= {"match": selector.matches(subject), "cost": cost}
     except CelCompileError as error:
         return {"compileError": str(error)}
     except CelRuntimeError as error:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.reference_allocator.cel.answers import ours
 from tests.reference_allocator.cel.fuzz import compare
+from tests.reference_allocator.cel.fuzz.corners import CORNERS
 from tests.reference_allocator.cel.fuzz.questions import question
 
 ORACLE = """#!{python}
@@ -51,6 +53,14 @@ def test_one_question_that_never_ends_costs_no_other_answer(
 
 def test_a_seed_and_a_number_name_a_question_for_good() -> None:
     assert question("1", 7) == question("1", 7) != question("1", 8)
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_a_corner_asks_many_questions_that_all_have_an_answer(corner: str) -> None:
+    asked = [question("1", number, corner) for number in range(20)]
+    assert len({item["expression"] + str(item["device"]) for item in asked}) > 10
+    for item in asked:
+        assert set(ours(item)) & {"match", "attribute", "error", "compileError"}
 
 
 def test_older_minors_are_asked_for_no_endless_lists() -> None:
