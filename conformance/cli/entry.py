@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import sys
+from pathlib import Path
 
 from conformance.errors import ConformanceError, ExitCode
 from conformance.signals import interrupted_by_signals
@@ -24,7 +25,8 @@ INTERRUPTED = 130
 _NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Of an error without a file name: files are written by those who know their names."""
 
-_STREAMS = ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w"))
+PIPE_CLOSED = 141
+"""What a shell says of a program that SIGPIPE ended: whoever read its output has left."""
 
 
 def main() -> None:
@@ -39,7 +41,7 @@ def main() -> None:
     open_streams()
     try:
         with interrupted_by_signals():
-            code = flushed(_run())
+            code = _flushed(_run())
     except KeyboardInterrupt:
         code = _interrupted()
     sys.exit(code)
@@ -51,31 +53,29 @@ def _run() -> int:
 
         app()
     except ConformanceError as error:
-        return told(error, error.exit_code)
+        return print_error(error, error.exit_code)
     except KeyboardInterrupt:
         return _interrupted()
     except SystemExit as ended:
-        return _meant(ended)
-    except BrokenPipeError:
-        return _output_failed("the pipe was closed")
+        return _exit_code(ended)
     except OSError as error:
         if error.filename is None and error.errno in _NOT_WRITTEN:
-            return _output_failed(error.strerror or str(error))
+            return _output_failed(error)
         if error.errno == errno.ENAMETOOLONG:
-            named = str(error.filename or "a path that was given")
-            return told(f"{cut(named, 100)}: {error.strerror}; check the path", ExitCode.USAGE)
+            named = cut(str(error.filename or "a path that was given"), 100)
+            return print_error(f"{named}: {error.strerror}; check the path", ExitCode.USAGE)
         return _unexpected(error)
     except Exception as error:  # noqa: BLE001 -- it must not look like a target that failed
         return _unexpected(error)
     return ExitCode.CONFORMANT
 
 
-def _meant(ended: SystemExit) -> int:
+def _exit_code(ended: SystemExit) -> int:
     """The exit code of a command; typer has some of its own for what is no result."""
     import typer
 
     if isinstance(ended.__context__, BrokenPipeError):
-        return _output_failed("the pipe was closed")
+        return _output_failed(ended.__context__)
     if isinstance(ended.__context__, typer.Abort) or ended.code == INTERRUPTED:
         return _interrupted()
     return ended.code if isinstance(ended.code, int) else ExitCode.CONFORMANT
@@ -85,15 +85,39 @@ def _interrupted() -> int:
     # Python remembers a Ctrl-C inside of an exec() (namedtuple has one), also one that was handled,
     # and ends itself with the signal at exit; the next exec() makes it forget.
     exec("")  # noqa: S102
-    return told("interrupted; `dra-conformance cleanup` removes what may be left")
+    on_cluster = any(argument.startswith("--cluster") for argument in sys.argv)
+    more = "; `dra-conformance cleanup` removes what may be left" if on_cluster else ""
+    return print_error(f"interrupted{more}")
 
 
-def _output_failed(why: str) -> int:
-    return told(f"standard output: {why}; what the command had to say is not complete")
+def _flushed(code: int) -> int:
+    """The exit code, once standard output is written: at exit Python would print a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if code in {ExitCode.USAGE, ExitCode.INCONCLUSIVE, PIPE_CLOSED}:
+            _send_nowhere()
+        else:
+            code = _output_failed(error)
+    return code
 
 
-def told(message: object, code: int = ExitCode.INCONCLUSIVE) -> int:
-    """Print an error on standard error, if that is open; gives the exit code back."""
+def _output_failed(error: OSError) -> int:
+    """Standard output takes no more: quietly where its reader has left, as every tool does."""
+    _send_nowhere()
+    if error.errno == errno.EPIPE:
+        return PIPE_CLOSED
+    return print_error(f"standard output: {error.strerror}; not everything could be printed")
+
+
+def _send_nowhere() -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def print_error(message: object, code: int = ExitCode.INCONCLUSIVE) -> int:
+    """Print an error on standard error, if that takes it; gives the exit code back."""
     from conformance.cli.shown import shown
 
     with contextlib.suppress(OSError):
@@ -114,16 +138,13 @@ def _unexpected(error: BaseException) -> int:
     what = f"unexpected {type(error).__name__}: {error}".rstrip(": ")
     about = f"this is a fault of dra-conformance {__version__}; please report it"
     if os.environ.get(DEBUG):
-        with contextlib.suppress(OSError):
-            print(trace, file=sys.stderr)
-        return told(f"{what}; {about} with the traceback above")
-    try:
-        descriptor, file = tempfile.mkstemp(prefix="dra-conformance-error-", suffix=".txt")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(f"dra-conformance {__version__}, Python {sys.version}\n{trace}")
-    except OSError:
-        return told(f"{what}; {about} with what {DEBUG}=1 prints")
-    return told(f"{what}; {about} with {file}")
+        print(trace, file=sys.stderr)
+        return print_error(f"{what}; {about} with the traceback above")
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="dra-conformance-error-", suffix=".txt", encoding="utf-8", delete=False
+    ) as stream:
+        stream.write(f"dra-conformance {__version__}, Python {sys.version}\n{trace}")
+    return print_error(f"{what}; {about} with {stream.name}")
 
 
 def open_streams() -> None:
@@ -132,39 +153,10 @@ def open_streams() -> None:
     A shell closes one with ``>&-``; the next file that is opened would then be standard output to
     every process that is started.
     """
-    for number, name, mode in _STREAMS:
-        try:
-            os.fstat(number)
-        except OSError:
-            opened = os.open(os.devnull, os.O_RDWR)
-            if opened != number:
-                os.dup2(opened, number)
-                os.close(opened)
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+    for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
-
-
-def flushed(code: int) -> int:
-    """See standard output written; at exit Python could only print a traceback.
-
-    Returns:
-        The exit code, INCONCLUSIVE where what was printed did not get there.
-    """
-    if not _is_broken():
-        return code
-    if code not in {ExitCode.USAGE, ExitCode.INCONCLUSIVE}:
-        code = _output_failed("it cannot be written")
-    with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-    return code
-
-
-def _is_broken() -> bool:
-    """Whether standard output does not take what is still to be written."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        return True
-    return False
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115

@@ -7,7 +7,6 @@ terminal with its control characters.
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from collections.abc import Callable
@@ -41,8 +40,8 @@ MAX_NAMES = 3
 class PlainConsole(Console):
     """Standard output without markup, and two corrections to rich's own console.
 
-    A closed pipe is an error as any other (rich ends the process), and a terminal that claims to
-    have no columns (COLUMNS=0) gets the default of 80 (rich prints nothing).
+    Behind a closed pipe (``| head``) nothing more is printed (rich ends the process). A terminal
+    that claims to have no columns (COLUMNS=0) gets the default of 80 (rich prints nothing).
     """
 
     def __init__(self) -> None:
@@ -54,8 +53,10 @@ class PlainConsole(Console):
         super().__init__(highlight=False, markup=False, emoji=False, _environ=surroundings)
 
     def on_broken_pipe(self) -> None:
-        """Called while the BrokenPipeError is being handled."""
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        """Send the rest nowhere: a run goes on without those who read along."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())
+        os.close(nowhere)
 
 
 @dataclass(frozen=True, slots=True)

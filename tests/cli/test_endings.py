@@ -95,17 +95,17 @@ def test_output_that_does_not_arrive_is_inconclusive(tmp_path: Path, command: st
     assert "No space left on device" in line
 
 
-def test_a_pipe_that_is_closed_is_inconclusive(tmp_path: Path) -> None:
+def test_a_pipe_that_is_closed_ends_a_command_quietly(tmp_path: Path) -> None:
     done = shell(tmp_path, "dc list | true; exit ${PIPESTATUS[0]}")
-    assert done.returncode == 3
-    [line] = done.stderr.splitlines()
-    assert line.startswith("error: standard output: the pipe was closed")
+    assert done.returncode == 141
+    assert done.stderr == ""
 
 
-def test_a_run_whose_pipe_is_closed_says_so(tmp_path: Path) -> None:
+def test_a_run_goes_on_when_nobody_reads_along(tmp_path: Path) -> None:
     done = shell(tmp_path, "dc run -k core/cel -o out | true; exit ${PIPESTATUS[0]}")
-    assert done.returncode == 3
-    assert done.stderr == "error: the terminal output failed: Broken pipe\n"
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "CONFORMANT" in (tmp_path / "out" / "report.html").read_text().upper()
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])

@@ -46,3 +46,24 @@ def test_all_workers_use_the_label_of_the_run(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
+
+
+def test_the_plugin_imports_next_to_nothing_where_it_is_not_asked_for() -> None:
+    heavy = {"pydantic", "kubernetes", "grpc", "jinja2", "lark", "pynvml", "rich", "typer", "yaml"}
+    code = "import sys, pytest; before = set(sys.modules); import conformance.plugin\n"
+    code += f"print(sorted({heavy!r} & (set(sys.modules) - before)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_to_ask_for_the_version_loads_no_command() -> None:
+    heavy = {"pydantic", "kubernetes", "grpc", "jinja2", "lark", "rich", "yaml"}
+    code = "import sys\nsys.argv = ['dra-conformance', '--version']\n"
+    code += "from conformance.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+    code += f"print(sorted({heavy!r} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
