@@ -19,9 +19,15 @@ def describe_log(log: Path, lines: int = 8) -> str:
 def end_of(log: Path, lines: int = 8) -> str:
     """The last lines of a log, indented, without what looks like a credential; "" for none."""
     try:
-        with log.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
-            text = redact_log(file.read().decode(errors="replace"))
+        text = redact_log(tail(log, lines))
     except OSError:
         return ""
-    return "\n".join(f"  {line[:400]}" for line in text.splitlines()[-lines:])
+    return "\n".join(f"  {line[:400]}" for line in text.splitlines())
+
+
+def tail(path: Path, lines: int) -> str:
+    """The last lines of a file, at most 64 KiB of it."""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
+        text = file.read().decode("utf-8", "replace")
+    return "\n".join(text.splitlines()[-lines:])

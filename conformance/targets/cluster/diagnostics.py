@@ -12,13 +12,13 @@ from pathlib import Path
 
 import yaml
 
+from conformance.clusters.local.logs import tail
 from conformance.kubeapi.api import Api
 from conformance.redaction import redact_log, redact_object
 from conformance.targets.base import ApiError, Obj, TargetError
 from conformance.targets.cluster.snapshots import taint_rules
 
 _TAIL_LINES = 200
-_TAIL_BYTES = 64 * 1024
 _PATIENCE = 5.0
 _DRA = ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass")
 
@@ -66,17 +66,8 @@ def diagnose(api: Api, logs: Mapping[str, Path], namespace: str) -> dict[str, st
                 name = f"logs/{pod['metadata']['name']}/{status['name']}.log"
                 _part(found, name, partial(_log, api, pod, status["name"]))
     for component, path in logs.items():
-        _part(found, f"components/{component}.log", partial(tail, path))
+        _part(found, f"components/{component}.log", partial(tail, path, _TAIL_LINES))
     return {name: text for name, text in found.items() if text}
-
-
-def tail(path: Path, lines: int = _TAIL_LINES) -> str:
-    """The last lines of a file, at most 64 KiB of it."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - _TAIL_BYTES))
-        text = file.read().decode("utf-8", "replace")
-    return "\n".join(text.splitlines()[-lines:])
 
 
 def _part(found: dict[str, str], name: str, fetch: Callable[[], str]) -> None:

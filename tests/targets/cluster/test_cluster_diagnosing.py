@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from conformance.clusters.base import ClusterAccess
+from conformance.clusters.local.logs import tail
 from conformance.redaction import REDACTED, redact_log, redact_object
 from conformance.targets.cluster import ClusterTarget
-from conformance.targets.cluster.diagnostics import tail
 from tests.kubeapi.fake_api import FakeApi
 
 JWT = "eyJhbGciOiJSUzI1NiIs.eyJpc3MiOiJrdWJlcm5ldGVz.c2lnbmF0dXJl"
@@ -113,6 +113,6 @@ def test_a_failure_comes_with_objects_events_and_logs(
 def test_only_the_end_of_a_long_log_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("\n".join(f"line {n}" for n in range(100_000)))
-    lines = tail(path).splitlines()
+    lines = tail(path, 200).splitlines()
     assert len(lines) == 200
     assert lines[-1] == "line 99999"
