@@ -68,25 +68,6 @@ def classes_by_resource(classes: Iterable[Object]) -> dict[str, str]:
     return found
 
 
-def missing_resources(pod: Object, node: Object, classes: Mapping[str, str]) -> list[str]:
-    """Extended resources that the pod asks for and nobody provides on this node, sorted.
-
-    Args:
-        pod: a v1 Pod.
-        node: a v1 Node.
-        classes: see `classes_by_resource`.
-
-    Raises:
-        InputError: pod or node has not its form.
-    """
-    allocatable = _allocatable(node)
-    return sorted(
-        name
-        for name in _wanted(pod)
-        if is_extended_resource(name) and name not in classes and name not in allocatable
-    )
-
-
 def extended_claim(pod: Object, node: Object, classes: Mapping[str, str]) -> ExtendedClaim | None:
     """The claim for the resources of a pod that devices have to satisfy on this node.
 

@@ -9,7 +9,6 @@ rounded away from zero; a binary one beyond 2^63-1 is capped.
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, Literal
 
@@ -114,10 +113,6 @@ class Quantity:
     def compare(self, other: Quantity) -> int:
         """-1, 0 or 1."""
         return (self.nanos > other.nanos) - (self.nanos < other.nanos)
-
-    def as_fraction(self) -> Fraction:
-        """The exact amount."""
-        return Fraction(self.nanos, 10**9)
 
     def sign(self) -> int:
         """-1, 0 or 1."""

@@ -84,6 +84,7 @@ def _choose(problem: Json, random: Random) -> tuple[Json, list[Json]] | None:
             published.append((item, device))
     consumable = problem["features"].get("consumableCapacity")
     allocations: list[Json] = []
+    watched: set[tuple[str, str]] = set()
     for claim in pinned["claims"]:
         results: list[Json] = []
         for name, body in _bodies(claim, random):
@@ -106,9 +107,16 @@ def _choose(problem: Json, random: Random) -> tuple[Json, list[Json]] | None:
                         **({"adminAccess": True} if body.get("adminAccess") else {}),
                     }
                 )
-            names = [f"{result['pool']}/{result['device']}" for result in results[-count:]]
-            selector = f'device.attributes["{_PIN}"].id in {json.dumps(names)}'
+            pins = [f"{result['pool']}/{result['device']}" for result in results[-count:]]
+            selector = f'device.attributes["{_PIN}"].id in {json.dumps(pins)}'
             body.setdefault("selectors", []).insert(0, {"cel": {"expression": selector}})
+            # Who has admin access first keeps later claims of the pod off the device in
+            # upstream's search, though nobody has it for himself: its order decides, no rule.
+            names = {(result["pool"], result["device"]) for result in results[-count:]}
+            if not body.get("adminAccess") and names & watched:
+                return None
+            if body.get("adminAccess"):
+                watched |= names
         claim["spec"]["devices"].pop("config", None)
         allocations.append({"devices": {"results": results}})
     return pinned, allocations

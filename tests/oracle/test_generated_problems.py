@@ -14,31 +14,25 @@ from hypothesis import HealthCheck, given, settings
 
 from reference_allocator.checks import check
 from reference_allocator.explain import explain
-from reference_allocator.snapshot import API_VERSION, KIND, Snapshot
 from reference_allocator.wire import answer_allocate
 from tests.oracle import fuzz
 from tests.oracle.known_differences import KNOWN
+from tests.oracle.pinned import snapshot_of
 from tests.oracle.problems import problem
 from tests.oracle.strategies import problems
 from tests.oracle.upstream import comparable
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
-_KINDS = ("slices", "deviceClasses", "nodes", "claims", "allocated")
 
-GENERATED = [problem(Random(f"property-{number}"), str(number)) for number in range(150)]
+
+@pytest.fixture(scope="module")
+def generated() -> list[Json]:
+    return [problem(Random(f"property-{number}"), str(number)) for number in range(150)]
 
 
 def ours(question: Json) -> Json:
     return comparable(json.loads(answer_allocate(json.dumps(question))))
-
-
-def snapshot(question: Json) -> Snapshot:
-    return Snapshot.from_dict(
-        {"apiVersion": API_VERSION, "kind": KIND, "kubernetes": "1.37.1"}
-        | {kind: question[kind] for kind in _KINDS}
-        | {"features": question["features"]}
-    )
 
 
 @settings(
@@ -54,23 +48,23 @@ def test_generated_problems_are_valid_and_answers_keep_every_rule(question: Json
     for node, result in zip(question["nodes"], answer["nodes"], strict=True):
         if result["outcome"] == "allocated":
             allocations = result.get("allocations", [])
-            assert not check(snapshot(question), node, question["claims"], allocations)
+            assert not check(snapshot_of(question), node, question["claims"], allocations)
 
 
-def test_what_is_not_allocated_is_explained_for_every_node() -> None:
+def test_what_is_not_allocated_is_explained_for_every_node(generated: list[Json]) -> None:
     explained = 0
-    for question in GENERATED:
+    for question in generated:
         if {node["outcome"] for node in ours(question)["nodes"]} == {"none"}:
-            text = explain(snapshot(question)).text
+            text = explain(snapshot_of(question)).text
             assert text.startswith(f"0/{len(question['nodes'])} nodes:")
             assert all(node["metadata"]["name"] in text for node in question["nodes"])
             explained += 1
     assert explained > 20
 
 
-def test_the_order_in_which_slices_are_listed_does_not_matter() -> None:
+def test_the_order_in_which_slices_are_listed_does_not_matter(generated: list[Json]) -> None:
     compared = 0
-    for question in GENERATED:
+    for question in generated:
         if not in_update(question):
             turned = {**question, "slices": question["slices"][::-1]}
             assert ours(turned) == ours(question)

@@ -14,7 +14,6 @@ from reference_allocator.extended import (
     classes_by_resource,
     extended_claim,
     is_extended_resource,
-    missing_resources,
 )
 from tests.reference_allocator.builders import (
     Json,
@@ -133,12 +132,6 @@ def test_what_the_node_itself_has_is_left_to_the_node() -> None:
     asking = pod(container("a", gpu="1"))
     assert extended_claim(asking, offering(gpu="4"), CLASSES) is None
     assert wishes(made(asking, offering(gpu="0"))) == {"container-0-request-0": 1}
-
-
-def test_a_resource_that_nobody_provides_is_missing() -> None:
-    asking = pod(container("a", fpga="1", gpu="1", cpu="1"))
-    assert missing_resources(asking, node(), CLASSES) == ["example.com/fpga"]
-    assert not missing_resources(asking, offering(**{"example.com/fpga": "0"}), CLASSES)
 
 
 def test_an_init_container_reuses_the_devices_of_later_ones() -> None:
