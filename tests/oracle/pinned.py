@@ -17,6 +17,7 @@ from typing import Any
 from reference_allocator.api.reading import InputError
 from reference_allocator.checks import Violation, check
 from reference_allocator.snapshot import API_VERSION, KIND, Snapshot
+from tests.oracle.refused import bodies
 from tests.oracle.upstream import Upstream, comparable
 
 Json = dict[str, Any]
@@ -48,10 +49,9 @@ def complaint_about_a_choice(problem: Json, random: Random, upstream: Upstream) 
     (node,) = pinned["nodes"]
     answer = comparable(upstream.ask(json.dumps(pinned)))["nodes"][0]
     snapshot = snapshot_of(problem)
-    claims = [
-        {**claim, "spec": {**claim["spec"], "devices": {**claim["spec"]["devices"], "config": []}}}
-        for claim in problem["claims"]
-    ]
+    claims = copy.deepcopy(pinned["claims"])
+    for body in bodies({"claims": claims}):
+        body["selectors"].pop(0)  # The pin.
     if answer["outcome"] == "allocated":
         found = _broken(snapshot, node, claims, answer.get("allocations", []))
         return f"refused: {found}\n{json.dumps(pinned)}" if found else ""
