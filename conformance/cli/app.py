@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -12,20 +13,20 @@ from typer.core import TyperGroup
 from conformance.errors import UsageError
 
 COMMANDS = {
-    "run": "run:run",
-    "list": "scenarios:list_scenarios",
-    "lint": "scenarios:lint",
-    "schema": "scenarios:schema",
-    "report": "report:report",
-    "verify": "report:verify",
-    "replay": "report:replay",
-    "explain": "explain:explain",
-    "cleanup": "cleanup:cleanup",
-    "allocate": "oracle:allocate",
-    "cel": "oracle:cel",
-    "cluster": "cluster:app",
+    "run": ("run:run", "Run scenarios and report: terminal, JUnit XML, Allure, HTML, one file."),
+    "list": ("scenarios:list_scenarios", "List scenarios with what each shows."),
+    "lint": ("scenarios:lint", "Check scenarios, profiles and Kubernetes manifests."),
+    "schema": ("scenarios:schema", "Print the JSON Schema of a kind of document."),
+    "report": ("report:report", "Turn a result file into a conformance report (YAML)."),
+    "verify": ("report:verify", "Check a conformance report against its result file."),
+    "replay": ("report:replay", "Judge saved decisions again, without a cluster."),
+    "explain": ("explain:explain", "Say why a claim is pending."),
+    "cleanup": ("cleanup:cleanup", "Delete what runs of the suite left in a cluster."),
+    "allocate": ("oracle:allocate", "Allocate devices for problems given as lines of JSON."),
+    "cel": ("oracle:cel", "Evaluate CEL device selectors given as lines of JSON."),
+    "cluster": ("cluster:app", "A real cluster on this machine, without a container engine."),
 }
-"""Command -> module of this package, and what in it: a function, or an app with commands."""
+"""Command -> module of this package and what in it (a function, or an app with commands); help."""
 
 _SETTINGS: dict[str, Any] = {
     "add_completion": False,
@@ -43,8 +44,10 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 -- click's signature
         if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
+            near = get_close_matches(cmd_name, COMMANDS, n=1)
+            meant = f"did you mean {near[0]}?" if near else "`dra-conformance --help` names them"
+            raise UsageError(f"there is no command {cmd_name!r}; {meant}")
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         found = getattr(import_module(f"conformance.cli.{module}"), attribute)
         if isinstance(found, typer.Typer):
             command = typer.main.get_command(found)
@@ -54,6 +57,11 @@ class _Commands(TyperGroup):
             command = typer.main.get_command(alone)
         command.name = cmd_name
         return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 -- as above
+        """Name the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
 app = typer.Typer(

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import say, takes
-from conformance.cli.shown import shown
+from conformance.cli.options import print_progress, takes
+from conformance.cli.printable import printable
 from conformance.clusters.local import stale_clusters
 from conformance.engine.options import RunOptions
 from conformance.engine.sweep import sweep
@@ -35,7 +35,7 @@ def cleanup(
     if options.cluster == "local" and not dry_run:
         for stale in stale_clusters():
             typer.echo(f"removing local cluster {stale.layout.name}, whose program has ended")
-            stale.down(say)
+            stale.down(print_progress)
     with open_existing(options) as target:
         if target is None:
             typer.echo("nothing to do: that cluster does not run")
@@ -46,7 +46,7 @@ def cleanup(
             typer.echo(f"{'would delete' if dry_run else 'deleting'} {ref}{unless}")
         left = () if dry_run else sweep(target, run)
     for problem in left:
-        typer.echo(shown(f"still there: {problem}"))
+        typer.echo(printable(f"still there: {problem}"))
     typer.echo(f"{len(found)} found, {len(left)} left" if not dry_run else f"{len(found)} found")
     if left:
         raise typer.Exit(ExitCode.INCONCLUSIVE)

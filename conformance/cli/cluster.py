@@ -6,13 +6,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from conformance.cli.options import say, takes
+from conformance.cli.options import print_progress, takes
+from conformance.errors import UsageError
 from conformance.targets.opening import local_cluster
 from conformance.targets.options import DEFAULT_SIMULATION, TargetOptions, check_options
 
 app = typer.Typer(
     help="A real cluster on this machine, without a container engine.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
 )
 
@@ -35,7 +37,7 @@ Name = Annotated[str, typer.Option("--name", help="Name of the cluster.")]
 def up(options: TargetOptions) -> None:
     """Start a cluster that stays until `down`, and print how to use it."""
     check_options(options)
-    access = local_cluster(options).up(say)
+    access = local_cluster(options).up(print_progress)
     typer.echo(f"export KUBECONFIG={access.kubeconfig}")
     typer.echo(
         f"dra-conformance run --target cluster --cluster local --name {options.name}  # to test it"
@@ -67,13 +69,13 @@ def down(
 
         kind = KindCluster(name)
         found = kind.kubeconfig.parent.exists()
-        kind.down(say)
+        kind.down(print_progress)
     else:
         from conformance.clusters.local import LocalCluster, LocalOptions
 
         local = LocalCluster(LocalOptions(name=name))
         found = local.layout.dir.exists()
-        local.down(say)
+        local.down(print_progress)
     typer.echo(
         f"removed the {cluster} cluster {name}"
         if found
@@ -91,7 +93,7 @@ def status(name: Name = "default") -> None:
         state = f"runs, pid {row.pid}" if row.running else "does not run"
         typer.echo(f"{row.name:<24} {state:<20} {row.log}")
     if not rows:
-        typer.echo(f"there is no local cluster {name}")
+        raise UsageError(f"there is no local cluster {name}")
 
 
 @app.command()
@@ -102,4 +104,4 @@ def binaries() -> None:
     from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
 
     needed = CONTROL_PLANE_BINARIES + NODE_BINARIES
-    typer.echo(str(resolve_binaries(None, default_cache(), needed, say)))
+    typer.echo(str(resolve_binaries(None, default_cache(), needed, print_progress)))

@@ -118,10 +118,10 @@ def _send_nowhere() -> None:
 
 def print_error(message: object, code: int = ExitCode.INCONCLUSIVE) -> int:
     """Print an error on standard error, if that takes it; gives the exit code back."""
-    from conformance.cli.shown import shown
+    from conformance.cli.printable import printable
 
     with contextlib.suppress(OSError):
-        for line in shown(message).split("\n"):
+        for line in printable(message).split("\n"):
             print(f"error: {line}", file=sys.stderr, flush=True)
     return code
 
@@ -132,9 +132,9 @@ def _unexpected(error: BaseException) -> int:
     import traceback
 
     from conformance import __version__
-    from conformance.cli.shown import shown
+    from conformance.cli.printable import printable
 
-    trace = shown("".join(traceback.format_exception(error)))
+    trace = printable("".join(traceback.format_exception(error)))
     what = f"unexpected {type(error).__name__}: {error}".rstrip(": ")
     about = f"this is a fault of dra-conformance {__version__}; please report it"
     if os.environ.get(DEBUG):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from conformance.cli.options import takes
-from conformance.cli.shown import shown
+from conformance.cli.printable import printable
 from conformance.errors import UsageError
 from conformance.targets.options import TargetOptions
 
@@ -38,7 +38,7 @@ def explain(
                 f"{subject}: say in which cluster: --cluster kubeconfig --context NAME, "
                 "--cluster kind or --cluster local; or give a snapshot file"
             )
-        typer.echo(shown(explain_file(Path(subject))))
+        typer.echo(printable(explain_file(Path(subject))))
         return
     namespace, slash, name = subject.partition("/")
     if not (namespace and slash and name) or "/" in name:
@@ -47,4 +47,4 @@ def explain(
         if target is None:
             raise UsageError(f"the {options.cluster} cluster {options.name!r} does not run")
         with closing(target.scope(namespace)) as scope:
-            typer.echo(shown(explain_pending(scope, name)))
+            typer.echo(printable(explain_pending(scope, name)))

@@ -72,6 +72,6 @@ def _enum(row: Option) -> type[StrEnum]:
     return made
 
 
-def say(line: str) -> None:
+def print_progress(line: str) -> None:
     """A line of progress, on standard error so that output can be piped."""
     print(line, file=sys.stderr, flush=True)

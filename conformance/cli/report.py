@@ -14,7 +14,7 @@ from conformance.certify.build import build_report
 from conformance.certify.model import ConformanceReport, implementation
 from conformance.certify.profiles import load_profiles
 from conformance.certify.verify import verify as check
-from conformance.cli.shown import shown
+from conformance.cli.printable import printable
 from conformance.compare.replay import replay as judge_again
 from conformance.compare.replay import replay_results
 from conformance.engine.events import PlannedScenario
@@ -67,9 +67,9 @@ def report(
         except OSError as error:
             raise UsageError(f"{output}: cannot be written: {error.strerror}") from None
     for line in _summary(made):
-        typer.echo(shown(line), err=output is None)
+        typer.echo(printable(line), err=output is None)
     if output is not None:
-        typer.echo(shown(f"report in {output}"))
+        typer.echo(printable(f"report in {output}"))
     raise typer.Exit(made.exit_code)
 
 
@@ -81,11 +81,11 @@ def verify(
     _no_folder(results)
     verification = check(report_file, results, load_profiles(), _catalogue())
     for discrepancy in verification.discrepancies:
-        typer.echo(shown(f"differs: {discrepancy}"))
+        typer.echo(printable(f"differs: {discrepancy}"))
     for note in verification.notes:
-        typer.echo(shown(f"note: {note}"))
+        typer.echo(printable(f"note: {note}"))
     for line in _summary(verification.report):
-        typer.echo(shown(line))
+        typer.echo(printable(line))
     if verification.discrepancies:
         typer.echo("the report does not say what the result file says")
     else:
@@ -126,7 +126,7 @@ def replay(
     for item in compared:
         reasons = () if file.suffix == ".ndjson" else [one.reason for one in item.judgements]
         for line in item.notes or reasons:
-            typer.echo(shown(f"{item.scenario}: {line}"))
+            typer.echo(printable(f"{item.scenario}: {line}"))
     raise typer.Exit(code)
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from conformance.cli.options import say, takes
+from conformance.cli.options import print_progress, takes
 from conformance.compare.conclude import conclude_run
 from conformance.engine.events import Reporter
 from conformance.engine.options import RunOptions
@@ -65,14 +65,14 @@ def run(
     scenarios = select(paths or [], selection)
     check_options(options)
     check_context(options)
-    with OutputFolder(output, say) as folder:
-        with open_target(options, say) as opened:
+    with OutputFolder(output, print_progress) as folder:
+        with open_target(options, print_progress) as opened:
             comparer = None
             if about.compare:
                 from conformance.compare.compare import Comparer
                 from conformance.compare.reference import on_reference
 
-                say("running the same scenarios on the reference")
+                print_progress("running the same scenarios on the reference")
                 comparer = Comparer(on_reference(scenarios, opened, run_id))
             given = {"paths": paths, **asdict(selection)}
             filters = {name: value for name, value in given.items() if value}

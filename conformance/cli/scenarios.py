@@ -14,7 +14,7 @@ import typer
 from pydantic import BaseModel
 
 from conformance.cli.options import takes
-from conformance.cli.shown import shown
+from conformance.cli.printable import printable
 from conformance.data import scenarios_dir
 from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.scenario.lint.files import OWN_KINDS, LintLine, lint_documents
@@ -131,7 +131,7 @@ def lint(
     if not linter.checked and not linter.skipped:
         raise UsageError(f"no YAML or JSON files below {', '.join(map(str, files))}")
     for line in linter.found:
-        typer.echo(shown(line))
+        typer.echo(printable(line))
     errors = sum(line.error for line in linter.found)
     typer.echo(
         f"{counted(linter.checked, 'file')} checked, {counted(errors, 'error')}, "

@@ -7,11 +7,13 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from conformance.cli import main
+from conformance.cli.app import COMMANDS
 from conformance.data import scenarios_dir
 from conformance.digest import document_digest
 from conformance.report.folder import OutputFolder
@@ -154,6 +156,8 @@ spec:
         ("lint nofile.yaml", "nofile.yaml: no such file or folder"),
         ("replay nofile.json", "nofile.json: cannot be read"),
         ("verify no.yaml no.ndjson", "no.yaml: cannot be read"),
+        ("runn", "there is no command 'runn'; did you mean run?"),
+        ("cluster status --name never-was", "there is no local cluster never-was"),
         ("schema cloud", "'cloud' is not one of"),
         ("cluster up --name a/b", "cluster name 'a/b'"),
         ("cluster up --feature-gate x", "write NAME=true or NAME=false"),
@@ -376,6 +380,14 @@ def test_a_second_run_into_one_folder_is_refused(call: Call, tmp_path: Path) -> 
         done = call("run", "-k", SHARE, "-o", "out")
     assert done.code == 2
     assert "another run writes its reports there" in done.err
+
+
+def test_each_command_that_is_listed_is_there_and_begins_its_help_alike() -> None:
+    for target, text in COMMANDS.values():
+        module, _, attribute = target.partition(":")
+        found = getattr(import_module(f"conformance.cli.{module}"), attribute)
+        if attribute != "app":
+            assert found.__doc__.split()[0] == text.split()[0]
 
 
 def test_help_fits_80_columns(call: Call) -> None:

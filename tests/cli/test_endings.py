@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from conformance.cli import main
-from conformance.cli.shown import shown
+from conformance.cli.printable import printable
 from conformance.compare.reference import on_reference
 from conformance.engine.result import RunResult
 from conformance.targets.opening import open_reference
@@ -156,19 +156,19 @@ def test_a_place_that_takes_no_reports_is_told_before_the_target_is_opened(
 
 
 def test_an_error_shows_no_escape_sequence() -> None:
-    assert shown("$.spec.\x1b]0;pwn\x07: unknown") == "$.spec.\\x1b]0;pwn\\x07: unknown"
+    assert printable("$.spec.\x1b]0;pwn\x07: unknown") == "$.spec.\\x1b]0;pwn\\x07: unknown"
 
 
 def test_a_quoted_log_shows_no_credential() -> None:
     log = f"exited (log: x), which ends with:\n  using token=SECRETXYZ password: hunter2\n  {JWT}"
-    said = shown(f"{log}\n  Authorization: Bearer abcdef0123456789")
+    said = printable(f"{log}\n  Authorization: Bearer abcdef0123456789")
     for secret in ("SECRETXYZ", "hunter2", JWT, "abcdef0123456789"):
         assert secret not in said
     assert said.startswith("exited (log: x), which ends with:\n  using token=")
 
 
 def test_a_sentence_about_a_token_stays() -> None:
-    assert shown("unexpected token: expected a number") == "unexpected token: expected a number"
+    assert printable("unexpected token: expected a number") == "unexpected token: expected a number"
 
 
 def test_lint_shows_no_escape_sequence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

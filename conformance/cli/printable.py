@@ -13,7 +13,7 @@ _QUOTED = "  "
 """How the lines of a log begin that a message quotes."""
 
 
-def shown(text: object) -> str:
+def printable(text: object) -> str:
     """The text of an error, fit to be printed.
 
     In lines that are quoted from elsewhere everything after ``token:`` and the like is left out,
