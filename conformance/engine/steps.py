@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from conformance.engine.awaiting import Divergence, await_expectation
@@ -11,6 +12,9 @@ from conformance.targets.base import ApiError, Obj, Ref
 
 NODE_LABEL = "dra-conformance.dev/node"
 TAINT = "dra-conformance.dev/hollow"
+
+ADMISSION_SECONDS = 10.0
+"""The longest that an admission plugin may be behind what was written before."""
 
 
 def hollow_node(name: str, short: str) -> Obj:
@@ -99,10 +103,25 @@ def perform(step: Step, context: Context) -> list[dict[str, Any]]:
 
 
 def _apply(obj: dict[str, Any], context: Context) -> None:
-    try:
-        context.ledger.create(obj)
-    except ApiError as error:
-        name = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}"
-        raise Divergence(
-            f"{name} to be accepted", f"{error.code} {error.reason}: {error.message}"
-        ) from None
+    """Create an object that the API server must accept.
+
+    Admission plugins know other objects from watches, and may still refuse what they accept a
+    moment later (NodeDeclaredFeatureValidator, and a feature that was only just declared).
+    """
+    refusal: list[ApiError] = []
+
+    def accepted() -> Obj | None:
+        try:
+            return context.ledger.create(obj)
+        except ApiError as error:
+            refusal[:] = [error]
+            if error.reason != "Forbidden":
+                raise
+            return None
+
+    with contextlib.suppress(ApiError):
+        if accepted() is not None or context.wait(accepted, ADMISSION_SECONDS) is not None:
+            return
+    [error] = refusal
+    name = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}"
+    raise Divergence(f"{name} to be accepted", f"{error.code} {error.reason}: {error.message}")

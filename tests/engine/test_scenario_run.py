@@ -8,6 +8,7 @@ import pytest
 
 from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinished
 from conformance.engine.scenario_run import run_scenario
+from conformance.engine.steps import ADMISSION_SECONDS
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.base import ApiError, Obj, TargetError
 from tests.engine.miniature import Miniature, pod, scenario, setup
@@ -54,6 +55,32 @@ def test_diagnostics_are_taken_before_the_cleanup() -> None:
     run(Miniature(), scenario({"apply": [pod("pending")]}, PENDING), events)
     [diagnostics] = [event for event in events if isinstance(event, Diagnostics)]
     assert "Pod pending" in diagnostics.items["objects.txt"]
+
+
+def test_an_object_that_is_forbidden_for_a_moment_is_created_all_the_same() -> None:
+    target = Miniature()
+    refusals = [ApiError(403, "Forbidden", "node a does not support it")] * 2
+
+    def refuse(obj: Obj) -> None:
+        if obj["kind"] == "Pod" and refusals:
+            raise refusals.pop()
+
+    target.on_create = refuse
+    assert run(target, scenario({"apply": [pod("p")]}, SCHEDULED)).outcome is Outcome.PASSED
+
+
+def test_an_object_that_stays_forbidden_is_told() -> None:
+    target = Miniature()
+
+    def refuse(obj: Obj) -> None:
+        if obj["kind"] == "Pod":
+            raise ApiError(403, "Forbidden", "never")
+
+    target.on_create = refuse
+    finished = run(target, scenario({"apply": [pod("p")]}, SCHEDULED))
+    assert finished.outcome is Outcome.FAILED
+    assert "expected Pod p to be accepted; found 403 Forbidden: never" in finished.message
+    assert target.time == ADMISSION_SECONDS
 
 
 def test_steps_after_a_failure_are_not_run() -> None:
