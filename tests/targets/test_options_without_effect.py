@@ -133,7 +133,7 @@ class Running(LocalCluster):
     def state(self) -> State:
         return running()
 
-    def shown(self) -> None:
+    def simulation(self) -> None:
         return None
 
 
