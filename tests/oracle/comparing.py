@@ -78,7 +78,7 @@ def compare(problem: Json, upstream: Upstream, *, checked: bool = True) -> Compa
                 break
         else:
             return found
-    if not checked or "invalid" in ours or _is_ambiguous(problem):
+    if not checked or "invalid" in ours or is_ambiguous(problem):
         return found
     broken = complaint(problem, ours)
     if broken:
@@ -119,7 +119,7 @@ def _slow(ours: Json, theirs: Json) -> str:
     return ""
 
 
-def _is_ambiguous(problem: Json) -> bool:
+def is_ambiguous(problem: Json) -> bool:
     """Whether results, which name their request, do not say which one that is."""
     for claim in problem.get("claims", ()):
         requests = claim.get("spec", {}).get("devices", {}).get("requests", ())
