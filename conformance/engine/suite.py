@@ -262,7 +262,7 @@ def header(
         driver_profile=document,
         driver_profile_digest=None if document is None else document_digest(document),
         image=setup.opened.image,
-        compared=setup.compare is not None,
+        compared=setup.opened.options.record,
         options={**recorded_options(setup.opened.options), **options},
     )
 
