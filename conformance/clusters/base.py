@@ -55,6 +55,7 @@ class ClusterAccess:
         nodes: names of the nodes with a kubelet that the suite may use; () is a control plane only.
         component_logs: component name ("kube-apiserver", "node-1/kubelet") -> its log file on this
             machine, for diagnostics; empty where the logs cannot be reached.
+        versions: what is worth knowing of the cluster's parts and no node tells: part -> version.
         watch: tells when a part of the cluster ended; None where nobody can know. Only for the
             program that got the cluster, so not in the JSON form.
     """
@@ -65,6 +66,7 @@ class ClusterAccess:
     image: str
     nodes: tuple[str, ...]
     component_logs: Mapping[str, Path] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
     watch: Watch | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -76,6 +78,7 @@ class ClusterAccess:
             "image": self.image,
             "nodes": list(self.nodes),
             "component_logs": {name: str(path) for name, path in self.component_logs.items()},
+            "versions": dict(self.versions),
         }
 
     @classmethod
@@ -88,6 +91,7 @@ class ClusterAccess:
             image=data["image"],
             nodes=tuple(data["nodes"]),
             component_logs={name: Path(path) for name, path in data["component_logs"].items()},
+            versions=data["versions"],
         )
 
 

@@ -182,5 +182,6 @@ def make_access(layout: Layout, state: State) -> ClusterAccess:
         image=images.SCENARIO_IMAGE,
         nodes=tuple(layout.node(index).name for index in range(1, state.nodes + 1)),
         component_logs={name: layout.log(name) for name in names if layout.log(name).exists()},
+        versions={"runc": "without seccomp: containers have no profile"} if state.nodes else {},
         watch=partial(deaths.watch_components, processes),
     )

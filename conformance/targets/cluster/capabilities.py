@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.clusters.kubeconfig import is_ready
@@ -22,6 +22,7 @@ def discover_capabilities(
     nodes: Sequence[str],
     driver: str | None,
     abilities: Iterable[str],
+    versions: Mapping[str, str],
 ) -> Capabilities:
     """What scenarios may count on.
 
@@ -30,6 +31,7 @@ def discover_capabilities(
         nodes: nodes with a kubelet that the suite may use; those that are ready count.
         driver: the driver of the ``node`` tier.
         abilities: what the cluster's source adds to it.
+        versions: what the cluster's source knows of its parts and no node tells.
 
     Raises:
         ApiError: something that is needed may not be read.
@@ -63,7 +65,7 @@ def discover_capabilities(
         abilities=frozenset(can),
         feature_gates=_gates(api.connection),
         simulated=tuple(simulated),
-        versions={"kubernetes": git_version, **_node_versions(usable)},
+        versions={"kubernetes": git_version, **_node_versions(usable), **versions},
     )
 
 

@@ -87,6 +87,7 @@ class ClusterTarget:
                     nodes=self.access.nodes,
                     driver=self.driver,
                     abilities=abilities,
+                    versions=self.access.versions,
                 )
             return self._capabilities
 

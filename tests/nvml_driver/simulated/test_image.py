@@ -78,7 +78,9 @@ def test_the_image_copies_all_that_the_wheel_is_built_from() -> None:
     }
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    needed = {*wheel["packages"], *wheel["force-include"], project["project"]["readme"]}
+    readme = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    texts = {fragment["path"] for fragment in readme["fragments"]}
+    needed = {*wheel["packages"], *wheel["force-include"], *texts}
     assert needed - copied == set()
     assert all((ROOT / name).exists() for name in copied)
 
