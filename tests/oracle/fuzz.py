@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.oracle.comparing import Comparison, compare, is_ambiguous
+from tests.oracle.comparing import Comparison, compare, for_the_checker
 from tests.oracle.known_differences import KNOWN
 from tests.oracle.pinned import complaint_about_a_choice
 from tests.oracle.problems import problem
@@ -86,7 +86,7 @@ def _ask(question: Json, upstream: Upstream) -> Comparison:
     found = compare(question, upstream)
     if found.kind == "slow":  # The machine may have been busy with something else.
         found = compare(question, upstream)
-    if not found.failed and not is_ambiguous(question):
+    if not found.failed and for_the_checker(question):
         complaint = complaint_about_a_choice(question, Random(question["id"]), upstream)
         if complaint:
             return replace(found, kind="unchecked", detail=complaint)
