@@ -2,8 +2,9 @@
 
 This package answers as the structured allocator of Kubernetes (k8s.io/dynamic-resource-allocation,
 package structured) answers, without Kubernetes: it reads plain v1 API objects and returns
-AllocationResults. It does no I/O and imports nothing but the standard library and its own CEL
-engine, so that others can use it alone.
+AllocationResults. It imports nothing but the standard library and its own CEL engine, so that
+others can use it alone, and does no I/O but for the tables of that engine's parser, which it keeps
+in the user's cache.
 
 Where to start: `reference_allocator.allocator.Allocator` (the decision),
 `reference_allocator.snapshot.Snapshot` (all that a decision depends on, as a file),
