@@ -29,6 +29,7 @@ real: $(VENV)/.ready ## Tests and scenarios on a real local cluster (Linux, root
 	@ci/test real
 
 bench: $(VENV)/.ready ## Measure the suite, the driver, the allocator and CEL
+	$(BIN)/python -m benchmarks.start
 	$(BIN)/python -m benchmarks.suite
 	$(BIN)/python -m benchmarks.driver
 	$(BIN)/python -m benchmarks.allocator
