@@ -7,11 +7,11 @@ a content security policy. Everything that came from a target is escaped by the 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from conformance.compare.conclude import conclude_run, uncertified
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
@@ -32,7 +32,7 @@ class Row:
     Attributes:
         anchor: names it within the page.
         bad: whether it did not pass, or an allocation in it is against the rules.
-        attachments: name and text.
+        diagnostics: name -> text.
         links: each reference, and whether it is an address.
     """
 
@@ -42,24 +42,42 @@ class Row:
     bad: bool
     finished: ScenarioFinished | None
     compared: ScenarioCompared | None
-    attachments: tuple[tuple[str, str], ...]
+    diagnostics: Mapping[str, str]
     links: tuple[tuple[str, bool], ...]
+
+    @property
+    def attachments(self) -> Iterator[tuple[str, str]]:
+        """Name and text; decisions hold snapshots, so their text is only made where it is shown."""
+        yield from sorted(self.diagnostics.items())
+        if self.finished is not None and self.finished.decisions:
+            decisions = redact_json(list(self.finished.decisions))
+            yield "decisions", json.dumps(decisions, indent=1, sort_keys=True)
 
 
 def render_html(result: RecordedRun) -> str:
     """The page as text; the same result gives the same page."""
+    return render("report.html.j2", result, {"fit": _fit})
+
+
+def render(
+    template: str, result: RecordedRun, filters: Mapping[str, Callable[[object], str]]
+) -> str:
+    """A template of this package, filled with what is to be said of a run.
+
+    All text is escaped as HTML, except in Markdown: there the template puts it through its filters.
+    """
     environment = Environment(
         loader=PackageLoader("conformance.report"),
-        autoescape=True,
+        autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["fit"] = _fit
-    return environment.get_template("report.html.j2").render(values(result))
+    environment.filters.update(filters)
+    return environment.get_template(template).render(_values(result))
 
 
-def values(result: RecordedRun) -> dict[str, Any]:
+def _values(result: RecordedRun) -> dict[str, Any]:
     """What the page says, for a template: verdict, totals, features, scenarios."""
     rows = list(_rows(result))
     conclusion = conclude_run(result)
@@ -98,17 +116,9 @@ def _rows(result: RecordedRun) -> Iterator[Row]:
             bad=against or outcome not in (Outcome.PASSED, Outcome.SKIPPED),
             finished=event,
             compared=judged,
-            attachments=tuple(_attachments(event, result.diagnostics.get(name, {}))),
+            diagnostics=result.diagnostics.get(name, {}),
             links=tuple((item, is_address(item)) for item in scenario.references),
         )
-
-
-def _attachments(
-    event: ScenarioFinished | None, diagnostics: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    yield from sorted(diagnostics.items())
-    if event is not None and event.decisions:
-        yield "decisions", json.dumps(redact_json(list(event.decisions)), indent=1, sort_keys=True)
 
 
 def _fit(text: object) -> str:

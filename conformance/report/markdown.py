@@ -6,10 +6,8 @@ stands in code, and what would end the code is replaced.
 
 from __future__ import annotations
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from conformance.redaction import redact
-from conformance.report.html import values
+from conformance.report.html import render
 from conformance.resultfile.read import RecordedRun
 from conformance.text import shorten, visible
 
@@ -18,16 +16,7 @@ _MAX_LINES, _MAX_CHARACTERS = 20, 2_000
 
 def render_markdown(result: RecordedRun) -> str:
     """The summary as text; the same result gives the same text."""
-    environment = Environment(
-        loader=PackageLoader("conformance.report"),
-        autoescape=False,  # noqa: S701 -- Markdown; everything foreign goes through `code`
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["code"] = _code
-    environment.filters["block"] = _block
-    return environment.get_template("summary.md.j2").render(values(result))
+    return render("summary.md.j2", result, {"code": _code, "block": _block})
 
 
 def _code(text: object) -> str:
