@@ -12,17 +12,9 @@ from typing import Any
 from conformance.targets.base import Obj
 from conformance.targets.reference.resources import DRA_GROUP, KINDS
 from conformance.targets.reference.store import clone
+from reference_allocator.api.schema import types
 
-_EXACT_FIELDS = (
-    "deviceClassName",
-    "selectors",
-    "allocationMode",
-    "count",
-    "adminAccess",
-    "tolerations",
-    "capacity",
-    "derivedAttributes",
-)
+_EXACTLY = "resource/v1.ExactDeviceRequest"
 _FLAT = f"{DRA_GROUP}/v1beta1"
 
 
@@ -31,7 +23,7 @@ def to_storage(obj: Obj) -> Obj:
     new = clone(obj)
     if obj["apiVersion"] == _FLAT:
         for request in device_requests(new):
-            exactly = {name: request.pop(name) for name in _EXACT_FIELDS if name in request}
+            exactly = {name: request.pop(name) for name in types()[_EXACTLY] if name in request}
             if exactly:
                 request["exactly"] = exactly
         for device in devices(new):
