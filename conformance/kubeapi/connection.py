@@ -177,8 +177,8 @@ class Connection:
             response = self._transport.open(self._url(path, query), headers)
             if response.status == 200:
                 return Stream(response)
-            data = response.read(_REFUSAL, decode_content=False)
-            response.close()
+            with response:  # closed however reading it ends
+                data = response.read(_REFUSAL, decode_content=False)
         except (KubeconfigError, TargetError) as error:
             raise TargetError(str(error)) from None
         except Exception as error:  # noqa: BLE001 - urllib3's, ssl's and http.client's alike

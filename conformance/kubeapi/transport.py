@@ -131,7 +131,8 @@ class Transport:
             guard.cut("the server has been given up")
 
     def close(self) -> None:
-        """Close the connections that are not in use."""
+        """Close the connections that are not in use; the client's own ``close`` keeps them."""
+        self._client.rest_client.pool_manager.clear()
         self._client.close()
 
     def _send(self, method: str, url: str, headers: dict[str, str], body: Any, quiet: float) -> Any:
