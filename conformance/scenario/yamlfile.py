@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -90,6 +90,20 @@ def elements(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
         for index, item in enumerate(value):
             if isinstance(item, dict):
                 yield index, item
+
+
+def walk(value: Any, path: PathTuple = ()) -> Iterator[tuple[PathTuple, Any]]:
+    """A value of a document and all that is in it, each with its path, from outside in."""
+    yield path, value
+    for key, item in inside(value):
+        yield from walk(item, (*path, key))
+
+
+def inside(value: Any) -> Iterable[tuple[str | int, Any]]:
+    """Keys and values of a mapping, indices and elements of a list; nothing for anything else."""
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
 
 
 def text(value: Any) -> str:

@@ -8,7 +8,7 @@ provides. How to add one: docs/writing-scenarios.md.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -114,101 +114,53 @@ Path = tuple[str | int, ...]
 Pods = tuple[str, ...] | PodSelector
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """An object that an earlier step must have made."""
+class Known(Protocol):
+    """What is known of a scenario at one step: lint's side, which notes what is wrong.
 
-    path: Path
-    kind: str
-    name: str
+    Every ``path`` is that of a field below the expectation or step.
+    """
 
+    def named(self, path: Path, kind: str, name: str) -> None:
+        """An earlier step must have made this object."""
 
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """What a selector names; ``gone``: it is only there later, or never."""
+    def selected(self, path: Path, selector: ObjectSelector, *, gone: bool = False) -> None:
+        """A selector names something; ``gone``: it is only there later, or never."""
 
-    path: Path
-    selector: ObjectSelector
-    gone: bool = False
+    def container(self, path: Path, pods: Pods, name: str) -> None:
+        """Each of the pods has this container."""
 
+    def pod_claim(self, path: Path, pods: Pods, name: str) -> None:
+        """Each of the pods has this name in ``spec.resourceClaims``."""
 
-@dataclass(frozen=True, slots=True)
-class Container:
-    """A container of each of the pods."""
+    def request(
+        self, path: Path, name: str, claim: str | None, pods: Pods, pod_claim: str | None
+    ) -> None:
+        """A ResourceClaim, or each behind a name in ``spec.resourceClaims``, has this request."""
 
-    path: Path
-    pods: Pods
-    name: str
+    def condition(
+        self, path: Path, cel: Sequence[str], variable: str, selector: ObjectSelector
+    ) -> None:
+        """CEL over ``variable``: what a selector finds."""
 
+    def part(self, path: Path, value: Any, selector: ObjectSelector) -> None:
+        """A part of an object that a selector finds."""
 
-@dataclass(frozen=True, slots=True)
-class PodClaim:
-    """A name in ``spec.resourceClaims`` of each of the pods."""
+    def refused(self, path: Path, obj: Obj, message: str | None) -> None:
+        """An object must be refused; ``message``: for what, None for any mistake in it."""
 
-    path: Path
-    pods: Pods
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request of a ResourceClaim, or of those behind a name in ``spec.resourceClaims``."""
-
-    path: Path
-    name: str
-    claim: str | None
-    pods: Pods
-    pod_claim: str | None
+    def needed(
+        self, path: Path, what: Literal["ability", "config", "kubelet"], name: str = ""
+    ) -> None:
+        """Not every target or tier has this: an ability, a configuration, a pod that runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """CEL over ``variable``: what a selector finds."""
-
-    path: Path
-    cel: tuple[str, ...]
-    variable: str
-    selector: ObjectSelector
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of an object."""
-
-    path: Path
-    value: Any
-    selector: ObjectSelector
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """An object that must be refused; ``message``: for what, None for any mistake in it."""
-
-    path: Path
-    obj: Obj
-    message: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Needed:
-    """What not every target or tier has: an ability, a configuration, a pod that runs."""
-
-    path: Path
-    what: Literal["ability", "config", "kubelet"]
-    name: str = ""
-
-
-Use = Named | Selected | Container | PodClaim | Request | Condition | Part | Refused | Needed
-"""What an expectation refers to or needs; lint compares it with what the steps make."""
-
-
-def seen_by(entries: Sequence[str], key: str) -> Iterator[Use]:
-    """What ``seenBy`` below a key refers to: ``pod/container`` of earlier steps."""
+def lint_seen_by(known: Known, entries: Sequence[str], key: str) -> None:
+    """Check ``seenBy`` below a key: ``pod/container`` of earlier steps."""
     for index, entry in enumerate(entries):
         name, _, container = entry.partition("/")
         path = (key, "seenBy", index)
-        yield Named(path, "Pod", name)
-        yield Container(path, (name,), container)
+        known.named(path, "Pod", name)
+        known.container(path, (name,), container)
 
 
 class Expectation(Strict):
@@ -231,8 +183,8 @@ class Expectation(Strict):
         """Compare it with the cluster, once, now."""
 
     @abstractmethod
-    def uses(self) -> Iterator[Use]:
-        """What it refers to and needs, for lint."""
+    def lint(self, known: Known) -> None:
+        """Say what it refers to and needs."""
 
     def placed(self) -> Iterable[tuple[str, int]]:
         """Who must be scheduled when it holds: name of a pod, or of a Job; how many pods."""

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from pydantic import Field
 
 from conformance.scenario.base import Strict
-from conformance.scenario.expectations.base import (
-    Cluster,
-    Named,
-    Needed,
-    PodClaim,
-    Seen,
-    Timed,
-    Use,
-)
+from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
 
 
 class Cdi(Strict):
@@ -49,9 +40,9 @@ class CdiExpectation(Timed):
         found = f"CDI specs for it: {', '.join(files) or 'none'}"
         return Seen(bool(files) == wanted.present, found, observed)
 
-    def uses(self) -> Iterator[Use]:
+    def lint(self, known: Known) -> None:
         """The pod, its claim, and the ability to see CDI specs."""
-        yield Named(("cdi", "pod"), "Pod", self.cdi.pod)
-        yield PodClaim(("cdi", "claim"), (self.cdi.pod,), self.cdi.claim)
-        yield Needed(("cdi",), "ability", "cdi")
-        yield Needed(("cdi",), "kubelet")
+        known.named(("cdi", "pod"), "Pod", self.cdi.pod)
+        known.pod_claim(("cdi", "claim"), (self.cdi.pod,), self.cdi.claim)
+        known.needed(("cdi",), "ability", "cdi")
+        known.needed(("cdi",), "kubelet")

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import PodSelector, Strict
-from conformance.scenario.expectations.base import (
-    Cluster,
-    Container,
-    Named,
-    Needed,
-    PodClaim,
-    Pods,
-    Request,
-    Seen,
-    Timed,
-    Use,
-    seen_by,
-)
+from conformance.scenario.expectations.base import Cluster, Known, Pods, Seen, Timed, lint_seen_by
 
 Views = dict[str, frozenset[str]]
 """``pod/container`` -> names of the devices that it sees."""
@@ -159,27 +147,27 @@ class DevicesExpectation(Timed):
                     wrong.append(f"{entry} sees {_names(seen)}, allocated is {names}")
         return wrong
 
-    def uses(self) -> Iterator[Use]:
+    def lint(self, known: Known) -> None:
         """The pods and containers, the claim and its request."""
         wanted = self.devices
-        yield Needed(("devices",), "kubelet")
+        known.needed(("devices",), "kubelet")
         pods: Pods = wanted.pods or tuple(entry.partition("/")[0] for entry in wanted.seen_by)
-        yield from seen_by(wanted.seen_by, "devices")
+        lint_seen_by(known, wanted.seen_by, "devices")
         if wanted.pods is not None and wanted.pods.job is not None:
-            yield Named(("devices", "pods", "job"), "Job", wanted.pods.job)
+            known.named(("devices", "pods", "job"), "Job", wanted.pods.job)
         for index, name in enumerate(wanted.containers):
-            yield Container(("devices", "containers", index), pods, name)
+            known.container(("devices", "containers", index), pods, name)
         target = wanted.allocated_to
         if target is None:
             return
         place = ("devices", "allocatedTo")
         if target.claim is not None:
-            yield Named((*place, "claim"), "ResourceClaim", target.claim)
+            known.named((*place, "claim"), "ResourceClaim", target.claim)
         else:
-            yield PodClaim((*place, "podClaim"), pods, str(target.pod_claim))
+            known.pod_claim((*place, "podClaim"), pods, str(target.pod_claim))
         if target.request is not None:
             path = (*place, "request")
-            yield Request(path, target.request, target.claim, pods, target.pod_claim)
+            known.request(path, target.request, target.claim, pods, target.pod_claim)
 
     def placed(self) -> Iterable[tuple[str, int]]:
         """The pods of the containers."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from pydantic import Field
 
 from conformance.scenario.base import Strict
-from conformance.scenario.expectations.base import Cluster, Needed, Seen, Timed, Use, seen_by
+from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, lint_seen_by
 
 
 class Environment(Strict):
@@ -62,11 +62,11 @@ class EnvironmentExpectation(Timed):
         observed["fits"] = not wrong
         return Seen(not wrong, "; ".join(wrong) or "as described", observed)
 
-    def uses(self) -> Iterator[Use]:
+    def lint(self, known: Known) -> None:
         """The containers, and the configuration."""
-        yield from seen_by(self.environment.seen_by, "environment")
-        yield Needed(("environment", "config"), "config", self.environment.config)
-        yield Needed(("environment",), "kubelet")
+        lint_seen_by(known, self.environment.seen_by, "environment")
+        known.needed(("environment", "config"), "config", self.environment.config)
+        known.needed(("environment",), "kubelet")
 
     def placed(self) -> Iterable[tuple[str, int]]:
         """The pods of the containers."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pydantic import Field
 
 from conformance.scenario.base import ObjectSelector, Strict
-from conformance.scenario.expectations.base import Cluster, Named, Seen, Timed, Use
+from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
 
 
 class EventAbout(Strict):
@@ -47,6 +45,6 @@ class EventExpectation(Timed):
         observed = {"event": wanted.reason, "about": wanted.kind, "found": holds}
         return Seen(holds, f"events: {others or 'none'}", observed)
 
-    def uses(self) -> Iterator[Use]:
+    def lint(self, known: Known) -> None:
         """The object."""
-        yield Named(("event",), self.event.kind, self.event.name)
+        known.named(("event",), self.event.kind, self.event.name)

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from conformance.scenario.base import Obj, ObjectSelector
-from conformance.scenario.expectations.base import (
-    Cluster,
-    Condition,
-    Part,
-    Seen,
-    Selected,
-    Timed,
-    Use,
-)
+from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
 from conformance.scenario.expectations.conditions import unmet
 from conformance.scenario.expectations.matching import differences
 
@@ -52,11 +44,11 @@ class ObjectExpectation(Timed):
         observed["fits"] = not wrong
         return Seen(not wrong, f"{what}: " + ("; ".join(wrong) or "as described"), observed)
 
-    def uses(self) -> Iterator[Use]:
+    def lint(self, known: Known) -> None:
         """The object, its fields, and CEL over it."""
-        yield Selected(("object",), self.object)
-        yield Part(("match",), self.match, self.object)
-        yield Condition(("cel",), _listed(self.cel), "object", self.object)
+        known.selected(("object",), self.object)
+        known.part(("match",), self.match, self.object)
+        known.condition(("cel",), _listed(self.cel), "object", self.object)
 
     def placed(self) -> Iterable[tuple[str, int]]:
         """The Job, if so many of its pods must have succeeded."""
@@ -93,10 +85,10 @@ class ObjectsExpectation(Timed):
         observed["fits"] = not wrong
         return Seen(not wrong, f"{what}: " + ("; ".join(wrong) or "as described"), observed)
 
-    def uses(self) -> Iterator[Use]:
+    def lint(self, known: Known) -> None:
         """The objects, and CEL over them."""
-        yield Selected(("objects",), self.objects)
-        yield Condition(("cel",), _listed(self.cel), "objects", self.objects)
+        known.selected(("objects",), self.objects)
+        known.condition(("cel",), _listed(self.cel), "objects", self.objects)
 
 
 class NoneExpectation(Timed):
@@ -116,9 +108,9 @@ class NoneExpectation(Timed):
         observed = {"none": cluster.canonical(what), "found": len(found)}
         return Seen(not found, f"{what}: {names or 'none'}", observed)
 
-    def uses(self) -> Iterator[Use]:
+    def lint(self, known: Known) -> None:
         """What may be there at another time."""
-        yield Selected(("none",), self.none, gone=True)
+        known.selected(("none",), self.none, gone=True)
 
 
 def _listed(cel: str | tuple[str, ...]) -> tuple[str, ...]:

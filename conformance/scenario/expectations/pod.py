@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import Obj, Strict
-from conformance.scenario.expectations.base import Cluster, Named, Needed, Seen, Timed, Use
+from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
 
 
 class Pending(Strict):
@@ -104,13 +104,13 @@ class PodExpectation(Timed):
                 wrong.append(f"the message {message!r}")
         return Seen(not wrong, f"pod {self.pod}: " + "; ".join(wrong or ["ok"]), observed)
 
-    def uses(self) -> Iterator[Use]:
+    def lint(self, known: Known) -> None:
         """The pod and its node."""
-        yield Named(("pod",), "Pod", self.pod)
+        known.named(("pod",), "Pod", self.pod)
         if self.node is not None:
-            yield Named(("node",), "Node", self.node)
+            known.named(("node",), "Node", self.node)
         if self.waits_for_start:
-            yield Needed(("phase",), "kubelet")
+            known.needed(("phase",), "kubelet")
 
     def placed(self) -> Iterable[tuple[str, int]]:
         """The pod, if it must be on a node."""

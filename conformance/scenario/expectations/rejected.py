@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import Field
 
 from conformance.scenario.base import Strict
-from conformance.scenario.expectations.base import Cluster, Expectation, Refusal, Refused, Seen, Use
+from conformance.scenario.expectations.base import Cluster, Expectation, Known, Refusal, Seen
 
 # metav1.StatusReason (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go).
 StatusReason = Literal[
@@ -101,11 +100,11 @@ class RejectedExpectation(Expectation):
             wrong.append("another message")
         return wrong
 
-    def uses(self) -> Iterator[Use]:
+    def lint(self, known: Known) -> None:
         """The object, which is wrong only in the way that the refusal says."""
         wanted = self.rejected
         if wanted.code == 404 or wanted.reason == "NotFound":
             return  # Nobody looks into an object whose kind or version is not served.
         anyhow = wanted.code in {None, 400} and wanted.message is None
         message = None if anyhow else wanted.message or ""
-        yield Refused(("rejected", "object"), wanted.object, message)
+        known.refused(("rejected", "object"), wanted.object, message)

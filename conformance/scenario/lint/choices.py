@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from conformance.scenario.near import nearest
-from conformance.scenario.yamlfile import PathTuple, Problem
+from conformance.scenario.yamlfile import PathTuple, Problem, inside
 from reference_allocator.api import schema
 
 _RESTART: Final = ("Always", "Never", "OnFailure")
@@ -42,18 +42,19 @@ def misspelt(shape: str, value: Any, path: PathTuple) -> Iterator[Problem]:
         value: decoded JSON.
         path: where it is in the document.
     """
-    if shape.startswith(schema.LIST) and isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from misspelt(shape[len(schema.LIST) :], item, (*path, index))
-    elif shape.startswith(schema.MAP) and isinstance(value, dict):
-        for key, item in value.items():
-            yield from misspelt(shape[len(schema.MAP) :], item, (*path, key))
-    elif shape in schema.types() and isinstance(value, dict):
-        for key, item in value.items():
-            known = CHOICES.get(f"{shape.rpartition('.')[2]}.{key}", ())
-            if isinstance(item, str) and item not in known:
-                near = nearest(item, known)
-                if near is not None:
-                    text = f"{item!r} must be one of {', '.join(known)}; did you mean {near}?"
-                    yield Problem((*path, key), text)
-            yield from misspelt(schema.types()[shape].get(key, "any"), item, (*path, key))
+    for key, item in inside(value):
+        known = CHOICES.get(f"{shape.rpartition('.')[2]}.{key}", ())
+        if isinstance(item, str) and item not in known:
+            near = nearest(item, known)
+            if near is not None:
+                text = f"{item!r} must be one of {', '.join(known)}; did you mean {near}?"
+                yield Problem((*path, key), text)
+        yield from misspelt(_shape_inside(shape, key), item, (*path, key))
+
+
+def _shape_inside(shape: str, key: str | int) -> str:
+    """The shape of an element, or of a field."""
+    for of_elements in (schema.LIST, schema.MAP):
+        if shape.startswith(of_elements):
+            return shape.removeprefix(of_elements)
+    return schema.types().get(shape, {}).get(str(key), "any")

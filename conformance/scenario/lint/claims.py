@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conformance.scenario.yamlfile import PathTuple, Problem, elements, mapping
+from reference_allocator.api import schema
 
 CLAIM_SPEC_RETIRED = {
     "resourceClassName": (
@@ -69,15 +70,6 @@ CLASS_RETIRED = {
 }
 """Fields of a ResourceClass or DeviceClass, at the top or in its spec."""
 
-_FLAT = (
-    "deviceClassName",
-    "selectors",
-    "allocationMode",
-    "count",
-    "adminAccess",
-    "tolerations",
-    "capacity",
-)
 _MODES = ("ExactCount", "All")
 
 
@@ -144,7 +136,8 @@ def _request(request: Mapping[str, Any], version: str, path: PathTuple) -> Itera
         elif alternatives is None:
             yield from _exact(request, path)
         return
-    flat = [field for field in _FLAT if field in request]
+    below = schema.types()["resource/v1.ExactDeviceRequest"]
+    flat = [field for field in below if field in request]
     for field in flat:
         yield Problem(
             (*path, field),

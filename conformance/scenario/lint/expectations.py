@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Literal
 
-from conformance.scenario.base import ObjectSelector, PodSelector
-from conformance.scenario.expectations.base import (
-    Condition,
-    Container,
-    Named,
-    Needed,
-    Part,
-    Path,
-    PodClaim,
-    Pods,
-    Refused,
-    Request,
-    Selected,
-    Use,
-)
+from conformance.scenario.base import Obj, ObjectSelector, PodSelector
+from conformance.scenario.expectations.base import Path, Pods
 from conformance.scenario.lint.expressions import condition_problems
 from conformance.scenario.lint.made import Made, PodShape
 from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
@@ -36,138 +24,142 @@ def check_steps(scenario: Scenario, made: Made) -> list[Problem]:
     """Problems of every expectation, and of what is deleted and patched."""
     problems: list[Problem] = []
     for index, step in enumerate(scenario.spec.steps):
-        uses: list[tuple[Path, Use]] = [
-            (("delete", position), Selected((), selector))
-            for position, selector in enumerate(step.delete or ())
-        ]
+        known = _KnownAt(scenario, made, index, problems)
+        for position, selector in enumerate(step.delete or ()):
+            known.below("delete", position).selected((), selector)
         if step.patch is not None:
-            uses.append((("patch",), Selected((), step.patch)))
-            uses.append((("patch",), Part(("patch",), step.patch.patch, step.patch)))
+            known.below("patch").selected((), step.patch)
+            known.below("patch").part(("patch",), step.patch.patch, step.patch)
         if step.fault is not None:
-            uses.append((("fault",), Needed((), "ability", f"fault:{step.fault.component}")))
+            known.below("fault").needed((), "ability", f"fault:{step.fault.component}")
         for position, expectation in enumerate(step.expect or ()):
-            uses += ((("expect", position), use) for use in expectation.uses())
-        for place, use in uses:
-            known = _Known(scenario, made, index, ("spec", "steps", index, *place, *use.path))
-            known.compare(use)
-            problems += known.problems
+            expectation.lint(known.below("expect", position))
     return problems
 
 
-class _Known:
-    """What is known at a step, with which a name at ``path`` is compared.
+class _KnownAt:
+    """What is known at a step (:class:`conformance.scenario.expectations.base.Known`).
 
     Args:
         step: its index; only what an earlier step made is there.
+        problems: where they are noted.
     """
 
-    def __init__(self, scenario: Scenario, made: Made, step: int, path: Path) -> None:
+    def __init__(
+        self, scenario: Scenario, made: Made, step: int, problems: list[Problem], below: Path = ()
+    ) -> None:
+        self._scenario = scenario
         self._spec = scenario.spec
         self._made = made
         self._step = step
-        self._path = path
-        self.problems: list[Problem] = []
+        self._problems = problems
+        self._place: Path = ("spec", "steps", step, *below)
         self._checked = _MADE_BY_STEPS
         if scenario.spec.tier == "allocation":
             self._checked |= _MADE_BY_STEPS_WITHOUT_DRIVER
 
-    def compare(self, use: Use) -> None:
-        """Note what is wrong with a name or a need."""
-        apis, path = self._spec.requires.apis, self._path
-        match use:
-            case Named(kind="Node", name=name) if name in self._spec.nodes:
-                self._add(f"write ${{node.{name}}}")
-            case Named():
-                self._there(use.kind, use.name)
-            case Selected(selector=one):
-                self.problems += kind_problems(one.kind, one.api_version, apis, path)
-                self._selected(one, gone=use.gone)
-            case Container():
-                known = {name for pod in self._pods(use.pods) for name in pod.containers}
-                if known and use.name not in known:
-                    self._add(f"there is no container {use.name!r}; {hint(use.name, known)}")
-            case PodClaim():
-                for pod in self._pods(use.pods):
-                    self._pod_claim([pod], use.name)
-            case Request():
-                self._request(use)
-            case Condition():
-                self.problems += condition_problems(use.cel, use.variable, use.selector, path)
-            case Part(selector=one):
-                self.problems += field_problems(one.kind, one.api_version, use.value, path)
-            case Refused():
-                self.problems += refused_problems(use.obj, use.message, apis, path)
-            case Needed():
-                self._needed(use)
+    def below(self, *path: str | int) -> _KnownAt:
+        """The same, for paths below one of the step's."""
+        return _KnownAt(self._scenario, self._made, self._step, self._problems, path)
 
-    def _selected(self, selector: ObjectSelector, *, gone: bool) -> None:
+    def named(self, path: Path, kind: str, name: str) -> None:
+        if kind == "Node" and name in self._spec.nodes:
+            self._add(path, f"write ${{node.{name}}}")
+        else:
+            self._there(path, kind, name)
+
+    def selected(self, path: Path, selector: ObjectSelector, *, gone: bool = False) -> None:
+        version, apis = selector.api_version, self._spec.requires.apis
+        self._problems += kind_problems(selector.kind, version, apis, (*self._place, *path))
         if selector.name is not None:
-            self._there(selector.kind, selector.name, "name", gone=gone)
-        pods = list(self._made.pods)
+            self._there((*path, "name"), selector.kind, selector.name, gone=gone)
+        pods = self._made.pods
         if selector.owned_by is not None and selector.kind in {"Pod", "ResourceClaim"}:
             owner = selector.owned_by
             pods = [pod for pod in pods if pod.name == owner or owner.startswith(f"{pod.name}-")]
             if not pods:
-                names = {pod.name for pod in self._made.pods}
-                self._add(f"no step makes {owner!r}; {hint(owner, names)}", "ownedBy")
+                says = hint(owner, (pod.name for pod in self._made.pods))
+                self._add((*path, "ownedBy"), f"no step makes {owner!r}; {says}")
                 return
         if selector.pod_claim is not None:
-            self._pod_claim(pods, selector.pod_claim, "podClaim")
+            self._pod_claim((*path, "podClaim"), pods, selector.pod_claim)
 
-    def _request(self, use: Request) -> None:
-        sources = {("ResourceClaim", use.claim)} if use.claim is not None else set()
-        for pod in self._pods(use.pods):
-            source = pod.claims.get(use.pod_claim or "")
+    def container(self, path: Path, pods: Pods, name: str) -> None:
+        known = {name for pod in self._pods(pods) for name in pod.containers}
+        if known and name not in known:
+            self._add(path, f"there is no container {name!r}; {hint(name, known)}")
+
+    def pod_claim(self, path: Path, pods: Pods, name: str) -> None:
+        for pod in self._pods(pods):
+            self._pod_claim(path, [pod], name)
+
+    def request(
+        self, path: Path, name: str, claim: str | None, pods: Pods, pod_claim: str | None
+    ) -> None:
+        sources = {("ResourceClaim", claim)} if claim is not None else set()
+        for pod in self._pods(pods):
+            source = pod.claims.get(pod_claim or "")
             if source is not None:
                 sources.add((source.kind, source.name))
         keys = [(kind, None, name) for kind, name in sources]
         known = [self._made.requests[key] for key in keys if key in self._made.requests]
         main = {request for requests in known for request in requests if "/" not in request}
-        if known and use.name not in main:
-            self._add(f"there is no request {use.name!r}; {hint(use.name, main)}")
+        if known and name not in main:
+            self._add(path, f"there is no request {name!r}; {hint(name, main)}")
 
-    def _needed(self, use: Needed) -> None:
+    def condition(
+        self, path: Path, cel: Sequence[str], variable: str, selector: ObjectSelector
+    ) -> None:
+        self._problems += condition_problems(cel, variable, selector, (*self._place, *path))
+
+    def part(self, path: Path, value: Any, selector: ObjectSelector) -> None:
+        place = (*self._place, *path)
+        self._problems += field_problems(selector.kind, selector.api_version, value, place)
+
+    def refused(self, path: Path, obj: Obj, message: str | None) -> None:
+        apis = self._spec.requires.apis
+        self._problems += refused_problems(obj, message, apis, (*self._place, *path))
+
+    def needed(
+        self, path: Path, what: Literal["ability", "config", "kubelet"], name: str = ""
+    ) -> None:
         requires = self._spec.requires
-        if use.what == "ability" and use.name not in requires.abilities:
+        if what == "ability" and name not in requires.abilities:
             self._add(
-                f"not every target can do this; add requires: {{abilities: ['{use.name}']}}"
-                f" (spec.requires.abilities: {hint(use.name, requires.abilities)})"
+                path,
+                f"not every target can do this; add requires: {{abilities: ['{name}']}}"
+                f" (spec.requires.abilities: {hint(name, requires.abilities)})",
             )
-        elif use.what == "config" and use.name not in requires.config:
+        elif what == "config" and name not in requires.config:
             self._add(
-                f"not every driver profile has the configuration {use.name!r}; add requires:"
-                f" {{config: [{use.name}]}} (spec.requires.config:"
-                f" {hint(use.name, requires.config)})"
+                path,
+                f"not every driver profile has the configuration {name!r}; add requires:"
+                f" {{config: [{name}]}} (spec.requires.config: {hint(name, requires.config)})",
             )
-        elif use.what == "kubelet" and self._spec.tier == "allocation":
+        elif what == "kubelet" and self._spec.tier == "allocation":
             self._add(
+                path,
                 "no pod runs in the allocation tier; use tier: node, or expect where it is"
-                " scheduled"
+                " scheduled",
             )
 
-    def _add(self, message: str, *field: str) -> None:
-        self.problems.append(Problem((*self._path, *field), message))
+    def _add(self, path: Path, message: str) -> None:
+        self._problems.append(Problem((*self._place, *path), message))
 
-    def _there(self, kind: str, name: str, *field: str, gone: bool = False) -> None:
+    def _there(self, path: Path, kind: str, name: str, *, gone: bool = False) -> None:
         if kind not in self._checked and "${name." not in name:
             return  # It may have been in the cluster before.
-        if kind == "Pod" and self._made.pods_called(name):
-            step = min(pod.step for pod in self._made.pods_called(name))
-        elif (kind, None, name) in self._made.first:
-            step = self._made.first[kind, None, name]
-        elif (kind, name) not in self._made.rejected:
+        steps = [self._made.first[key] for key in [(kind, None, name)] if key in self._made.first]
+        if kind == "Pod":
+            steps += (pod.step for pod in self._made.pods_called(name))
+        if not steps and (kind, name) not in self._made.rejected:
             says = hint(name, self._made.names(kind))
-            self._add(f"no step makes {kind} {name!r}; {says}", *field)
-            return
-        elif not gone:
-            text = f"{kind} {name!r} is expected to be rejected, so it is never there"
-            self._add(text, *field)
-            return
-        else:
-            return
-        if step >= self._step and not gone:
-            text = f"{kind} {name!r} is only made by step {step}, after this one (counted from 0)"
-            self._add(text, *field)
+            self._add(path, f"no step makes {kind} {name!r}; {says}")
+        elif not steps and not gone:
+            self._add(path, f"{kind} {name!r} is expected to be rejected, so it is never there")
+        elif not gone and min(steps) >= self._step:
+            text = f"is only made by step {min(steps)}, after this one (counted from 0)"
+            self._add(path, f"{kind} {name!r} {text}")
 
     def _pods(self, pods: Pods) -> list[PodShape]:
         """What is meant at this step: of several pods of one name, the last that was made."""
@@ -180,8 +172,8 @@ class _Known:
             found += [pod for pod in before if pod.step == last]
         return found
 
-    def _pod_claim(self, pods: Sequence[PodShape], name: str, *field: str) -> None:
+    def _pod_claim(self, path: Path, pods: Sequence[PodShape], name: str) -> None:
         known = {claim for pod in pods for claim in pod.claims}
         if pods and name not in known:
             says = hint(name, known)
-            self._add(f"no pod here has {name!r} in its resourceClaims; {says}", *field)
+            self._add(path, f"no pod here has {name!r} in its resourceClaims; {says}")

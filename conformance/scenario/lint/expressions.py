@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from conformance.scenario.base import ObjectSelector
-from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import VARIABLE
-from conformance.scenario.yamlfile import PathTuple, Problem
+from conformance.scenario.yamlfile import PathTuple, Problem, walk
 from reference_allocator.api import schema
 
 _PLACEHOLDER = "x"
@@ -23,13 +22,6 @@ _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _CHAIN = re.compile(r"(?<![\w.])(has\()?object((?:\.[A-Za-z_]\w*|\[\d+\])+)")
 _ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _PART = re.compile(r"\.([A-Za-z_]\w*)|\[\d+\]")
-
-
-def check_selectors(scenario: Scenario) -> Iterator[Problem]:
-    """Problems of the selectors in what the steps apply."""
-    for index, step in enumerate(scenario.spec.steps):
-        for position, manifest in enumerate(step.apply or ()):
-            yield from selector_problems(manifest, ("spec", "steps", index, "apply", position))
 
 
 def condition_problems(
@@ -77,17 +69,9 @@ def _object_fields(expression: str, root: str, path: PathTuple) -> Iterator[Prob
 
 def selector_problems(value: Any, path: PathTuple) -> Iterator[Problem]:
     """Problems of ``cel: {expression: ...}`` in classes and requests, wherever in a manifest."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from selector_problems(item, (*path, index))
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            place = (*path, key)
-            expression = item.get("expression") if key == "cel" and isinstance(item, dict) else None
-            if isinstance(expression, str):
-                yield from expression_problems(expression, (*place, "expression"))
-            else:
-                yield from selector_problems(item, place)
+    for place, expression in walk(value, path):
+        if place[-2:] == ("cel", "expression") and isinstance(expression, str):
+            yield from expression_problems(expression, place)
 
 
 def expression_problems(expression: str, path: PathTuple) -> Iterator[Problem]:

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from conformance.scenario.expectations.base import Named
 from conformance.scenario.expectations.rejected import RejectedExpectation
+from conformance.scenario.lint.pods import CONTAINERS, SOURCES, pod_specs
 from conformance.scenario.model import Scenario
 from conformance.scenario.yamlfile import PathTuple, elements, mapping, text
 
 BEFORE = -1
 """The step of what is there before the first one."""
-_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
-_SOURCES = {
-    "resourceClaimName": "ResourceClaim",
-    "resourceClaimTemplateName": "ResourceClaimTemplate",
-}
+
+
+class Named(NamedTuple):
+    """The place where a name stands, and what it is that of."""
+
+    path: PathTuple
+    kind: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +87,21 @@ def made_by(scenario: Scenario) -> Made:
     made = Made()
     for node in scenario.spec.nodes:
         made.first["Node", None, f"${{node.{node}}}"] = BEFORE
-    for index, step in enumerate(scenario.spec.steps):
-        for position, manifest in enumerate(step.apply or ()):
-            _note(made, manifest, index, ("spec", "steps", index, "apply", position))
+    for path, manifest in applied(scenario):
+        _note(made, manifest, path)
+    for step in scenario.spec.steps:
         for expectation in step.expect or ():
             if isinstance(expectation, RejectedExpectation):
                 refused = expectation.rejected.object
                 made.rejected.add((text(refused.get("kind")), name_of(refused)))
     return made
+
+
+def applied(scenario: Scenario) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]:
+    """Every object that a step applies, with its place; the index of the step is in it."""
+    for index, step in enumerate(scenario.spec.steps):
+        for position, manifest in enumerate(step.apply or ()):
+            yield ("spec", "steps", index, "apply", position), manifest
 
 
 def name_of(manifest: Mapping[str, Any]) -> str:
@@ -104,9 +114,10 @@ def namespace_of(manifest: Mapping[str, Any]) -> str | None:
     return text(mapping(manifest.get("metadata")).get("namespace")) or None
 
 
-def _note(made: Made, manifest: Mapping[str, Any], step: int, path: PathTuple) -> None:
+def _note(made: Made, manifest: Mapping[str, Any], path: PathTuple) -> None:
     kind, name = text(manifest.get("kind")), name_of(manifest)
     key = (kind, namespace_of(manifest), name)
+    step = int(path[2])
     made.first.setdefault(key, step)
     spec = mapping(manifest.get("spec"))
     if kind in {"ResourceClaim", "ResourceClaimTemplate"}:
@@ -118,7 +129,7 @@ def _note(made: Made, manifest: Mapping[str, Any], step: int, path: PathTuple) -
         made.classes += [(named, key) for named in classes]
         made.inside += [(named, names) for named in _inside(inner, place)]
     else:
-        made.pods += _pods(manifest, manifest, step, path)
+        made.pods += [_pod(manifest, pod, step, place) for place, pod in pod_specs(manifest, path)]
 
 
 def _requests(spec: Mapping[str, Any], path: PathTuple) -> tuple[frozenset[str], list[Named]]:
@@ -150,34 +161,18 @@ def _inside(spec: Mapping[str, Any], path: PathTuple) -> Iterator[Named]:
                 yield Named(place, "request", text(name))
 
 
-def _pods(
-    manifest: Mapping[str, Any], value: Any, step: int, path: PathTuple
-) -> Iterator[PodShape]:
-    """The pods that a manifest describes: itself, or templates wherever they are in it."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _pods(manifest, item, step, (*path, index))
-    if not isinstance(value, dict):
-        return
-    if isinstance(value.get("containers"), list):
-        yield _pod(manifest, value, step, path)
-        return
-    for key, item in value.items():
-        yield from _pods(manifest, item, step, (*path, key))
-
-
 def _pod(
     manifest: Mapping[str, Any], spec: Mapping[str, Any], step: int, path: PathTuple
 ) -> PodShape:
     claims = {}
     for index, entry in elements(spec.get("resourceClaims")):
-        for source, kind in _SOURCES.items():
+        for source, kind in SOURCES.items():
             if name := text(entry.get(source)):
                 place = (*path, "resourceClaims", index, source)
                 claims[text(entry.get("name"))] = Named(place, kind, name)
     containers = set()
     requests = []
-    for group in _CONTAINERS:
+    for group in CONTAINERS:
         for index, container in elements(spec.get(group)):
             containers.add(text(container.get("name")))
             wanted = mapping(container.get("resources")).get("claims")

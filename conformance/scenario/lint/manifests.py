@@ -12,7 +12,7 @@ from typing import Any
 
 from conformance.scenario.lint.claims import check_claim_spec, check_class, check_slice
 from conformance.scenario.lint.pods import check_pods
-from conformance.scenario.yamlfile import PathTuple, Problem
+from conformance.scenario.yamlfile import PathTuple, Problem, elements, mapping
 
 GROUP = "resource.k8s.io"
 
@@ -60,13 +60,16 @@ def manifest_problems(data: Any) -> Iterator[Problem]:
         if not isinstance(data.get(field), str):
             yield Problem((field,), f"is not a Kubernetes object: {field} is missing")
             return
-    items = data.get("items")
-    if data["kind"] == "List" and isinstance(items, list):
-        for index, item in enumerate(items):
-            if isinstance(item, dict):
-                yield from _object(item, ("items", index))
-        return
-    yield from _object(data, ())
+    for path, obj in listed(data):
+        yield from _object(obj, path)
+
+
+def listed(data: Mapping[str, Any]) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]:
+    """The object, or those of a List, each with its path."""
+    if data.get("kind") == "List" and isinstance(data.get("items"), list):
+        yield from ((("items", index), item) for index, item in elements(data["items"]))
+    else:
+        yield (), data
 
 
 def _object(data: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
@@ -83,8 +86,7 @@ def _object(data: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
     elif kind == "ResourceClaim":
         yield from check_claim_spec(data.get("spec"), target, (*path, "spec"))
     elif kind == "ResourceClaimTemplate":
-        outer = data.get("spec")
-        inner = outer.get("spec") if isinstance(outer, dict) else None
+        inner = mapping(data.get("spec")).get("spec")
         yield from check_claim_spec(inner, target, (*path, "spec", "spec"))
     elif kind == "ResourceSlice":
         yield from check_slice(data, target, path)

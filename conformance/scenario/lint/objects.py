@@ -14,11 +14,12 @@ from typing import Any
 
 from conformance.scenario.lint.choices import misspelt
 from conformance.scenario.lint.expressions import selector_problems
-from conformance.scenario.lint.manifests import GROUP, manifest_problems
+from conformance.scenario.lint.made import applied
+from conformance.scenario.lint.manifests import GROUP, listed, manifest_problems
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import VARIABLE
-from conformance.scenario.yamlfile import PathTuple, Problem
+from conformance.scenario.yamlfile import PathTuple, Problem, mapping
 from reference_allocator.api import schema
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -36,11 +37,9 @@ _WORDS = {
 
 def check_manifests(scenario: Scenario) -> Iterator[Problem]:
     """Problems of every object that is applied."""
-    apis = scenario.spec.requires.apis
-    for index, step in enumerate(scenario.spec.steps):
-        place: PathTuple = ("spec", "steps", index)
-        for position, manifest in enumerate(step.apply or ()):
-            yield from _manifest(manifest, apis, (*place, "apply", position))
+    for path, manifest in applied(scenario):
+        yield from _manifest(manifest, scenario.spec.requires.apis, path)
+        yield from selector_problems(manifest, path)
 
 
 def _manifest(manifest: Mapping[str, Any], apis: tuple[str, ...], path: PathTuple) -> Iterator[Any]:
@@ -48,8 +47,7 @@ def _manifest(manifest: Mapping[str, Any], apis: tuple[str, ...], path: PathTupl
         if not isinstance(manifest.get(field), str) or not manifest[field]:
             yield Problem((*path, field), "is required but missing, or not text")
             return
-    metadata = manifest.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
+    name = mapping(manifest.get("metadata")).get("name")
     if name is None:
         yield Problem(
             (*path, "metadata", "name"),
@@ -80,7 +78,7 @@ def standalone_problems(data: Any) -> Iterator[Problem]:
     explained = list(manifest_problems(data))
     yield from explained
     places = {problem.path for problem in explained}
-    for obj, path in _listed(data):
+    for path, obj in listed(mapping(data)):
         kind, version = obj.get("kind"), obj.get("apiVersion")
         if not isinstance(kind, str) or not str(version).startswith(f"{GROUP}/"):
             continue
@@ -88,17 +86,6 @@ def standalone_problems(data: Any) -> Iterator[Problem]:
         for problem in field_problems(kind, str(version), obj, path):
             if problem.path not in places:
                 yield problem
-
-
-def _listed(data: Any) -> Iterator[tuple[Mapping[str, Any], PathTuple]]:
-    """The object, or those of a List."""
-    items = data.get("items") if isinstance(data, dict) and data.get("kind") == "List" else None
-    if isinstance(items, list):
-        for index, item in enumerate(items):
-            if isinstance(item, dict):
-                yield item, ("items", index)
-    elif isinstance(data, dict):
-        yield data, ()
 
 
 def refused_problems(

@@ -10,23 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.scenario.yamlfile import PathTuple, Problem
+from conformance.scenario.yamlfile import PathTuple, Problem, elements, mapping, walk
 
-_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
-_SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
+CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+SOURCES = {
+    "resourceClaimName": "ResourceClaim",
+    "resourceClaimTemplateName": "ResourceClaimTemplate",
+}
+"""Field of an entry of ``resourceClaims`` -> the kind that it names."""
+
+
+def pod_specs(data: Any, path: PathTuple = ()) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]:
+    """Every pod spec in ``data``, which was found at ``path``."""
+    for place, value in walk(data, path):
+        containers = value.get("containers") if isinstance(value, dict) else None
+        if isinstance(containers, list) and all(isinstance(item, dict) for item in containers):
+            yield place, value
 
 
 def check_pods(data: Any, path: PathTuple = ()) -> Iterator[Problem]:
     """Problems of every pod spec in ``data``, which was found at ``path``."""
-    if isinstance(data, dict):
-        containers = data.get("containers")
-        if isinstance(containers, list) and all(isinstance(item, dict) for item in containers):
-            yield from _pod_spec(data, path)
-        for key, value in data.items():
-            yield from check_pods(value, (*path, key))
-    elif isinstance(data, list):
-        for index, value in enumerate(data):
-            yield from check_pods(value, (*path, index))
+    for place, spec in pod_specs(data, path):
+        yield from _pod_spec(spec, place)
 
 
 def _pod_spec(spec: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
@@ -35,7 +40,7 @@ def _pod_spec(spec: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
     for index, claim in enumerate(claims if isinstance(claims, list) else []):
         place = (*path, "resourceClaims", index)
         if not isinstance(claim, dict):
-            yield Problem(place, f"is not an object with a name and {' or '.join(_SOURCES)}")
+            yield Problem(place, f"is not an object with a name and {' or '.join(SOURCES)}")
             continue
         name = claim.get("name")
         if not name:
@@ -45,21 +50,23 @@ def _pod_spec(spec: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
         else:
             declared.append(name)
         yield from _source(claim, place)
-    for kind in _CONTAINERS:
-        yield from _containers(spec.get(kind), (*path, kind), declared)
+    for kind in CONTAINERS:
+        for index, container in elements(spec.get(kind)):
+            place = (*path, kind, index, "resources", "claims")
+            yield from _wanted(mapping(container.get("resources")).get("claims"), place, declared)
 
 
 def _source(claim: Mapping[str, Any], place: PathTuple) -> Iterator[Problem]:
     if "source" in claim:
         inside = claim["source"] if isinstance(claim["source"], dict) else {}
-        fields = [field for field in _SOURCES if field in inside] or list(_SOURCES)
+        fields = [field for field in SOURCES if field in inside] or list(SOURCES)
         yield Problem(
             (*place, "source"),
             "source is gone since Kubernetes 1.31; write"
             f" {' or '.join(fields)} directly beside name",
         )
         return
-    given = [field for field in _SOURCES if claim.get(field) is not None]
+    given = [field for field in SOURCES if claim.get(field) is not None]
     if not given:
         yield Problem(
             place, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
@@ -71,18 +78,12 @@ def _source(claim: Mapping[str, Any], place: PathTuple) -> Iterator[Problem]:
         )
 
 
-def _containers(containers: Any, path: PathTuple, declared: list[str]) -> Iterator[Problem]:
-    for index, container in enumerate(containers if isinstance(containers, list) else []):
-        resources = container.get("resources") if isinstance(container, dict) else None
-        claims = resources.get("claims") if isinstance(resources, dict) else None
-        for position, claim in enumerate(claims if isinstance(claims, list) else []):
-            place = (*path, index, "resources", "claims", position)
-            name = claim.get("name") if isinstance(claim, dict) else None
-            known = f": {', '.join(declared)}" if declared else ", which is empty"
-            if not name:
-                yield Problem(place, "needs the name of an entry of the pod's resourceClaims")
-            elif name not in declared:
-                yield Problem(
-                    (*place, "name"),
-                    f"{name!r} must be one of the names in the pod's resourceClaims{known}",
-                )
+def _wanted(claims: Any, path: PathTuple, declared: list[str]) -> Iterator[Problem]:
+    known = f": {', '.join(declared)}" if declared else ", which is empty"
+    for index, claim in enumerate(claims if isinstance(claims, list) else []):
+        name = mapping(claim).get("name")
+        if not name:
+            yield Problem((*path, index), "needs the name of an entry of the pod's resourceClaims")
+        elif name not in declared:
+            text = f"{name!r} must be one of the names in the pod's resourceClaims{known}"
+            yield Problem((*path, index, "name"), text)

@@ -82,7 +82,7 @@ def _defined(spec: ProfileSpec) -> dict[str, set[str]]:
 
 def _names(data: Any) -> Iterator[tuple[PathTuple, str, str]]:
     """Path, group and name of every variable that a profile defines."""
-    for path, text in texts(data, ()):
+    for path, text in texts(data):
         for match in VARIABLE.finditer(text):
             group, _, name = match[1].partition(".")
             if group in PROFILE_GROUPS:

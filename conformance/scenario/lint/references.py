@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.scenario.base import ObjectSelector
-from conformance.scenario.expectations.base import Named
 from conformance.scenario.expectations.objects import NoneExpectation
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.lint.expectations import check_steps
-from conformance.scenario.lint.made import Made, made_by, name_of, namespace_of
+from conformance.scenario.lint.made import Made, Named, made_by, name_of, namespace_of
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint, nearest
 from conformance.scenario.yamlfile import Problem

@@ -6,11 +6,13 @@ reported as a failure of the target.
 
 from __future__ import annotations
 
-from conformance.scenario.lint.expressions import check_selectors
-from conformance.scenario.lint.needs import check_needs
+from collections.abc import Iterator
+
+from conformance.scenario.lint.made import applied
 from conformance.scenario.lint.objects import check_manifests
+from conformance.scenario.lint.pods import pod_specs
 from conformance.scenario.lint.references import check_references
-from conformance.scenario.lint.variables import check_variables
+from conformance.scenario.lint.variables import check_variables, texts
 from conformance.scenario.model import Scenario
 from conformance.scenario.registry import FeatureRegistry
 from conformance.scenario.validate import InvalidDocumentError, validated
@@ -48,8 +50,26 @@ def scenario_problems(scenario: Scenario, document: Document) -> list[Problem]:
     found = [
         *check_variables(scenario, document.data),
         *check_manifests(scenario),
-        *check_selectors(scenario),
         *check_references(scenario),
-        *check_needs(scenario),
+        *_devices(scenario),
     ]
     return sorted(dict.fromkeys(found), key=lambda problem: document.line(problem.path))
+
+
+def _devices(scenario: Scenario) -> Iterator[Problem]:
+    """Are devices required where they are used, so that it is skipped where there are none?"""
+    spec = scenario.spec
+    if spec.tier == "allocation" or spec.requires.devices:
+        return
+    for _, manifest in applied(scenario):
+        used = [text for _, text in texts(manifest) if "${class." in text]
+        used += [
+            "resourceClaims of a pod" for _, pod in pod_specs(manifest) if pod.get("resourceClaims")
+        ]
+        if used:
+            text = (
+                f"the scenario uses devices of the driver ({used[0]}), but requires none; say how"
+                " many it needs: requires: {devices: N}"
+            )
+            yield Problem(("spec", "requires", "devices"), text)
+            return

@@ -13,7 +13,7 @@ from typing import Any
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import FIXED_NAMES, UNCLOSED, VARIABLE
-from conformance.scenario.yamlfile import PathTuple, Problem
+from conformance.scenario.yamlfile import PathTuple, Problem, walk
 
 PROFILE_GROUPS = ("attribute", "class", "config", "selector")
 _OWN_GROUPS = ("name", "node")
@@ -28,7 +28,7 @@ def check_variables(scenario: Scenario, data: Any) -> Iterator[Problem]:
             yield Problem(path, f"{node!r} is not a valid name: {_RULE}")
         if node in scenario.spec.nodes[:index]:
             yield Problem(path, f"{node!r} is given twice")
-    for place, text in texts(data, ()):
+    for place, text in texts(data):
         if UNCLOSED.search(text):
             yield Problem(place, f"a variable is not closed: write ${{NAME}} (found {text!r:.80})")
         for match in VARIABLE.finditer(text):
@@ -38,17 +38,12 @@ def check_variables(scenario: Scenario, data: Any) -> Iterator[Problem]:
 _RULE = "use up to 40 of a-z, 0-9 and '-', with a letter or digit at both ends"
 
 
-def texts(value: Any, path: PathTuple) -> Iterator[tuple[PathTuple, str]]:
+def texts(data: Any) -> Iterator[tuple[PathTuple, str]]:
     """Every text of a document with its path; keys, too."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield (*path, key), key
-            yield from texts(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from texts(item, (*path, index))
-    elif isinstance(value, str):
-        yield path, value
+    for path, value in walk(data):
+        for text in (*path[-1:], value):
+            if isinstance(text, str):
+                yield path, text
 
 
 def _variable(name: str, path: PathTuple, scenario: Scenario) -> Iterator[Problem]:
