@@ -12,8 +12,6 @@ import re
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-__all__ = ["Quantity", "QuantityError", "parse_quantity"]
-
 Format = Literal["BinarySI", "DecimalSI", "DecimalExponent"]
 
 _INT64_MAX: Final = 2**63 - 1
@@ -189,11 +187,9 @@ def _suffix(suffix: str) -> tuple[int, int, Format]:
     if len(suffix) > 1 and suffix[0] in "eE" and re.fullmatch(r"[-+]?[0-9]+", suffix[1:]):
         exponent = int(suffix[1:])
         if abs(exponent) > _MAX_EXPONENT:
-            message = f"exponent of quantity is beyond {_MAX_EXPONENT}"
-            raise QuantityError(message)
+            raise QuantityError(f"exponent of quantity is beyond {_MAX_EXPONENT}")
         return 10, exponent, "DecimalExponent"
-    message = "unable to parse quantity's suffix"
-    raise QuantityError(message)
+    raise QuantityError("unable to parse quantity's suffix")
 
 
 def _rounded(value: int, scale: int) -> tuple[int, int]:
@@ -221,8 +217,7 @@ def _parse(text: str) -> Quantity:
         return Quantity(0, 0, "DecimalSI", text=text)
     match = _PARTS.fullmatch(text) if text else None
     if match is None or len(text) > 1024:
-        message = f"quantities must match the regular expression '{_REGEXP}'"
-        raise QuantityError(message)
+        raise QuantityError(f"quantities must match the regular expression '{_REGEXP}'")
     sign, _zeros, whole, fraction, suffix = match.groups()
     if fraction is None and not whole and not suffix:
         return Quantity(0, 0, "DecimalSI")  # only zeros, or nothing after the sign
@@ -234,8 +229,7 @@ def _parse(text: str) -> Quantity:
         value, scale, shown = quick
         return Quantity(-value if sign == "-" else value, scale, kept, text=shown)
     if not _zeros and not whole and not fraction:
-        message = "unable to parse numeric part of quantity"
-        raise QuantityError(message)
+        raise QuantityError("unable to parse numeric part of quantity")
     value, scale = int(digits), -len(fraction)
     if base == 10:
         scale += exponent
@@ -289,5 +283,4 @@ def as_quantity(value: Any) -> Quantity:
         return Quantity(0, 0, "DecimalSI")
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return parse_quantity(str(value))
-    message = f"a quantity is a string, not {type(value).__name__}"
-    raise QuantityError(message)
+    raise QuantityError(f"a quantity is a string, not {type(value).__name__}")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["go_quote"]
-
 _ESCAPES: Final = {
     "\a": "\\a",
     "\b": "\\b",

@@ -11,8 +11,6 @@ from typing import Final
 
 from reference_allocator.api.quoting import go_quote
 
-__all__ = ["Semver", "SemverError", "normalize_semver", "parse_semver"]
-
 _NUMBERS: Final = frozenset("0123456789")
 _ALPHANUM: Final = frozenset("abcdefghijklmnopqrstuvwyxzABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456789")
 _UINT64: Final = 2**64
@@ -76,8 +74,7 @@ class Semver:
 
 def _number(text: str, what: str) -> int:
     if not set(text) <= _NUMBERS:
-        message = f"Invalid character(s) found in {what} number {go_quote(text)}"
-        raise SemverError(message)
+        raise SemverError(f"Invalid character(s) found in {what} number {go_quote(text)}")
     if len(text) > 1 and text[0] == "0":
         message = f"{what.capitalize()} number must not contain leading zeroes {go_quote(text)}"
         raise SemverError(message)
@@ -86,36 +83,30 @@ def _number(text: str, what: str) -> int:
 
 def _uint64(text: str) -> int:
     if not text:
-        message = 'strconv.ParseUint: parsing "": invalid syntax'
-        raise SemverError(message)
+        raise SemverError('strconv.ParseUint: parsing "": invalid syntax')
     if len(text) > 20 or int(text) >= _UINT64:
-        message = f"strconv.ParseUint: parsing {go_quote(text)}: value out of range"
-        raise SemverError(message)
+        raise SemverError(f"strconv.ParseUint: parsing {go_quote(text)}: value out of range")
     return int(text)
 
 
 def _pre_release(text: str) -> int | str:
     if not text:
-        message = "Prerelease is empty"
-        raise SemverError(message)
+        raise SemverError("Prerelease is empty")
     if set(text) <= _NUMBERS:
         if len(text) > 1 and text[0] == "0":
             message = f"Numeric PreRelease version must not contain leading zeroes {go_quote(text)}"
             raise SemverError(message)
         return _uint64(text)
     if not set(text) <= _ALPHANUM:
-        message = f"Invalid character(s) found in prerelease {go_quote(text)}"
-        raise SemverError(message)
+        raise SemverError(f"Invalid character(s) found in prerelease {go_quote(text)}")
     return text
 
 
 def _build(text: str) -> str:
     if not text:
-        message = "Build meta data is empty"
-        raise SemverError(message)
+        raise SemverError("Build meta data is empty")
     if not set(text) <= _ALPHANUM:
-        message = f"Invalid character(s) found in build meta data {go_quote(text)}"
-        raise SemverError(message)
+        raise SemverError(f"Invalid character(s) found in build meta data {go_quote(text)}")
     return text
 
 
@@ -127,12 +118,10 @@ def parse_semver(text: str) -> Semver:
         SemverError: with the Go library's message.
     """
     if not text:
-        message = "Version string empty"
-        raise SemverError(message)
+        raise SemverError("Version string empty")
     parts = text.split(".", 2)
     if len(parts) != 3:
-        message = "No Major.Minor.Patch elements found"
-        raise SemverError(message)
+        raise SemverError("No Major.Minor.Patch elements found")
     major, minor = _number(parts[0], "major"), _number(parts[1], "minor")
     rest, has_build, build = parts[2].partition("+")
     patch_text, has_pre, pre = rest.partition("-")
@@ -157,7 +146,6 @@ def normalize_semver(text: str) -> str:
             parts[index] = stripped if stripped[:1].isdigit() else "0" + stripped
     if len(parts) < 3:
         if set(parts[-1]) & {"+", "-"}:
-            message = "short version cannot contain PreRelease/Build meta data"
-            raise SemverError(message)
+            raise SemverError("short version cannot contain PreRelease/Build meta data")
         parts += ["0"] * (3 - len(parts))
     return ".".join(parts)

@@ -12,21 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from reference_allocator.cel.types import CelType
 
-__all__ = [
-    "NOT_FOLDED",
-    "Call",
-    "Comprehension",
-    "Entry",
-    "Ident",
-    "ListExpr",
-    "Literal",
-    "MapExpr",
-    "Node",
-    "Select",
-    "StructExpr",
-]
-
-
 NOT_FOLDED: Final = object()
 
 

@@ -11,8 +11,6 @@ from reference_allocator.cel.environment.declarations import Environment
 from reference_allocator.cel.errors import CelCompileError, format_issues
 from reference_allocator.cel.interpreter.planner import InstantiationError, plan
 
-__all__ = ["MAX_LENGTH", "compile_node", "instantiate"]
-
 MAX_LENGTH: Final = 10 * 1024
 """The longest expression that the API accepts, in bytes (resource.k8s.io/v1 CELDeviceSelector)."""
 
@@ -24,11 +22,11 @@ def compile_node(expression: str, environment: Environment) -> Node:
         CelCompileError: too long, no expression, or one of the wrong types.
     """
     # The parser generator takes longest to import, and not every process compiles an expression.
-    from reference_allocator.cel.parser.parser import ParseError, parse
+    from reference_allocator.cel.parser.builder import parse
+    from reference_allocator.cel.parser.helper import ParseError
 
     if len(expression.encode(errors="surrogatepass")) > MAX_LENGTH:
-        message = f"expression is longer than {MAX_LENGTH} bytes"
-        raise CelCompileError(message)
+        raise CelCompileError(f"expression is longer than {MAX_LENGTH} bytes")
     try:
         node = parse(expression)
         issues = check(node, environment) or validate(node)
@@ -36,13 +34,11 @@ def compile_node(expression: str, environment: Environment) -> Node:
         message = f"compilation failed: {format_issues(expression, error.issues)}"
         raise CelCompileError(message) from None
     except RecursionError:
-        message = (
+        raise CelCompileError(
             "compilation failed: ERROR: <input>:-1:0: expression recursion limit exceeded: 250"
-        )
-        raise CelCompileError(message) from None
+        ) from None
     if issues:
-        message = f"compilation failed: {format_issues(expression, issues)}"
-        raise CelCompileError(message)
+        raise CelCompileError(f"compilation failed: {format_issues(expression, issues)}")
     return node
 
 
@@ -51,5 +47,4 @@ def instantiate(node: Node) -> None:
     try:
         plan(node)
     except InstantiationError as error:
-        message = f"program instantiation failed: {error}"
-        raise CelCompileError(message) from None
+        raise CelCompileError(f"program instantiation failed: {error}") from None

@@ -16,8 +16,6 @@ from reference_allocator.api.semver import Semver, SemverError, parse_semver
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.maps import DomainMap, StringMap
 
-__all__ = ["CelDevice", "attribute_value"]
-
 _SCALARS: Final = frozenset({"bool", "int", "string"})
 _NOTHING: Final[Mapping[str, Any]] = {}
 
@@ -26,8 +24,7 @@ def _version(text: str) -> Semver:
     try:
         return parse_semver(text)
     except SemverError as error:
-        message = f"parse semantic version: {error}"
-        raise CelRuntimeError(message) from None
+        raise CelRuntimeError(f"parse semantic version: {error}") from None
 
 
 def attribute_value(attribute: Mapping[str, Any], *, lists: bool = True) -> Any:
@@ -54,8 +51,7 @@ def attribute_value(attribute: Mapping[str, Any], *, lists: bool = True) -> Any:
             return attribute[name]
     if attribute.get("version") is not None:
         return _version(attribute["version"])
-    message = "unsupported attribute value"
-    raise CelRuntimeError(message)
+    raise CelRuntimeError("unsupported attribute value")
 
 
 @lru_cache(maxsize=4096)
@@ -99,8 +95,7 @@ def _values_in_order(driver: str, attributes: Mapping[str, Any], lists: bool) ->
         try:
             value = attribute_value(attribute, lists=lists)
         except CelRuntimeError as error:
-            message = f"attribute {name}: {error}"
-            raise CelRuntimeError(message) from None
+            raise CelRuntimeError(f"attribute {name}: {error}") from None
         key = _key(name, driver, attributes) if "/" in name else name
         if key is not None:
             values[key] = value
@@ -115,8 +110,7 @@ def _amounts(driver: str, capacity: Mapping[str, Any]) -> dict[str, Quantity]:
         try:
             quantity = _quantity_of(value) if value.__class__ is str else as_quantity(value)
         except QuantityError as error:
-            message = f"capacity {name}: {error}"
-            raise CelRuntimeError(message) from None
+            raise CelRuntimeError(f"capacity {name}: {error}") from None
         key = _key(name, driver, capacity) if "/" in name else name
         if key is not None:
             amounts[key] = quantity

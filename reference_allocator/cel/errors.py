@@ -9,16 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = [
-    "CelCompileError",
-    "CelCostError",
-    "CelInternalError",
-    "CelInterruptedError",
-    "CelRuntimeError",
-    "Issue",
-    "format_issues",
-]
-
 _MAX_ISSUES = 100
 _MAX_SNIPPET = 16384
 

@@ -16,8 +16,6 @@ from reference_allocator.cel.environment.declarations import CelFeatures
 from reference_allocator.cel.errors import CelCompileError
 from reference_allocator.cel.selector import COST_LIMIT, compile_derived, compile_selector
 
-__all__ = ["ExpressionProblem", "validate_new_expression"]
-
 _INTERNAL: Final = "program instantiation failed: "
 
 

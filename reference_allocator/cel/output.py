@@ -20,8 +20,6 @@ from reference_allocator.cel.runtime.values import (
 )
 from reference_allocator.cel.types import CelType
 
-__all__ = ["output_type_error", "to_attribute", "to_bool", "to_python"]
-
 _SCALARS: Final = frozenset({"bool", "int", "string", "any", "dyn", "kubernetes.Semver"})
 _GO_VALUES: Final = {
     "bool": "bool",
@@ -124,15 +122,13 @@ def to_attribute(value: Any) -> dict[str, Any]:
     if name in kinds:
         return {kinds[name]: str(held) if kinds[name] == "version" else held}
     if value.__class__ is not list:  # Kubernetes does not take a list in an optional for one
-        message = f"unsupported CEL return type: {_go(held)}"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"unsupported CEL return type: {_go(held)}")
     if not value:
         return {"strings": []}
     items = [_held(item) for item in value]
     first = type_name(items[0])
     if first not in kinds:
-        message = f"unsupported list element type: {_go(items[0])}"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"unsupported list element type: {_go(items[0])}")
     for index, item in enumerate(items):
         if type_name(item) != first:
             wanted = {"kubernetes.Semver": "semver"}.get(first, first)

@@ -16,8 +16,6 @@ from reference_allocator.cel.interpreter.interpreter import Interpreter, interpr
 from reference_allocator.cel.output import to_python
 from reference_allocator.cel.types import CelType
 
-__all__ = ["DYN", "Program", "compile_expression"]
-
 DYN: Final = types.DYN
 
 

@@ -9,7 +9,7 @@ from reference_allocator.cel.ast import Call, Node
 from reference_allocator.cel.codegen.generator import generate
 from reference_allocator.cel.codegen.recovery import Recovery, recovery
 from reference_allocator.cel.codegen.support import UndecidedError
-from reference_allocator.cel.compile import MAX_LENGTH, compile_node, instantiate
+from reference_allocator.cel.compile import compile_node, instantiate
 from reference_allocator.cel.cost.estimate import estimate
 from reference_allocator.cel.cost.sizes import device_size
 from reference_allocator.cel.device import CelDevice
@@ -22,15 +22,6 @@ from reference_allocator.cel.errors import CelCompileError, CelRuntimeError
 from reference_allocator.cel.interpreter.interpreter import Interpreter, interpret
 from reference_allocator.cel.output import output_type_error, to_attribute, to_bool
 from reference_allocator.cel.types import CelType
-
-__all__ = [
-    "COST_LIMIT",
-    "MAX_LENGTH",
-    "DerivedAttribute",
-    "Selector",
-    "compile_derived",
-    "compile_selector",
-]
 
 COST_LIMIT: Final = 1_000_000
 """The most that an evaluation may cost (resource.k8s.io/v1 CELSelectorExpressionMaxCost)."""
@@ -111,8 +102,7 @@ class Selector:
                 return None
         if found is True or found is False:
             return bool(found)
-        message = f"no such key: {found}"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"no such key: {found}")
 
     def interpret(self, device: CelDevice, *, deadline: float | None = None) -> bool:
         """`matches` without generated code: slower, by the same rules."""
@@ -181,8 +171,7 @@ def _cached_derived(
 ) -> DerivedAttribute | str:
     """The derived attribute, or the text of its compile error."""
     if MINORS.index(features.kubernetes) < MINORS.index("1.37"):
-        message = f"Kubernetes {features.kubernetes} has no derived attributes"
-        raise ValueError(message)
+        raise ValueError(f"Kubernetes {features.kubernetes} has no derived attributes")
     lists = features.stored or features.list_type_attributes
     try:
         node = compile_node(expression, device_environment(features))

@@ -8,34 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "ANY",
-    "BOOL",
-    "BYTES",
-    "DOUBLE",
-    "DURATION",
-    "DYN",
-    "ERROR",
-    "INT",
-    "NULL",
-    "STRING",
-    "TIMESTAMP",
-    "TYPE",
-    "UINT",
-    "Bindings",
-    "CelType",
-    "is_dyn",
-    "is_dyn_or_error",
-    "join",
-    "list_of",
-    "map_of",
-    "optional_of",
-    "param",
-    "struct",
-    "type_of",
-    "wrapper",
-]
-
 
 class CelType:
     """A type: ``kind`` and, for lists, maps and the like, its parameters.

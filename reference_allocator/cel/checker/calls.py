@@ -6,10 +6,8 @@ from reference_allocator.cel import types
 from reference_allocator.cel.ast import Call, Literal
 from reference_allocator.cel.checker.names import NameChecker
 from reference_allocator.cel.checker.state import qualified_name
-from reference_allocator.cel.environment.declarations import Overload
+from reference_allocator.cel.environment.tables import Overload
 from reference_allocator.cel.types import CelType
-
-__all__ = ["CallChecker"]
 
 
 def _signature(args: list[CelType], *, member: bool) -> str:

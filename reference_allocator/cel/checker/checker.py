@@ -25,8 +25,6 @@ from reference_allocator.cel.errors import Issue
 from reference_allocator.cel.runtime.values import UInt
 from reference_allocator.cel.types import CelType
 
-__all__ = ["check"]
-
 _LITERAL_TYPES = {
     bool: types.BOOL,
     int: types.INT,

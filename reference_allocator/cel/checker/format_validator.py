@@ -10,8 +10,6 @@ from reference_allocator.cel.errors import CelRuntimeError, Issue
 from reference_allocator.cel.library.formatting import CLAUSE_ERRORS, parse_clauses
 from reference_allocator.cel.types import CelType
 
-__all__ = ["check_format"]
-
 _NUMBERS = frozenset({"int", "uint"})
 _ALLOWED = {
     "d": _NUMBERS,

@@ -10,8 +10,6 @@ from reference_allocator.cel.checker.state import Checking
 from reference_allocator.cel.errors import Issue
 from reference_allocator.cel.types import CelType
 
-__all__ = ["MessageChecker"]
-
 _MESSAGES: Final = {
     "any": "google.protobuf.Any",
     "bool": "google.protobuf.BoolValue",

@@ -9,8 +9,6 @@ from reference_allocator.cel.environment.declarations import type_value
 from reference_allocator.cel.runtime.values import UndefinedType
 from reference_allocator.cel.types import CelType
 
-__all__ = ["NameChecker"]
-
 
 class NameChecker(Checking):
     """Names, of cel-go's ``checkIdent``, ``checkSelect`` and ``lookupGlobalIdent``."""

@@ -14,8 +14,6 @@ from reference_allocator.cel.environment.declarations import Environment
 from reference_allocator.cel.errors import Issue
 from reference_allocator.cel.types import Bindings, CelType
 
-__all__ = ["Checking", "qualified_name", "unwrap_optional"]
-
 
 def unwrap_optional(checked: CelType) -> tuple[CelType, bool]:
     """The type in an optional one, and whether it is one."""

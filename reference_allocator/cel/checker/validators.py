@@ -25,8 +25,6 @@ from reference_allocator.cel.library.dispatch import implementation
 from reference_allocator.cel.library.strings import RegexError, compile_regex
 from reference_allocator.cel.types import CelType
 
-__all__ = ["validate"]
-
 
 def _children(node: Node) -> Iterator[Node]:
     match node:

@@ -16,8 +16,6 @@ from reference_allocator.cel.codegen.emitter import Emitter
 from reference_allocator.cel.runtime.maps import MISSING
 from reference_allocator.cel.runtime.values import Optional
 
-__all__ = ["DeviceEmitter"]
-
 _NAMED: Final = {"attributes": "values", "capacity": "amounts"}
 
 

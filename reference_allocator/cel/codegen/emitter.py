@@ -14,8 +14,6 @@ from reference_allocator.cel.runtime.equality import compare, equal
 from reference_allocator.cel.runtime.membership import is_member
 from reference_allocator.cel.types import CelType
 
-__all__ = ["Emitter", "inner_map", "is_certain", "is_optional"]
-
 _CONCRETE: Final = frozenset({"string", "int", "uint", "double", "bool", "bytes", "list", "map"})
 _PURE: Final = frozenset({"cidr", "ip", "quantity", "semver"})
 """Functions that selectors often call with a constant."""

@@ -9,8 +9,6 @@ from reference_allocator.cel.ast import Call, Ident, Literal, Node, Select
 from reference_allocator.cel.codegen.device import DeviceEmitter
 from reference_allocator.cel.codegen.emitter import inner_map, is_optional
 
-__all__ = ["FieldEmitter"]
-
 _DEVICE_FIELDS: Final = {
     "driver": "driver",
     "attributes": "attributes",

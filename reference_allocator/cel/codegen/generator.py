@@ -25,8 +25,6 @@ from reference_allocator.cel.ast import (
 )
 from reference_allocator.cel.codegen.operators import OperatorEmitter
 
-__all__ = ["generate"]
-
 
 class _UnsupportedError(Exception):
     """The expression has a part that only the interpreter evaluates: protobuf messages are rare."""

@@ -11,8 +11,6 @@ from reference_allocator.cel.ast import Call, Literal, Node
 from reference_allocator.cel.codegen.fields import FieldEmitter
 from reference_allocator.cel.codegen.patterns import matcher
 
-__all__ = ["OperatorEmitter"]
-
 _DIRECT_EQUALITY: Final = frozenset({"bool", "int", "uint", "string", "bytes", "double"})
 _DIRECT_ORDER: Final = frozenset({"int", "uint", "string", "bytes"})
 _ORDER: Final = {"_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}

@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from reference_allocator.cel.library.strings import compile_regex
 
-__all__ = ["matcher"]
-
 _WORD: Final = r"[\w \-/:,=@~#%&;!<>]"
 """A character that stands for itself in a pattern."""
 _PATTERN: Final = re.compile(

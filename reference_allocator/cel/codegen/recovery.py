@@ -16,8 +16,6 @@ from reference_allocator.cel.ast import Call, Ident, Literal, Node, Select
 from reference_allocator.cel.codegen.generator import generate
 from reference_allocator.cel.codegen.support import UndecidedError
 
-__all__ = ["Recovery", "recovery"]
-
 Recovery = Callable[[Any], bool | str]
 """The value for a device, or the name of the attribute that is missing."""
 

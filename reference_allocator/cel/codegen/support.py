@@ -20,8 +20,6 @@ from reference_allocator.cel.runtime.maps import (
 )
 from reference_allocator.cel.runtime.values import Optional
 
-__all__ = ["NAMESPACE", "UndecidedError"]
-
 
 class UndecidedError(Exception):
     """Generated code cannot tell; the interpreter has to."""

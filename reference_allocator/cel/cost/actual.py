@@ -18,8 +18,6 @@ from reference_allocator.cel.library.network import CIDR, IP
 from reference_allocator.cel.library.urls import URL
 from reference_allocator.cel.runtime.values import Optional
 
-__all__ = ["call_cost"]
-
 _UNIT_EQUALITY: Final = (Quantity, Semver, IP, CIDR, URL, NamedFormat)
 _SCANS: Final = frozenset(
     [

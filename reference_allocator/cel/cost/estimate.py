@@ -21,8 +21,6 @@ from reference_allocator.cel.cost.knowledge import Entries, Knowledge, union
 from reference_allocator.cel.cost.operators import ADDITIONS, estimate_operator
 from reference_allocator.cel.cost.ranges import LIST_COST, MAP_COST, MAX, STRUCT_COST, Range, fixed
 
-__all__ = ["estimate"]
-
 _ZERO: Final = fixed(0)
 _ONE: Final = fixed(1)
 _NOTHING: Final = Range(MAX, 0)

@@ -27,8 +27,6 @@ from reference_allocator.cel.cost.ranges import (
 from reference_allocator.cel.library.lists import MAX_ATTRIBUTE_VALUES
 from reference_allocator.cel.types import CelType
 
-__all__ = ["Operand", "estimate_call"]
-
 _ONE: Final = fixed(1)
 Estimate = tuple[Range, Range | None]
 

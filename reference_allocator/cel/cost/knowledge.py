@@ -15,8 +15,6 @@ from reference_allocator.cel.cost.ranges import UNKNOWN, Range, fixed
 from reference_allocator.cel.parser.macros import ACCUMULATOR
 from reference_allocator.cel.types import CelType
 
-__all__ = ["Entries", "Knowledge", "union"]
-
 _ONE: Final = fixed(1)
 _SHARED: Final = 3
 """The length of a path whose Go slice has room for one more: there the paths of a fold's key and

@@ -15,8 +15,6 @@ from reference_allocator.cel.cost.ranges import (
     fixed,
 )
 
-__all__ = ["ADDITIONS", "estimate_operator"]
-
 ADDITIONS: Final = ("add_string", "add_bytes", "add_list")
 _ONE: Final = fixed(1)
 

@@ -5,19 +5,6 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-__all__ = [
-    "LIST_COST",
-    "MAP_COST",
-    "MAX",
-    "REGEX_FACTOR",
-    "STRING_FACTOR",
-    "STRUCT_COST",
-    "UNKNOWN",
-    "Range",
-    "fixed",
-    "scaled",
-]
-
 MAX: Final = 2**64 - 1
 STRING_FACTOR: Final = 0.1
 REGEX_FACTOR: Final = 0.25

@@ -11,8 +11,6 @@ from typing import Final
 
 from reference_allocator.cel.cost.ranges import Range
 
-__all__ = ["device_size"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Decl:

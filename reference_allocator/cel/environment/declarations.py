@@ -12,14 +12,6 @@ from reference_allocator.cel.environment.tables import LATEST, OLDER, Message, O
 from reference_allocator.cel.runtime.values import TypeValue
 from reference_allocator.cel.types import CelType
 
-__all__ = [
-    "CelFeatures",
-    "Environment",
-    "Overload",
-    "device_environment",
-    "generic_environment",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class CelFeatures:

@@ -16,18 +16,6 @@ from typing import Any, Final
 from reference_allocator.cel import types
 from reference_allocator.cel.types import CelType
 
-__all__ = [
-    "CHANGED",
-    "LATEST",
-    "MINORS",
-    "OLDER",
-    "Message",
-    "Overload",
-    "Table",
-    "Variant",
-    "load",
-]
-
 MINORS: Final = ("1.34", "1.35", "1.36", "1.37")
 LATEST: Final = MINORS[-1]
 

@@ -14,8 +14,6 @@ from reference_allocator.cel.runtime.conversions import shown
 from reference_allocator.cel.runtime.maps import map_key
 from reference_allocator.cel.runtime.values import Optional
 
-__all__ = ["Aggregates"]
-
 
 class Aggregates(Evaluation):
     """Literals with parts, and comprehensions."""

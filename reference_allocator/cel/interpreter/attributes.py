@@ -21,8 +21,6 @@ from reference_allocator.cel.runtime.conversions import shown
 from reference_allocator.cel.runtime.maps import KEY_CLASSES, MISSING, find
 from reference_allocator.cel.runtime.values import Message, Optional
 
-__all__ = ["Attributes"]
-
 
 class Attributes(Evaluation):
     """Selections, of cel-go's ``interpreter/attributes.go``."""

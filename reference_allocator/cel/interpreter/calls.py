@@ -24,8 +24,6 @@ from reference_allocator.cel.runtime.equality import NO_OVERLOAD
 from reference_allocator.cel.runtime.membership import is_member
 from reference_allocator.cel.runtime.values import Optional
 
-__all__ = ["Calls"]
-
 
 class Calls(Attributes):
     """Calls, of cel-go's ``interpreter/interpretable.go``."""

@@ -27,8 +27,6 @@ from reference_allocator.cel.interpreter.aggregates import Aggregates
 from reference_allocator.cel.interpreter.calls import Calls
 from reference_allocator.cel.interpreter.outcomes import Err, Growing
 
-__all__ = ["Interpreter", "interpret"]
-
 
 class Interpreter(Calls, Aggregates):
     """One evaluation; ``scope`` maps variable names to values.

@@ -17,24 +17,6 @@ from reference_allocator.cel.runtime.values import (
     type_name,
 )
 
-__all__ = [
-    "ABSENT",
-    "SELECTIONS",
-    "Err",
-    "Growing",
-    "Lazy",
-    "as_value",
-    "check_tracked",
-    "conditional_root",
-    "equality_result",
-    "go_type",
-    "has_constant_pattern",
-    "list_index",
-    "plain",
-    "stops_at_errors",
-    "visited",
-]
-
 
 class Err:
     """An error as a value."""

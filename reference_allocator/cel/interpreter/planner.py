@@ -28,8 +28,6 @@ from reference_allocator.cel.runtime.maps import KEY_CLASSES, map_key
 from reference_allocator.cel.runtime.membership import constant_set
 from reference_allocator.cel.runtime.values import UndefinedType
 
-__all__ = ["UNKNOWN", "InstantiationError", "plan"]
-
 UNKNOWN: Final = object()
 _CONVERSIONS: Final = frozenset(
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]
@@ -90,8 +88,7 @@ def plan(node: Node) -> Any:
 
 def _constant(value: Any) -> Any:
     if value.__class__ is UndefinedType:
-        message = f"reference to undefined type: {value.name}"
-        raise InstantiationError(message)
+        raise InstantiationError(f"reference to undefined type: {value.name}")
     return value
 
 
@@ -124,8 +121,7 @@ def _call(node: Call) -> Any:
     if node.function in SELECTIONS and values[1] is not UNKNOWN:
         key = values[1]
         if key.__class__ not in KEY_CLASSES:
-            message = f"invalid qualifier type: {go_type(key)}"
-            raise InstantiationError(message)
+            raise InstantiationError(f"invalid qualifier type: {go_type(key)}")
     if node.overloads == ("in_list",) and values[1].__class__ is list:
         if not values[1]:
             node.folded = False

@@ -13,8 +13,6 @@ from reference_allocator.cel.ast import Ident, Node
 from reference_allocator.cel.errors import CelCostError, CelInterruptedError
 from reference_allocator.cel.interpreter.outcomes import Growing, Lazy
 
-__all__ = ["Evaluation"]
-
 
 class Evaluation:
     """The state of one evaluation; a ``scope`` maps variable names to values."""

@@ -36,8 +36,6 @@ from reference_allocator.cel.runtime.values import (
 )
 from reference_allocator.cel.types import CelType
 
-__all__ = ["IMPLEMENTATIONS", "SINGLETONS", "implementation"]
-
 
 def _in(item: Any, container: Any) -> bool:
     if container.__class__ is list:

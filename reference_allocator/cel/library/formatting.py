@@ -17,8 +17,6 @@ from reference_allocator.cel.runtime.conversions import to_string
 from reference_allocator.cel.runtime.maps import unmap_key
 from reference_allocator.cel.runtime.values import UInt, type_name
 
-__all__ = ["CLAUSE_ERRORS", "OVERLOADS", "format_text", "parse_clauses"]
-
 CLAUSE_ERRORS: Final = {
     "s": (
         "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists,"
@@ -70,8 +68,7 @@ def parse_clauses(
             position = start + 2
             continue
         if used >= count and start + 1 < len(text):
-            message = f"index {used} out of range"
-            raise CelRuntimeError(message)
+            raise CelRuntimeError(f"index {used} out of range")
         letter, precision, position = _clause(text, start)
         formatter = clause(letter, precision)
         parts.append(formatter(argument(used)))
@@ -81,8 +78,7 @@ def parse_clauses(
 def _clause(text: str, start: int) -> tuple[str, int | None, int]:
     """(letter, precision, end) of the clause at ``start``."""
     if start + 1 >= len(text):
-        message = "unexpected end of string"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError("unexpected end of string")
     match = _CLAUSE.match(text, start)
     assert match is not None
     dot, digits, letter = match.groups()
@@ -91,22 +87,18 @@ def _clause(text: str, start: int) -> tuple[str, int | None, int]:
     if dot:
         problem = "error while parsing precision: "
         if letter is None:
-            message = f"{prefix}{problem}could not find end of precision specifier"
-            raise CelRuntimeError(message)
+            raise CelRuntimeError(f"{prefix}{problem}could not find end of precision specifier")
         if not digits:
-            message = (
+            raise CelRuntimeError(
                 f"{prefix}{problem}error while converting precision to integer:"
                 ' strconv.Atoi: parsing "": invalid syntax'
             )
-            raise CelRuntimeError(message)
         precision = int(digits[:9])
         if precision > _MAX_PRECISION:
-            message = f"{prefix}{problem}precision {digits} is beyond {_MAX_PRECISION}"
-            raise CelRuntimeError(message)
+            raise CelRuntimeError(f"{prefix}{problem}precision {digits} is beyond {_MAX_PRECISION}")
     if letter not in CLAUSE_ERRORS:
         shown = letter if ord(letter) < 0x80 else chr(letter.encode()[0])
-        message = f'{prefix}unrecognized formatting clause "{shown}"'
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f'{prefix}unrecognized formatting clause "{shown}"')
     return letter, precision, match.end()
 
 
@@ -140,16 +132,14 @@ def _in_list(value: Any) -> str:
         return f"duration({go_quote(to_string(value))})"
     if name in ("int", "uint", "bool", "null_type", "type", "list", "map"):
         return _string(value)
-    message = f"error during formatting: no formatting function for {name}"
-    raise CelRuntimeError(message)
+    raise CelRuntimeError(f"error during formatting: no formatting function for {name}")
 
 
 def _key(key: Any) -> str:
     if type_name(key) not in ("string", "bool", "int", "uint"):
-        message = (
+        raise CelRuntimeError(
             f"error during formatting: no formatting function for map key of type {type_name(key)}"
         )
-        raise CelRuntimeError(message)
     return _in_list(key)
 
 

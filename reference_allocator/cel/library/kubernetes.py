@@ -13,17 +13,15 @@ from reference_allocator.api.semver import Semver, SemverError, normalize_semver
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.values import Duration, Optional, Timestamp
 
-__all__ = ["OVERLOADS", "is_zero_value"]
 
-
-def quantity(text: str) -> Quantity:
+def _quantity(text: str) -> Quantity:
     try:
         return parse_quantity(text)
     except QuantityError as error:
         raise CelRuntimeError(str(error)) from None
 
 
-def is_quantity(text: str) -> bool:
+def _is_quantity(text: str) -> bool:
     try:
         parse_quantity(text)
     except QuantityError:
@@ -31,7 +29,7 @@ def is_quantity(text: str) -> bool:
     return True
 
 
-def as_integer(value: Quantity) -> int:
+def _as_integer(value: Quantity) -> int:
     number = value.as_int64()
     if number is None:
         message = "cannot convert value to integer"
@@ -39,16 +37,16 @@ def as_integer(value: Quantity) -> int:
     return number
 
 
-def semver(text: str, normalize: bool = False) -> Semver:
+def _semver(text: str, normalize: bool = False) -> Semver:
     try:
         return parse_semver(normalize_semver(text) if normalize else text)
     except SemverError as error:
         raise CelRuntimeError(str(error)) from None
 
 
-def is_semver(text: str, normalize: bool = False) -> bool:
+def _is_semver(text: str, normalize: bool = False) -> bool:
     try:
-        semver(text, normalize)
+        _semver(text, normalize)
     except CelRuntimeError:
         return False
     return True
@@ -91,23 +89,23 @@ def _of_non_zero(value: Any) -> Optional:
 
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
-    "string_to_quantity": quantity,
-    "is_quantity_string": is_quantity,
+    "string_to_quantity": _quantity,
+    "is_quantity_string": _is_quantity,
     "quantity_add": lambda a, b: a.add(b, derived=True),
     "quantity_add_int": lambda a, b: a.add(Quantity(b, 0, "DecimalExponent"), derived=True),
     "quantity_sub": lambda a, b: a.sub(b, derived=True),
     "quantity_sub_int": lambda a, b: a.sub(Quantity(b, 0, "DecimalExponent"), derived=True),
     "quantity_get_float": lambda a: a.as_float(),
-    "quantity_get_int": as_integer,
+    "quantity_get_int": _as_integer,
     "quantity_is_integer": lambda a: a.as_int64() is not None,
     "quantity_sign": lambda a: a.sign(),
     "quantity_compare_to": lambda a, b: a.compare(b),
     "quantity_is_greater_than": lambda a, b: a.nanos > b.nanos,
     "quantity_is_less_than": lambda a, b: a.nanos < b.nanos,
-    "string_to_semver": semver,
-    "string_bool_to_semver": semver,
-    "is_semver_string": is_semver,
-    "is_semver_string_bool": is_semver,
+    "string_to_semver": _semver,
+    "string_bool_to_semver": _semver,
+    "is_semver_string": _is_semver,
+    "is_semver_string_bool": _is_semver,
     "semver_compare_to": lambda a, b: a.compare(b),
     "semver_is_greater_than": lambda a, b: a.precedence > b.precedence,
     "semver_is_less_than": lambda a, b: a.precedence < b.precedence,

@@ -30,8 +30,6 @@ from reference_allocator.cel.runtime.values import (
     type_name,
 )
 
-__all__ = ["MAX_ATTRIBUTE_VALUES", "OVERLOADS", "insert_entry", "size"]
-
 MAX_ATTRIBUTE_VALUES: Final = 48
 """The most values of one device (resource.k8s.io/v1 ResourceSliceMaxAttributeValuesPerDevice)."""
 
@@ -58,7 +56,7 @@ def elements(value: Any) -> list[Any]:
     raise no_overload()
 
 
-def slice_list(items: list[Any], start: int, end: int) -> list[Any]:
+def _slice_list(items: list[Any], start: int, end: int) -> list[Any]:
     call = f"cannot slice({start}, {end})"
     if start < 0 or end < 0:
         message = f"{call}, negative indexes not supported"
@@ -77,11 +75,9 @@ def flatten(items: Any, *levels: Any) -> list[Any]:
     if items.__class__ is not list or depth.__class__ is not int:
         names = map(type_name, (items, *levels))
         receiver, *given = (_WITH_PARAMETERS.get(name, name) for name in names)
-        message = f"{NO_OVERLOAD}: {receiver}.flatten({', '.join(given)})"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"{NO_OVERLOAD}: {receiver}.flatten({', '.join(given)})")
     if depth < 0:
-        message = "level must be non-negative"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError("level must be non-negative")
     result = items
     while depth > 0 and any(item.__class__ is list for item in result):
         opened: list[Any] = []
@@ -94,13 +90,11 @@ def flatten(items: Any, *levels: Any) -> list[Any]:
     return result
 
 
-def lists_range(count: int) -> list[int]:
+def _lists_range(count: int) -> list[int]:
     if count < 0:
-        message = f"lists.range: size must be non-negative, got {count}"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"lists.range: size must be non-negative, got {count}")
     if count > _RANGE_LIMIT:
-        message = f"lists.range: size {count} exceeds maximum allowed ({_RANGE_LIMIT})"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"lists.range: size {count} exceeds maximum allowed ({_RANGE_LIMIT})")
     return list(range(count))
 
 
@@ -111,12 +105,11 @@ def unlimited_range(count: int) -> list[int]:
         CelCostError: the list would be beyond any cost limit, and beyond what fits into memory.
     """
     if count > _RANGE_LIMIT:
-        message = "operation cancelled: actual cost limit exceeded"
-        raise CelCostError(message)
+        raise CelCostError("operation cancelled: actual cost limit exceeded")
     return list(range(count))
 
 
-def distinct(items: list[Any]) -> list[Any]:
+def _distinct(items: list[Any]) -> list[Any]:
     keys = plain_keys(items)
     if keys is not None:
         first: dict[Any, Any] = {}
@@ -131,20 +124,18 @@ def distinct(items: list[Any]) -> list[Any]:
 
 
 def sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
+    """The items in the order of their keys; raises CelRuntimeError for keys without an order."""
     if len(items) != len(keys):
-        message = (
+        raise CelRuntimeError(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list,"
             f" but got {len(items)} and {len(keys)} elements respectively"
         )
-        raise CelRuntimeError(message)
     if not items:
         return items
     if keys[0].__class__ not in _COMPARABLE:
-        message = "list elements must be comparable"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError("list elements must be comparable")
     if any(key.__class__ is not keys[0].__class__ for key in keys):
-        message = "list elements must have the same type"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError("list elements must have the same type")
 
     if keys[0].__class__ in (Duration, Timestamp):
         keys = [key.nanos for key in keys]
@@ -160,7 +151,7 @@ def _ends(last: bool) -> Callable[[list[Any]], Optional]:
     return end
 
 
-def is_sorted(items: list[Any]) -> bool:
+def _is_sorted(items: list[Any]) -> bool:
     for item in items:
         if item.__class__ not in _COMPARABLE:
             raise no_overload()
@@ -182,8 +173,7 @@ def _compare_or_zero(left: Any, right: Any) -> int:
 def _extreme(name: str, sign: int) -> Callable[[list[Any]], Any]:
     def extreme(items: list[Any]) -> Any:
         if not items:
-            message = f"{name} called on empty list"
-            raise CelRuntimeError(message)
+            raise CelRuntimeError(f"{name} called on empty list")
         best = items[0]
         for index, item in enumerate(items):
             if item.__class__ not in _COMPARABLE:
@@ -205,21 +195,21 @@ def _sum(zero: Any) -> Callable[[list[Any]], Any]:
     return total
 
 
-def index_of(items: list[Any], item: Any) -> int:
+def _index_of(items: list[Any], item: Any) -> int:
     for index, element in enumerate(items):
         if equal_or_false(element, item):
             return index
     return -1
 
 
-def last_index_of(items: list[Any], item: Any) -> int:
+def _last_index_of(items: list[Any], item: Any) -> int:
     for index in range(len(items) - 1, -1, -1):
         if equal_or_false(items[index], item):
             return index
     return -1
 
 
-def includes(target: Any, item: Any) -> bool:
+def _includes(target: Any, item: Any) -> bool:
     if target.__class__ is list:
         return any(equal_or_false(element, item) for element in target)
     return equal_or_false(target, item)
@@ -228,24 +218,23 @@ def includes(target: Any, item: Any) -> bool:
 def includes_values(target: Any, item: Any) -> bool:
     """`includes` of 1.36, which looks only at so many elements."""
     if target.__class__ is list and len(target) > MAX_ATTRIBUTE_VALUES:
-        if includes(target[:MAX_ATTRIBUTE_VALUES], item):
+        if _includes(target[:MAX_ATTRIBUTE_VALUES], item):
             return True
-        message = (
+        raise CelRuntimeError(
             "'includes' function cannot be applied to lists longer than"
             f" {MAX_ATTRIBUTE_VALUES} values"
         )
-        raise CelRuntimeError(message)
-    return includes(target, item)
+    return _includes(target, item)
 
 
-def sets_contains(items: list[Any], part: list[Any]) -> bool:
+def _sets_contains(items: list[Any], part: list[Any]) -> bool:
     keys, wanted = plain_keys(items), plain_keys(part)
     if keys is not None and wanted is not None:
         return set(wanted) <= set(keys)
     return all(contains(items, item) for item in part)
 
 
-def sets_intersects(items: list[Any], other: list[Any]) -> bool:
+def _sets_intersects(items: list[Any], other: list[Any]) -> bool:
     keys, wanted = plain_keys(items), plain_keys(other)
     if keys is not None and wanted is not None:
         return not set(wanted).isdisjoint(keys)
@@ -255,8 +244,7 @@ def sets_intersects(items: list[Any], other: list[Any]) -> bool:
 def insert_entry(mapping: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
     """A copy of the map with one more entry; a key that is there already is an error."""
     if find(mapping, key) is not MISSING:
-        message = f"insert failed: key {shown(key)} already exists"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"insert failed: key {shown(key)} already exists")
     return {**mapping, map_key(key): value}
 
 
@@ -268,22 +256,22 @@ def _insert_map(mapping: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]
 
 def _overloads() -> dict[str, Callable[..., Any]]:
     table: dict[str, Callable[..., Any]] = {
-        "list_distinct": distinct,
+        "list_distinct": _distinct,
         "list_first": _ends(last=False),
         "list_flatten": flatten,
         "list_flatten_int": flatten,
         "list_last": _ends(last=True),
         "list_reverse": lambda items: items[::-1],
-        "list_slice": slice_list,
-        "lists_range": lists_range,
+        "list_slice": _slice_list,
+        "lists_range": _lists_range,
         f"lists_range{OLDER}": unlimited_range,
-        "list_a_index_of_int": index_of,
-        "list_a_last_index_of_int": last_index_of,
-        "list_includes_dyn_dyn": includes,
+        "list_a_index_of_int": _index_of,
+        "list_a_last_index_of_int": _last_index_of,
+        "list_includes_dyn_dyn": _includes,
         "dra_includes_dyn_dyn": includes_values,
-        "list_sets_contains_list": sets_contains,
-        "list_sets_equivalent_list": lambda a, b: sets_contains(a, b) and sets_contains(b, a),
-        "list_sets_intersects_list": sets_intersects,
+        "list_sets_contains_list": _sets_contains,
+        "list_sets_equivalent_list": lambda a, b: _sets_contains(a, b) and _sets_contains(b, a),
+        "list_sets_intersects_list": _sets_intersects,
         "@mapInsert_map_key_value": insert_entry,
         "@mapInsert_map_map": _insert_map,
     }
@@ -291,7 +279,7 @@ def _overloads() -> dict[str, Callable[..., Any]]:
         table[f"size_{name}"] = table[f"{name}_size"] = size
     types = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]
     for name in types:
-        table[f"list_{name}_is_sorted_bool"] = is_sorted
+        table[f"list_{name}_is_sorted_bool"] = _is_sorted
         table[f"list_{name}_min_{name}"] = _extreme("min", 1)
         table[f"list_{name}_max_{name}"] = _extreme("max", -1)
         long = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}

@@ -22,8 +22,6 @@ from reference_allocator.api.names import (
 from reference_allocator.cel.library.urls import parse_request_uri
 from reference_allocator.cel.runtime.values import Optional
 
-__all__ = ["NAMED_FORMATS", "OVERLOADS", "NamedFormat"]
-
 
 class NamedFormat:
     """A format by name; ``check`` lists what is wrong with a text."""

@@ -16,8 +16,6 @@ from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.equality import no_overload
 
-__all__ = ["CIDR", "IP", "OVERLOADS", "parse_address"]
-
 
 class IP:
     """An address."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["sort_like_go"]
-
 _INSERTION: Final = 12
 _NINTHER: Final = 50
 """From this length on the pivot is a median of medians, and a few swaps may finish the sort."""

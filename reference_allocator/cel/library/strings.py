@@ -14,8 +14,6 @@ from reference_allocator.cel.environment.tables import OLDER
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.conversions import shown
 
-__all__ = ["OVERLOADS", "RegexError", "compile_regex", "quote"]
-
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER: Final = {code + 32: code for code in range(ord("A"), ord("Z") + 1)}
 # unicode.IsSpace of Go; str.strip() also takes the separators 0x1c to 0x1f.
@@ -118,7 +116,7 @@ def _can_repeat(repeat: re.Match[str]) -> bool:
     return least <= most <= 1000
 
 
-def matches(text: str, pattern: str) -> bool:
+def _matches(text: str, pattern: str) -> bool:
     try:
         return compile_regex(pattern).search(text) is not None
     except RegexError as error:
@@ -129,11 +127,10 @@ def _find_regex(pattern: str) -> Any:
     try:
         return compile_regex(pattern)
     except RegexError as error:
-        message = f"Illegal regex: {error}"
-        raise CelRuntimeError(message) from None
+        raise CelRuntimeError(f"Illegal regex: {error}") from None
 
 
-def find(text: str, pattern: str) -> str:
+def _find(text: str, pattern: str) -> str:
     found = _find_regex(pattern).search(text)
     return "" if found is None else str(found.group(0))
 
@@ -157,16 +154,15 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
 
 def _check(index: int, length: int) -> None:
     if not 0 <= index <= length:
-        message = f"index out of range: {index}"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"index out of range: {index}")
 
 
-def char_at(text: str, index: int) -> str:
+def _char_at(text: str, index: int) -> str:
     _check(index, len(text))
     return text[index : index + 1]
 
 
-def index_of(text: str, part: str, offset: int = 0) -> int:
+def _index_of(text: str, part: str, offset: int = 0) -> int:
     if offset < 0:
         _check(offset, 0)
     if part == "":
@@ -174,7 +170,7 @@ def index_of(text: str, part: str, offset: int = 0) -> int:
     return text.find(part, offset)
 
 
-def last_index_of(text: str, part: str, offset: int | None = None) -> int:
+def _last_index_of(text: str, part: str, offset: int | None = None) -> int:
     if offset is None:
         if part == "":
             return len(text)
@@ -195,21 +191,20 @@ def _found_at_offset(search: Callable[[str, str, int], int]) -> Callable[[str, s
     return lambda text, part, offset: search(text, part, offset) if part else offset
 
 
-def substring(text: str, start: int, end: int | None = None) -> str:
+def _substring(text: str, start: int, end: int | None = None) -> str:
     if end is not None and start > end:
-        message = f"invalid substring range. start: {start}, end: {end}"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"invalid substring range. start: {start}, end: {end}")
     _check(start, len(text))
     if end is not None:
         _check(end, len(text))
     return text[start:end]
 
 
-def replace(text: str, old: str, new: str, limit: int = -1) -> str:
+def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
     return text.replace(old, new, -1 if limit < 0 else limit)
 
 
-def split(text: str, separator: str, limit: int = -1) -> list[str]:
+def _split(text: str, separator: str, limit: int = -1) -> list[str]:
     if limit == 0:
         return []
     if separator == "":
@@ -219,11 +214,10 @@ def split(text: str, separator: str, limit: int = -1) -> list[str]:
     return text.split(separator, limit - 1 if limit > 0 else -1)
 
 
-def join(items: list[Any], separator: str = "") -> str:
+def _join(items: list[Any], separator: str = "") -> str:
     for item in items:
         if item.__class__ is not str:
-            message = f"join: invalid input: {shown(item)}"
-            raise CelRuntimeError(message)
+            raise CelRuntimeError(f"join: invalid input: {shown(item)}")
     return separator.join(items)
 
 
@@ -249,28 +243,28 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "contains_string": lambda text, part: part in text,
     "ends_with_string": lambda text, part: text.endswith(part),
     "starts_with_string": lambda text, part: text.startswith(part),
-    "matches": matches,
-    "matches_string": matches,
-    "string_find_string": find,
+    "matches": _matches,
+    "matches_string": _matches,
+    "string_find_string": _find,
     "string_find_all_string": find_all,
     "string_find_all_string_int": find_all,
-    "string_char_at_int": char_at,
-    "string_index_of_string": index_of,
-    "string_index_of_string_int": index_of,
-    f"string_index_of_string_int{OLDER}": _found_at_offset(index_of),
-    f"string_last_index_of_string_int{OLDER}": _found_at_offset(last_index_of),
-    "string_last_index_of_string": last_index_of,
-    "string_last_index_of_string_int": last_index_of,
+    "string_char_at_int": _char_at,
+    "string_index_of_string": _index_of,
+    "string_index_of_string_int": _index_of,
+    f"string_index_of_string_int{OLDER}": _found_at_offset(_index_of),
+    f"string_last_index_of_string_int{OLDER}": _found_at_offset(_last_index_of),
+    "string_last_index_of_string": _last_index_of,
+    "string_last_index_of_string_int": _last_index_of,
     "string_lower_ascii": lambda text: text.translate(_LOWER),
     "string_upper_ascii": lambda text: text.translate(_UPPER),
-    "string_replace_string_string": replace,
-    "string_replace_string_string_int": replace,
-    "string_split_string": split,
-    "string_split_string_int": split,
-    "string_substring_int": substring,
-    "string_substring_int_int": substring,
+    "string_replace_string_string": _replace,
+    "string_replace_string_string_int": _replace,
+    "string_split_string": _split,
+    "string_split_string_int": _split,
+    "string_substring_int": _substring,
+    "string_substring_int_int": _substring,
     "string_trim": lambda text: text.strip(_SPACE),
-    "list_join": join,
-    "list_join_string": join,
+    "list_join": _join,
+    "list_join_string": _join,
     "strings_quote": quote,
 }

@@ -10,8 +10,6 @@ from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.library.network import parse_address
 
-__all__ = ["OVERLOADS", "URL", "parse_request_uri"]
-
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _UNRESERVED: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
 _PATH_SAFE: Final = _UNRESERVED | frozenset("$&+,/:;=@")
@@ -66,8 +64,7 @@ def _unescape(text: str, *, plus: bool = False) -> bytes:
         digits = raw[position + 1 : position + 3].decode("latin-1")
         if len(digits) < 2 or not set(digits) <= _HEX:
             bad = raw[position : position + 3].decode(errors="surrogateescape")
-            message = f"invalid URL escape {go_quote(bad)}"
-            raise _UrlError(message)
+            raise _UrlError(f"invalid URL escape {go_quote(bad)}")
         out.append(int(digits, 16))
         position += 3
     return bytes(out)
@@ -97,8 +94,7 @@ def _scheme(text: str) -> tuple[str, str]:
             continue
         if char == ":":
             if index == 0:
-                message = "missing protocol scheme"
-                raise _UrlError(message)
+                raise _UrlError("missing protocol scheme")
             return text[:index].lower(), text[index + 1 :]
         return "", text
     return "", text
@@ -132,8 +128,7 @@ def _ip_literal(text: str) -> str:
     try:
         parsed = parse_address(address)
     except ValueError as error:
-        message = f"invalid host: {error}"
-        raise _UrlError(message) from None
+        raise _UrlError(f"invalid host: {error}") from None
     if parsed.version == 4:
         raise _UrlError("invalid IP-literal")
     return f"[{address}]{port}"
@@ -141,8 +136,7 @@ def _ip_literal(text: str) -> str:
 
 def _check_port(port: str) -> None:
     if port and not re.fullmatch(r":[0-9]*", port):
-        message = f"invalid port {go_quote(port)} after host"
-        raise _UrlError(message)
+        raise _UrlError(f"invalid port {go_quote(port)} after host")
 
 
 def _unescape_host(text: str, *, zone: bool = False, errors: str = "replace") -> str:
@@ -152,14 +146,12 @@ def _unescape_host(text: str, *, zone: bool = False, errors: str = "replace") ->
         char = chr(raw[position])
         if char != "%":
             if char.isascii() and char not in _HOST_PLAIN:
-                message = f"invalid character {go_quote(char)} in host name"
-                raise _UrlError(message)
+                raise _UrlError(f"invalid character {go_quote(char)} in host name")
             position += 1
             continue
         escape = raw[position : position + 3].decode(errors="surrogateescape")
         if not re.fullmatch("%[0-9a-fA-F]{2}", escape) or not _escaped_in_host(escape, zone):
-            message = f"invalid URL escape {go_quote(escape)}"
-            raise _UrlError(message)
+            raise _UrlError(f"invalid URL escape {go_quote(escape)}")
         position += 3
     return _unescape(text).decode(errors=errors)
 
@@ -176,8 +168,7 @@ def _authority(scheme: str, text: str) -> str:
     host = _host(scheme, name)  # told before what is wrong with the user, as in Go
     if at:
         if not all(char in _USER_INFO for char in user):
-            message = "net/url: invalid userinfo"
-            raise _UrlError(message)
+            raise _UrlError("net/url: invalid userinfo")
         for part in user.split(":", 1):
             _unescape(part)
     return host
@@ -185,11 +176,9 @@ def _authority(scheme: str, text: str) -> str:
 
 def _parse(text: str, *, via_request: bool) -> URL:
     if any(ord(char) < 0x20 or ord(char) == 0x7F for char in text):
-        message = "net/url: invalid control character in URL"
-        raise _UrlError(message)
+        raise _UrlError("net/url: invalid control character in URL")
     if not text and via_request:
-        message = "empty url"
-        raise _UrlError(message)
+        raise _UrlError("empty url")
     if text == "*":
         return URL("", "", "*", "", text)
     scheme, rest = _scheme(text)
@@ -198,11 +187,9 @@ def _parse(text: str, *, via_request: bool) -> URL:
         if scheme:
             return URL(scheme, "", "", query, text)  # opaque
         if via_request:
-            message = "invalid URI for request"
-            raise _UrlError(message)
+            raise _UrlError("invalid URI for request")
         if ":" in path.split("/", 1)[0]:
-            message = "first path segment in URL cannot contain colon"
-            raise _UrlError(message)
+            raise _UrlError("first path segment in URL cannot contain colon")
     host = ""
     if (scheme or (not via_request and not path.startswith("///"))) and path.startswith("//"):
         authority, slash, path = path[2:].partition("/")
@@ -216,11 +203,10 @@ def parse_request_uri(text: str) -> None:
     try:
         _parse(text, via_request=True)
     except _UrlError as error:
-        message = f"parse {go_quote(text)}: {error}"
-        raise ValueError(message) from None
+        raise ValueError(f"parse {go_quote(text)}: {error}") from None
 
 
-def parse_url(text: str) -> URL:
+def _parse_url(text: str) -> URL:
     prefix = "URL parse error during conversion from string: "
     try:
         parse_request_uri(text)
@@ -233,13 +219,12 @@ def parse_url(text: str) -> URL:
         parsed = text
         _unescape(fragment)
     except _UrlError as error:
-        message = f"{prefix}parse {go_quote(parsed)}: {error}"
-        raise CelRuntimeError(message) from None
+        raise CelRuntimeError(f"{prefix}parse {go_quote(parsed)}: {error}") from None
     url.text = text
     return url
 
 
-def is_url(text: str) -> bool:
+def _is_url(text: str) -> bool:
     try:
         parse_request_uri(text)
     except ValueError:
@@ -274,8 +259,8 @@ def _query(url: URL) -> dict[str, list[str]]:
 
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
-    "string_to_url": parse_url,
-    "is_url_string": is_url,
+    "string_to_url": _parse_url,
+    "is_url_string": _is_url,
     "url_get_scheme": lambda url: url.scheme,
     "url_get_host": lambda url: url.host,
     "url_get_hostname": _hostname,

@@ -1,4 +1,4 @@
-"""From the parser's rules to syntax tree nodes.
+"""From source text to syntax tree, with the limits that keep hostile input cheap.
 
 Lark calls the builder's methods bottom-up while it parses, so nothing here recurses with the
 nesting of the expression; the depth of each node is known when it is built and bounded before
@@ -11,9 +11,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from lark import Token
+from lark.exceptions import UnexpectedInput
 
 from reference_allocator.cel.ast import Ident, ListExpr, Literal, MapExpr, Node
-from reference_allocator.cel.parser.helper import at, report, sized
+from reference_allocator.cel.errors import Issue
+from reference_allocator.cel.parser.grammar import build_parser
+from reference_allocator.cel.parser.helper import MAX_DEPTH, STATE, ParseError, at, report, sized
 from reference_allocator.cel.parser.literals import (
     LiteralError,
     parse_bytes,
@@ -24,8 +27,7 @@ from reference_allocator.cel.parser.literals import (
 )
 from reference_allocator.cel.parser.members import MemberRules, is_token
 from reference_allocator.cel.parser.operators import OperatorRules
-
-__all__ = ["BUILDER"]
+from reference_allocator.cel.parser.syntax_errors import syntax_issues
 
 _RESERVED = frozenset(
     [
@@ -127,3 +129,22 @@ class _Builder(OperatorRules, MemberRules):
 
 
 BUILDER: Final = _Builder()
+
+
+def parse(source: str) -> Node:
+    """The syntax tree of an expression, macros expanded.
+
+    Raises:
+        ParseError: no expression, an ill-formed literal or macro, or nested too deeply.
+    """
+    STATE.issues = []
+    try:
+        node: Any = build_parser(BUILDER).parse(source)
+    except UnexpectedInput as error:
+        raise ParseError([*STATE.issues, *syntax_issues(source, error)]) from None
+    if STATE.issues:
+        raise ParseError(STATE.issues)
+    if node.levels > MAX_DEPTH:
+        raise ParseError([Issue(-1, "max recursion depth exceeded")])
+    assert isinstance(node, Node)
+    return node

@@ -19,8 +19,6 @@ from typing import Any
 from lark import Lark
 from platformdirs import user_cache_path
 
-__all__ = ["build_parser", "patched_grammar"]
-
 _ESCAPE = (
     r"\\(?:[abfnrtv\"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7][0-7])"
 )

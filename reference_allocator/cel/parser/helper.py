@@ -15,8 +15,6 @@ from lark import Token
 from reference_allocator.cel.ast import Literal, Node
 from reference_allocator.cel.errors import Issue
 
-__all__ = ["MAX_DEPTH", "STATE", "ParseError", "at", "limited", "report", "sized"]
-
 MAX_DEPTH: Final = 250
 
 

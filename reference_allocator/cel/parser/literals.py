@@ -10,8 +10,6 @@ import re
 
 from reference_allocator.cel.runtime.values import INT_MAX, INT_MIN, UINT_MAX, UInt
 
-__all__ = ["LiteralError", "parse_bytes", "parse_float", "parse_int", "parse_string", "parse_uint"]
-
 _ESCAPE = re.compile(r"\\(?:([xX])(..)|u(....)|U(........)|([0-3][0-7][0-7])|(.))", re.DOTALL)
 _SIMPLE = {
     "a": "\a",
@@ -41,8 +39,7 @@ def parse_int(text: str) -> int:
     """``-0x1F`` or ``31``; LiteralError when it does not fit 64 bits."""
     value = _integer(text)
     if not INT_MIN <= value <= INT_MAX:
-        message = "invalid int literal"
-        raise LiteralError(message)
+        raise LiteralError("invalid int literal")
     return value
 
 
@@ -50,8 +47,7 @@ def parse_uint(text: str) -> UInt:
     """``31u``; LiteralError when it does not fit 64 bits."""
     value = _integer(text[:-1])
     if value > UINT_MAX:
-        message = "invalid uint literal"
-        raise LiteralError(message)
+        raise LiteralError("invalid uint literal")
     return UInt(value)
 
 
@@ -59,8 +55,7 @@ def parse_float(text: str) -> float:
     """``-1.5e3``; LiteralError when it is out of range."""
     value = float(re.sub(r"[\t\n\f\r ]", "", text))
     if value in (float("inf"), float("-inf")):
-        message = "invalid double literal"
-        raise LiteralError(message)
+        raise LiteralError("invalid double literal")
     return value
 
 
@@ -76,8 +71,7 @@ def _body(text: str) -> tuple[str, bool]:
 
 def _code_point(value: int) -> str:
     if 0xD800 <= value < 0xE000 or value > 0x10FFFF:
-        message = "invalid unicode code point"
-        raise LiteralError(message)
+        raise LiteralError("invalid unicode code point")
     return chr(value)
 
 
@@ -116,7 +110,6 @@ def parse_bytes(text: str) -> bytes:
         elif hexadecimal is not None:
             out.append(int(hexadecimal, 16))
         else:
-            message = "unable to unescape string"
-            raise LiteralError(message)
+            raise LiteralError("unable to unescape string")
     out += body[position:].encode()
     return bytes(out)

@@ -21,8 +21,6 @@ from reference_allocator.cel.ast import (
     Select,
 )
 
-__all__ = ["ACCUMULATOR", "MacroError", "expand"]
-
 ACCUMULATOR: Final = "@result"
 _UNUSED: Final = "#unused"
 

@@ -10,8 +10,6 @@ from reference_allocator.cel.ast import Call, Entry, Ident, Literal, Node, Selec
 from reference_allocator.cel.parser.helper import at, report, sized
 from reference_allocator.cel.parser.macros import MacroError, expand
 
-__all__ = ["MemberRules", "is_token"]
-
 
 def is_token(item: Any, text: str) -> bool:
     """Whether a child is the token with this text."""

@@ -10,8 +10,6 @@ from reference_allocator.cel.ast import Call, Literal, Node
 from reference_allocator.cel.parser.helper import at, limited, report, sized
 from reference_allocator.cel.runtime.values import INT_MIN
 
-__all__ = ["OperatorRules"]
-
 _OPERATORS: Final = {
     "<": "_<_",
     "<=": "_<=_",

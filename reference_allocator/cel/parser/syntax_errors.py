@@ -14,8 +14,6 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from reference_allocator.cel.errors import Issue
 
-__all__ = ["syntax_issues"]
-
 _LITERALS: Final = (
     "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
 )

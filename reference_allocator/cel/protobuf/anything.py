@@ -23,8 +23,6 @@ from reference_allocator.cel.runtime.maps import JsonMap
 from reference_allocator.cel.runtime.times import duration_of, timestamp_of
 from reference_allocator.cel.runtime.values import Message, UInt
 
-__all__ = ["Packed", "show", "unpack"]
-
 _MAX_DEPTH: Final = 100
 
 

@@ -21,8 +21,6 @@ from reference_allocator.cel.runtime.values import (
     type_name,
 )
 
-__all__ = ["build", "qualify"]
-
 _REPEATED: Final = "repeated"
 _MAP: Final = "map"
 
@@ -73,8 +71,7 @@ def _native(name: str, field: str, value: Any) -> Any:
     kind = _FIELDS[name][field]
     sequence = kind == _REPEATED
     if (sequence and not isinstance(value, list)) or (kind == _MAP and not isinstance(value, dict)):
-        message = f"unsupported field type for {name}.{field}: {type_name(value)}"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"unsupported field type for {name}.{field}: {type_name(value)}")
     try:
         if sequence:
             return [to_native(item, JSON) for item in value]
@@ -127,8 +124,7 @@ def build(name: str, values: dict[str, Any]) -> Any:
     """
     kinds = _FIELDS.get(name)
     if kinds is None:
-        message = f"unknown type '{name}'"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"unknown type '{name}'")
     fields = {field: _native(name, field, value) for field, value in values.items()}
     unwrapped = _UNWRAPPED.get(name)
     if unwrapped is not None:
@@ -145,12 +141,10 @@ def qualify(message: Message, name: Any) -> tuple[Any, bool]:
         CelRuntimeError: the message has no such field.
     """
     if name.__class__ is not str:
-        text = "no such overload"
-        raise CelRuntimeError(text)
+        raise CelRuntimeError("no such overload")
     kind = _FIELDS[message.cel_type].get(name)
     if kind is None:
-        text = f"no such field '{name}'"
-        raise CelRuntimeError(text)
+        raise CelRuntimeError(f"no such field '{name}'")
     default = _ZERO.get(kind)
     value = message.fields.get(name, default)
     return value, name in message.fields and (kind == JSON or value != default)

@@ -21,8 +21,6 @@ from reference_allocator.cel.runtime.values import (
     type_name,
 )
 
-__all__ = ["JSON", "JSON_LIST", "JSON_MAP", "to_native"]
-
 JSON: Final = "*structpb.Value"
 JSON_LIST: Final = "*structpb.ListValue"
 JSON_MAP: Final = "*structpb.Struct"
@@ -54,14 +52,12 @@ def _bool(value: bool, target: str) -> Any:
 def _int(value: int, target: str) -> Any:
     if target in ("int32", _ENUM):
         if not -(2**31) <= value < 2**31:
-            message = "integer overflow"
-            raise CelRuntimeError(message)
+            raise CelRuntimeError("integer overflow")
         return value
     if target == JSON:
         return float(value) if abs(value) <= _JSON_SAFE else str(value)
     if target != "int64":
-        message = f"unsupported type conversion from 'int' to {target}"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"unsupported type conversion from 'int' to {target}")
     return value
 
 
@@ -69,13 +65,11 @@ def _uint(value: UInt, target: str) -> Any:
     bits = {"uint8": 8, "uint32": 32, "uint64": 64}.get(target)
     if bits is not None:
         if value >= 2**bits:
-            message = "unsigned integer overflow"
-            raise CelRuntimeError(message)
+            raise CelRuntimeError("unsigned integer overflow")
         return value
     if target == JSON:
         return float(value) if value <= _JSON_SAFE else str(int(value))
-    message = f"unsupported type conversion from 'uint' to {target}"
-    raise CelRuntimeError(message)
+    raise CelRuntimeError(f"unsupported type conversion from 'uint' to {target}")
 
 
 def _double(value: float, target: str) -> Any:
@@ -91,8 +85,7 @@ def _double(value: float, target: str) -> Any:
 
 def _text(value: str, target: str) -> Any:
     if target not in ("string", JSON):
-        message = f"unsupported native conversion from string to '{target}'"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"unsupported native conversion from string to '{target}'")
     return value
 
 
@@ -111,8 +104,7 @@ def _null(value: None, target: str) -> Any:
 
 
 def _type(_value: Any, _target: str) -> Any:
-    message = "type conversion not supported for 'type'"
-    raise CelRuntimeError(message)
+    raise CelRuntimeError("type conversion not supported for 'type'")
 
 
 def _time(value: Any, target: str) -> Any:

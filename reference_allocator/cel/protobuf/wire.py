@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["FIXED32", "FIXED64", "LENGTH", "VARINT", "WireError", "fields"]
-
 VARINT, FIXED64, LENGTH, _START, _END, FIXED32 = range(6)
 _MAX_FIELD = 2**29 - 1
 _DEPTH = 100

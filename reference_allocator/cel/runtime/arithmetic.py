@@ -21,8 +21,6 @@ from reference_allocator.cel.runtime.values import (
     UInt,
 )
 
-__all__ = ["OPERATORS", "add", "divide", "modulo", "multiply", "negate", "subtract"]
-
 _RECEIVERS: Final = (str, Timestamp, Duration)
 _TIME_MIN: Final = -62135596800 * 10**9
 _TIME_MAX: Final = 253402300799 * 10**9 + 999_999_999
@@ -34,15 +32,13 @@ def _unsupported(function: str, left: Any) -> CelRuntimeError:
 
 def _int(value: int) -> int:
     if not INT_MIN <= value <= INT_MAX:
-        message = "integer overflow"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError("integer overflow")
     return value
 
 
 def _uint(value: int) -> UInt:
     if not 0 <= value <= UINT_MAX:
-        message = "unsigned integer overflow"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError("unsigned integer overflow")
     return UInt(value)
 
 
@@ -59,8 +55,7 @@ def _shifted(start: Timestamp, nanos: int) -> Timestamp:
     carry, rest = divmod(start.nanos % 10**9 + rest, 10**9)
     shifted = _int(total + carry) * 10**9 + rest
     if not _TIME_MIN <= shifted <= _TIME_MAX:
-        message = "timestamp overflow"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError("timestamp overflow")
     return Timestamp(shifted)
 
 
@@ -127,8 +122,7 @@ def divide(left: Any, right: Any) -> Any:
             return math.copysign(math.inf, left) * math.copysign(1.0, right)
         return left / right
     if right == 0:
-        message = "division by zero"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError("division by zero")
     quotient = abs(int(left)) // abs(int(right))
     if kind is UInt:
         return UInt(quotient)
@@ -143,8 +137,7 @@ def modulo(left: Any, right: Any) -> Any:
     if kind is not right.__class__:
         raise no_overload()
     if right == 0:
-        message = "modulus by zero"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError("modulus by zero")
     if kind is UInt:
         return UInt(int(left) % int(right))
     if left == INT_MIN and right == -1:

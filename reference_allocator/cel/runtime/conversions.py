@@ -32,8 +32,6 @@ from reference_allocator.cel.runtime.values import (
     type_name,
 )
 
-__all__ = ["OVERLOADS", "format_double", "shown", "to_string"]
-
 _LARGE: Final = 6
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+")
 _HEX_FLOAT: Final = re.compile(
@@ -53,7 +51,7 @@ def _overflow(what: str = "integer overflow") -> CelRuntimeError:
     return CelRuntimeError(what)
 
 
-def string_to_int(text: str) -> int:
+def _string_to_int(text: str) -> int:
     if not _INTEGER.fullmatch(text) or len(text) > 400:
         raise _failed(text, "int")
     value = int(text)
@@ -62,7 +60,7 @@ def string_to_int(text: str) -> int:
     return value
 
 
-def string_to_uint(text: str) -> UInt:
+def _string_to_uint(text: str) -> UInt:
     if not re.fullmatch(r"[0-9]+", text) or len(text) > 400 or int(text) > UINT_MAX:
         raise _failed(text, "uint")
     return UInt(int(text))
@@ -84,7 +82,7 @@ def string_to_double(text: str) -> float:
     return value
 
 
-def string_to_bool(text: str) -> bool:
+def _string_to_bool(text: str) -> bool:
     if text in ("1", "t", "T", "TRUE", "true", "True"):
         return True
     if text in ("0", "f", "F", "FALSE", "false", "False"):
@@ -92,26 +90,26 @@ def string_to_bool(text: str) -> bool:
     raise _failed(text, "bool")
 
 
-def double_to_int(value: float) -> int:
+def _double_to_int(value: float) -> int:
     # Go refuses the bounds themselves, because a double near them is not exact.
     if not math.isfinite(value) or not INT_MIN < value < INT_MAX:
         raise _overflow()
     return int(value)
 
 
-def double_to_uint(value: float) -> UInt:
+def _double_to_uint(value: float) -> UInt:
     if not math.isfinite(value) or not 0 <= value < UINT_MAX:
         raise _overflow("unsigned integer overflow")
     return UInt(int(value))
 
 
-def uint_to_int(value: UInt) -> int:
+def _uint_to_int(value: UInt) -> int:
     if value > INT_MAX:
         raise _overflow()
     return int(value)
 
 
-def int_to_uint(value: int) -> UInt:
+def _int_to_uint(value: int) -> UInt:
     if value < 0:
         raise _overflow("unsigned integer overflow")
     return UInt(value)
@@ -142,12 +140,11 @@ def format_double(value: float) -> str:
     return f"{sign}{whole}.{fraction}" if fraction else sign + whole
 
 
-def bytes_to_string(value: bytes) -> str:
+def _bytes_to_string(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        message = "invalid UTF-8 in bytes, cannot convert to string"
-        raise CelRuntimeError(message) from None
+        raise CelRuntimeError("invalid UTF-8 in bytes, cannot convert to string") from None
 
 
 def to_string(value: Any) -> str:
@@ -188,8 +185,7 @@ _SHOWN: Final[dict[str, Callable[[Any], str]]] = {
 
 
 def _no_duration(_value: Any) -> Any:
-    message = "type conversion error from 'int' to 'google.protobuf.Duration'"
-    raise CelRuntimeError(message)
+    raise CelRuntimeError("type conversion error from 'int' to 'google.protobuf.Duration'")
 
 
 _TO_STRING: Final = {
@@ -205,7 +201,7 @@ _TO_STRING: Final = {
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "bool_to_bool": _same,
-    "string_to_bool": string_to_bool,
+    "string_to_bool": _string_to_bool,
     "bytes_to_bytes": _same,
     "string_to_bytes": lambda text: text.encode(),
     "double_to_double": _same,
@@ -217,14 +213,14 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "int64_to_duration": _no_duration,  # declared up to 1.36, but without an implementation
     "to_dyn": _same,
     "int64_to_int64": _same,
-    "double_to_int64": double_to_int,
+    "double_to_int64": _double_to_int,
     "duration_to_int64": lambda value: value.nanos,
-    "string_to_int64": string_to_int,
+    "string_to_int64": _string_to_int,
     "timestamp_to_int64": unix_seconds,
-    "uint64_to_int64": uint_to_int,
+    "uint64_to_int64": _uint_to_int,
     "string_to_string": _same,
     "bool_to_string": lambda value: "true" if value else "false",
-    "bytes_to_string": bytes_to_string,
+    "bytes_to_string": _bytes_to_string,
     "double_to_string": format_double,
     "duration_to_string": format_duration,
     "int64_to_string": str,
@@ -234,8 +230,8 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "int64_to_timestamp": timestamp_from_seconds,
     "string_to_timestamp": parse_timestamp,
     "uint64_to_uint64": _same,
-    "double_to_uint64": double_to_uint,
-    "int64_to_uint64": int_to_uint,
-    "string_to_uint64": string_to_uint,
+    "double_to_uint64": _double_to_uint,
+    "int64_to_uint64": _int_to_uint,
+    "string_to_uint64": _string_to_uint,
     "type": lambda value: TypeValue(type_name(value)),
 }

@@ -22,8 +22,6 @@ from reference_allocator.cel.runtime.values import (
     type_name,
 )
 
-__all__ = ["NO_OVERLOAD", "compare", "equal", "equal_or_false", "no_overload", "plain_keys"]
-
 NO_OVERLOAD = "no such overload"
 _NUMBERS = frozenset({int, UInt, float})
 _PLAIN = frozenset({bool, int, str, bytes, UInt})
@@ -124,8 +122,7 @@ def compare(left: Any, right: Any, function: str = "") -> int:
         numbers = right.__class__ in _NUMBERS
         # NaN is unequal to itself.
         if left != left or (numbers and right != right):
-            message = "NaN values cannot be ordered"
-            raise CelRuntimeError(message)
+            raise CelRuntimeError("NaN values cannot be ordered")
         if not numbers:
             raise no_overload()
         return _order_numbers(left, right)

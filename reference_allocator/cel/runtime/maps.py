@@ -13,20 +13,6 @@ from typing import Any, Final
 from reference_allocator.cel.errors import CelInternalError
 from reference_allocator.cel.runtime.values import INT_MAX, INT_MIN, UINT_MAX, UInt, type_name
 
-__all__ = [
-    "KEY_CLASSES",
-    "MISSING",
-    "DomainMap",
-    "JsonMap",
-    "StringMap",
-    "check_hashable",
-    "find",
-    "has_key",
-    "map_key",
-    "map_keys",
-    "unmap_key",
-]
-
 MISSING: Final = object()
 """What `find` gives for a key that is not there."""
 KEY_CLASSES: Final = frozenset({bool, float, int, str, UInt})
@@ -100,8 +86,7 @@ def check_hashable(key: Any) -> None:
     """Raise CelInternalError for what Go cannot hash."""
     go_type = _UNHASHABLE.get(type_name(key))
     if go_type is not None:
-        message = f"internal error: runtime error: hash of unhashable type {go_type}"
-        raise CelInternalError(message)
+        raise CelInternalError(f"internal error: runtime error: hash of unhashable type {go_type}")
 
 
 def map_key(key: Any) -> Any:

@@ -13,8 +13,6 @@ from typing import Any, Final
 from reference_allocator.cel.runtime.maps import check_hashable
 from reference_allocator.cel.runtime.values import UInt
 
-__all__ = ["constant_set", "is_member"]
-
 _HASHED: Final = frozenset({bool, int, UInt, float, str})
 
 

@@ -15,20 +15,6 @@ from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.values import INT_MAX, INT_MIN, Duration, Timestamp
 
-__all__ = [
-    "OVERLOADS",
-    "duration_of",
-    "format_duration",
-    "format_timestamp",
-    "parse_duration",
-    "parse_timestamp",
-    "show_duration",
-    "show_timestamp",
-    "timestamp_from_seconds",
-    "timestamp_of",
-    "unix_seconds",
-]
-
 _UNITS: Final = {
     "ns": 1,
     "us": 10**3,
@@ -118,8 +104,7 @@ def _decimal(nanos: int, size: int) -> str:
 def timestamp_from_seconds(seconds: int) -> Timestamp:
     """A time from Unix seconds."""
     if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
-        message = "timestamp overflow"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError("timestamp overflow")
     return Timestamp(seconds * 10**9)
 
 
@@ -164,8 +149,7 @@ def parse_timestamp(text: str) -> Timestamp:
         offset = hours * 3600 + minutes * 60
         seconds -= offset if zone[0] == "+" else -offset
     if year == 0 or not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
-        message = "timestamp overflow"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError("timestamp overflow")
     nanos = int((match[7] or "0")[:9].ljust(9, "0"))
     return Timestamp(seconds * 10**9 + nanos)
 
@@ -233,8 +217,7 @@ def _atoi(text: str) -> int:
     elif len(text) > 400 or not INT_MIN <= int(text) <= INT_MAX:
         problem = "value out of range"
     if problem:
-        message = f"strconv.Atoi: parsing {go_quote(text)}: {problem}"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"strconv.Atoi: parsing {go_quote(text)}: {problem}")
     return int(text)
 
 
@@ -258,8 +241,7 @@ def _named_zone(name: str) -> _Offset:
     if name in ("", "UTC", "Local"):
         return _utc
     if ".." in name or name[0] in "/\\":
-        message = "time: invalid location name"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError("time: invalid location name")
     plain = posixpath.normpath(name)
     if plain in _regions():
         raise CelRuntimeError("is a directory")
@@ -268,8 +250,7 @@ def _named_zone(name: str) -> _Offset:
     try:
         zone = ZoneInfo(plain)
     except (ValueError, OSError, KeyError):
-        message = f"unknown time zone {name}"
-        raise CelRuntimeError(message) from None
+        raise CelRuntimeError(f"unknown time zone {name}") from None
 
     def offset(seconds: int) -> int:
         # Before Python's first years a zone has its local mean time, as in them.

@@ -20,20 +20,6 @@ from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
 
-__all__ = [
-    "INT_MAX",
-    "INT_MIN",
-    "UINT_MAX",
-    "Duration",
-    "Message",
-    "Optional",
-    "Timestamp",
-    "TypeValue",
-    "UInt",
-    "UndefinedType",
-    "type_name",
-]
-
 INT_MAX: Final = 2**63 - 1
 INT_MIN: Final = -(2**63)
 UINT_MAX: Final = 2**64 - 1
@@ -112,8 +98,7 @@ class Optional:
     def get(self) -> Any:
         """The value; raises CelRuntimeError when it is absent."""
         if not self.present:
-            message = "optional.none() dereference"
-            raise CelRuntimeError(message)
+            raise CelRuntimeError("optional.none() dereference")
         return self.value
 
 

@@ -20,7 +20,7 @@ from reference_allocator.cel import (
     compile_expression,
     compile_selector,
 )
-from reference_allocator.cel.selector import MAX_LENGTH
+from reference_allocator.cel.compile import MAX_LENGTH
 
 DEVICE = CelDevice.from_api("d", {"attributes": {"a": {"string": "x"}, "n": {"int": 5}}})
 

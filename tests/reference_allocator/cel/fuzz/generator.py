@@ -10,11 +10,8 @@ import random
 from collections.abc import Callable
 from functools import cache
 
-from reference_allocator.cel.environment.declarations import (
-    CelFeatures,
-    Overload,
-    device_environment,
-)
+from reference_allocator.cel.environment.declarations import CelFeatures, device_environment
+from reference_allocator.cel.environment.tables import Overload
 
 _OPERATORS = {"_+_", "_-_", "_*_", "_/_", "_%_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"}
 _LITERALS: dict[str, list[str]] = {
