@@ -2,28 +2,30 @@
 
 Go looks the type up among all messages linked into the program; here only the well-known ones are
 known, which are those that an expression could do something with. Go reads 10,000 levels of nested
-messages, this `_MAX_DEPTH`.
+messages and refuses a number beyond 64 bits, where protobuf's library reads 100 and cuts it.
 """
 
 from __future__ import annotations
 
-import struct
+import contextlib
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from reference_allocator.cel.protobuf.wire import (
-    FIXED32,
-    FIXED64,
-    LENGTH,
-    VARINT,
-    WireError,
-    fields,
-)
 from reference_allocator.cel.runtime.maps import JsonMap
 from reference_allocator.cel.runtime.times import duration_of, timestamp_of
 from reference_allocator.cel.runtime.values import Message, UInt
 
 _MAX_DEPTH: Final = 100
+_MODULES: Final = {
+    "Any": "any_pb2",
+    "Duration": "duration_pb2",
+    "Empty": "empty_pb2",
+    "ListValue": "struct_pb2",
+    "Struct": "struct_pb2",
+    "Timestamp": "timestamp_pb2",
+    "Value": "struct_pb2",
+}
 
 
 class Packed(NamedTuple):
@@ -33,141 +35,72 @@ class Packed(NamedTuple):
     value: bytes
 
 
-class Unpacked(NamedTuple):
-    """What it holds, as a CEL value."""
-
-    value: Any
+def _list(message: Any) -> list[Any]:
+    return [_value(item) for item in message.values]
 
 
-def _last(data: bytes, number: int, kind: int, default: Any) -> Any:
-    for found, wire, payload in fields(data):
-        if (found, wire) == (number, kind):
-            default = payload
-    return default
+def _struct(message: Any) -> JsonMap:
+    return JsonMap((name, _value(item)) for name, item in sorted(message.fields.items()))
 
 
-def _signed(value: int, bits: int) -> int:
-    value %= 2**bits
-    return value - 2**bits if value >= 2 ** (bits - 1) else value
+def _value(message: Any) -> Any:
+    match message.WhichOneof("kind"):
+        case None | "null_value":
+            return None
+        case "struct_value":
+            return _struct(message.struct_value)
+        case "list_value":
+            return _list(message.list_value)
+        case kind:
+            return getattr(message, kind)
 
 
-def _text(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise WireError from None
-
-
-def _texts(data: bytes, number: int) -> str:
-    """The last string; each that comes has to be one."""
-    text = ""
-    for found, wire, payload in fields(data):
-        if (found, wire) == (number, LENGTH) and isinstance(payload, bytes):
-            text = _text(payload)
-    return text
-
-
-def _double(data: bytes) -> float:
-    return float(struct.unpack("<d", _last(data, 1, FIXED64, bytes(8)))[0])
-
-
-def _float(data: bytes) -> float:
-    return float(struct.unpack("<f", _last(data, 1, FIXED32, bytes(4)))[0])
-
-
-def _time(data: bytes) -> tuple[int, int]:
-    return _signed(_last(data, 1, VARINT, 0), 64), _signed(_last(data, 2, VARINT, 0), 32)
-
-
-def _list(data: bytes, depth: int = 0) -> list[Any]:
-    return [
-        _value(payload, depth + 1)
-        for number, kind, payload in fields(data)
-        if (number, kind) == (1, LENGTH) and isinstance(payload, bytes)
-    ]
-
-
-def _struct(data: bytes, depth: int = 0) -> JsonMap:
-    result = JsonMap()
-    for number, kind, entry in fields(data):
-        if (number, kind) == (1, LENGTH) and isinstance(entry, bytes):
-            value = b"".join(
-                payload
-                for field, wire, payload in fields(entry)
-                if (field, wire) == (2, LENGTH) and isinstance(payload, bytes)
-            )
-            result[_texts(entry, 1)] = _value(value, depth + 1)
-    return result
-
-
-def _value(data: bytes, depth: int = 0) -> Any:
-    """A Value: of its cases the last one counts, and parts of a message case are merged."""
-    if depth > _MAX_DEPTH:
-        raise WireError
-    case, content = 0, b""
-    value: Any = None
-    for number, kind, payload in fields(data):
-        if (number, kind) in ((1, VARINT), (4, VARINT)):
-            value = None if number == 1 else payload != 0
-        elif (number, kind) == (2, FIXED64) and isinstance(payload, bytes):
-            value = float(struct.unpack("<d", payload)[0])
-        elif (number, kind) == (3, LENGTH) and isinstance(payload, bytes):
-            value = _text(payload)
-        elif (number, kind) in ((5, LENGTH), (6, LENGTH)) and isinstance(payload, bytes):
-            content = content + payload if case == number else payload
-            value = _struct(content, depth) if number == 5 else _list(content, depth)
-        else:
-            continue
-        case = number
-    return value
-
-
-def _inner(data: bytes) -> Packed:
-    return Packed(_texts(data, 1), _last(data, 2, LENGTH, b""))
-
-
-def _empty(data: bytes) -> Message:
-    for _ in fields(data):
-        pass
-    return Message("google.protobuf.Empty", {}, "*emptypb.Empty")
-
-
-_DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
-    "BoolValue": lambda data: _last(data, 1, VARINT, 0) != 0,
-    "BytesValue": lambda data: _last(data, 1, LENGTH, b""),
-    "DoubleValue": _double,
-    "Duration": lambda data: duration_of(*_time(data)),
-    "Empty": _empty,
-    "FloatValue": _float,
-    "Int32Value": lambda data: _signed(_last(data, 1, VARINT, 0), 32),
-    "Int64Value": lambda data: _signed(_last(data, 1, VARINT, 0), 64),
+_VALUES: Final[dict[str, Callable[[Any], Any]]] = {
+    "Any": lambda message: Packed(message.type_url, message.value),
+    "Duration": lambda message: duration_of(message.seconds, message.nanos),
+    "Empty": lambda _: Message("google.protobuf.Empty", {}, "*emptypb.Empty"),
     "ListValue": _list,
-    "StringValue": lambda data: _texts(data, 1),
     "Struct": _struct,
-    "Timestamp": lambda data: timestamp_of(*_time(data)),
-    "UInt32Value": lambda data: UInt(_last(data, 1, VARINT, 0) % 2**32),
-    "UInt64Value": lambda data: UInt(_last(data, 1, VARINT, 0)),
+    "Timestamp": lambda message: timestamp_of(message.seconds, message.nanos),
     "Value": _value,
 }
+for _name in ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String"):
+    _VALUES[f"{_name}Value"] = lambda message: message.value
+for _name in ("UInt32", "UInt64"):
+    _VALUES[f"{_name}Value"] = lambda message: UInt(message.value)
 
 
-def _name(packed: Packed) -> str:
+def _short_name(packed: Packed) -> str:
     name = packed.type_url.rpartition("/")[2]
     return name.removeprefix("google.protobuf.") if name.startswith("google.protobuf.") else ""
 
 
-def unpack(packed: Packed) -> Unpacked | None:
-    """What it holds, or None when it cannot be read."""
+def _open(packed: Packed) -> Any:
+    """The message in an Any, that in another one as `Packed`; raises ValueError."""
+    from google.protobuf.message import DecodeError  # takes time to import, and few need it
+
+    name = _short_name(packed)
+    if name not in _VALUES:
+        raise ValueError(f"unknown message type {packed.type_url}")
+    module = import_module(f"google.protobuf.{_MODULES.get(name, 'wrappers_pb2')}")
+    try:
+        return _VALUES[name](getattr(module, name).FromString(packed.value))
+    except DecodeError as error:
+        raise ValueError(str(error)) from None
+
+
+def unpack(packed: Packed) -> Any:
+    """What it holds, as a CEL value.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    value: Any = packed
     for _ in range(_MAX_DEPTH):
-        name = _name(packed)
-        try:
-            if name != "Any":
-                decode = _DECODERS.get(name)
-                return None if decode is None else Unpacked(decode(packed.value))
-            packed = _inner(packed.value)
-        except WireError:
-            return None
-    return None
+        value = _open(value)
+        if value.__class__ is not Packed:
+            return value
+    raise ValueError(f"more than {_MAX_DEPTH} in one another")
 
 
 def _quoted(data: bytes) -> str:
@@ -192,13 +125,9 @@ def show(packed: Packed) -> str:
 
     Go puts one or two spaces between fields, which differs from program to program; here it is one.
     """
-    if _name(packed) == "Any":
-        try:
-            inner = _inner(packed.value)
-        except WireError:
-            pass
-        else:
-            return f"[{packed.type_url}]:{{{show(inner)}}}"
+    if _short_name(packed) == "Any":
+        with contextlib.suppress(ValueError):
+            return f"[{packed.type_url}]:{{{show(_open(packed))}}}"
     parts = []
     if packed.type_url:
         parts.append(f"type_url:{_quoted(packed.type_url.encode())}")

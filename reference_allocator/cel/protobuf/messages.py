@@ -94,23 +94,19 @@ def _value(fields: dict[str, Any]) -> Any:
 
 def _any(fields: dict[str, Any]) -> Any:
     packed = Packed(fields.get("type_url", ""), fields.get("value", b""))
-    found = unpack(packed)
-    if found is None:
+    try:
+        return unpack(packed)
+    except ValueError:
         message = f"unsupported conversion to ref.Val: (*dynamicpb.Message){show(packed)}"
-        raise CelRuntimeError(message)
-    return found.value
+        raise CelRuntimeError(message) from None
 
 
 _UNWRAPPED: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
     "google.protobuf.Any": _any,
-    "google.protobuf.Duration": lambda fields: duration_of(
-        fields.get("seconds", 0), fields.get("nanos", 0)
-    ),
+    "google.protobuf.Duration": lambda fields: duration_of(**fields),
     "google.protobuf.ListValue": lambda fields: fields.get("values", []),
     "google.protobuf.Struct": lambda fields: fields.get("fields", JsonMap()),
-    "google.protobuf.Timestamp": lambda fields: timestamp_of(
-        fields.get("seconds", 0), fields.get("nanos", 0)
-    ),
+    "google.protobuf.Timestamp": lambda fields: timestamp_of(**fields),
     "google.protobuf.Value": _value,
 }
 

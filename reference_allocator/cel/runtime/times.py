@@ -108,7 +108,7 @@ def timestamp_from_seconds(seconds: int) -> Timestamp:
     return Timestamp(seconds * 10**9)
 
 
-def timestamp_of(seconds: int, nanos: int) -> Timestamp:
+def timestamp_of(seconds: int = 0, nanos: int = 0) -> Timestamp:
     """The time of the fields of a protobuf Timestamp, of any year (Go's ``time.Unix``)."""
     whole, rest = divmod(nanos, 10**9)
     # Go counts seconds since the year 1, in 64 bits that may overflow.
@@ -116,7 +116,7 @@ def timestamp_of(seconds: int, nanos: int) -> Timestamp:
     return Timestamp((_int64(since_year_one) + _MIN_SECONDS) * 10**9 + rest)
 
 
-def duration_of(seconds: int, nanos: int) -> Duration:
+def duration_of(seconds: int = 0, nanos: int = 0) -> Duration:
     """The span of the fields of a protobuf Duration, the nearest one that fits 64 bits."""
     return Duration(min(max(seconds * 10**9 + nanos, INT_MIN), INT_MAX))
 

@@ -45,7 +45,8 @@ def test_an_any_in_an_any_and_so_on_is_given_up_without_recursion() -> None:
         size = len(packed)
         length = bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14])
         packed = b"\x0a" + bytes([len(url)]) + url + b"\x12" + length + packed
-    assert unpack(Packed(url.decode(), packed)) is None
+    with pytest.raises(ValueError, match="in one another"):
+        unpack(Packed(url.decode(), packed))
 
 
 def test_a_wrapper_is_a_selector_since_1_37() -> None:
