@@ -73,10 +73,18 @@ class Context:
         )
 
     def pods(self, selector: PodSelector) -> Objs:
-        """The pods of a Job, or with labels, by name."""
+        """The pods of a Job, or with labels, by name; without those that failed.
+
+        A Job replaces a pod that fails for a reason of its own, such as an eviction.
+        """
         labels = selector.labels or {"batch.kubernetes.io/job-name": str(selector.job)}
         return sorted(
-            self.scope.list("v1", "Pod", labels), key=lambda pod: str(pod["metadata"]["name"])
+            (
+                pod
+                for pod in self.scope.list("v1", "Pod", labels)
+                if pod.get("status", {}).get("phase") != "Failed"
+            ),
+            key=lambda pod: str(pod["metadata"]["name"]),
         )
 
     def claim_of(self, pod: str, pod_claim: str) -> Obj | None:

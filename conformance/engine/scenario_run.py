@@ -29,7 +29,7 @@ from conformance.engine.verdicts import ScenarioCompared
 from conformance.errors import ConformanceError, TargetGoneError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Step
-from conformance.scenario.variables import Variables, suffix
+from conformance.scenario.variables import Variables, namespace, suffix
 from conformance.targets.base import (
     RUN_LABEL,
     SCENARIO_LABEL,
@@ -72,7 +72,7 @@ class Setup:
 
     def namespace(self, loaded: LoadedScenario) -> str:
         """The namespace of a scenario in this run."""
-        return f"dra-{suffix(self.run, loaded.id)}"
+        return namespace(suffix(self.run, loaded.id))
 
     def labels(self, loaded: LoadedScenario) -> dict[str, str]:
         """What everything that a scenario makes is labelled with."""

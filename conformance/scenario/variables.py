@@ -18,7 +18,7 @@ from conformance.scenario.profile import DriverProfile
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 UNCLOSED = re.compile(r"\$\{[^}]*\Z")
-FIXED_NAMES = ("driver", "image", "probe.exit", "probe.hold")
+FIXED_NAMES = ("driver", "image", "namespace", "probe.exit", "probe.hold")
 """The variables that every scenario has, whatever the driver profile."""
 
 SYNTHETIC_DOMAIN = "dra-conformance.dev"
@@ -39,6 +39,11 @@ def suffix(run: str, scenario_id: str) -> str:
     return hashlib.sha256(f"{run}/{scenario_id}".encode()).hexdigest()[:8]
 
 
+def namespace(unique: str) -> str:
+    """The namespace of the scenario that has this suffix."""
+    return f"dra-{unique}"
+
+
 class Variables:
     """The names of one scenario in one run.
 
@@ -54,6 +59,7 @@ class Variables:
         self._profile = profile
         fixed: dict[str, Any] = {
             "image": image,
+            "namespace": namespace(unique),
             "probe.hold": list(probe.HOLD),
             "probe.exit": list(probe.EXIT),
         }

@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from conformance.engine.context import Context
 from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinished
+from conformance.engine.ledger import Ledger
 from conformance.engine.scenario_run import run_scenario
 from conformance.engine.steps import ADMISSION_SECONDS
+from conformance.scenario.base import PodSelector
 from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.variables import Variables
 from conformance.targets.base import ApiError, Obj, TargetError
 from tests.engine.miniature import Miniature, pod, scenario, setup
 
@@ -38,6 +42,39 @@ def test_everything_made_has_the_runs_label() -> None:
     run(target, scenario({"apply": [pod("p")]}, SCHEDULED, nodes=["a"]))
     assert [obj["kind"] for obj in made] == ["Namespace", "Node", "Pod"]
     assert {obj["metadata"]["labels"]["dra-conformance.dev/run"] for obj in made} == {"run0"}
+
+
+def test_the_scenarios_own_namespace_has_a_variable() -> None:
+    labelled = {
+        "kind": "Namespace",
+        "name": "${namespace}",
+        "patch": {"metadata": {"labels": {"a": "b"}}},
+    }
+    expected = {
+        "object": {"kind": "Namespace", "name": "${namespace}"},
+        "cel": "object.metadata.labels.a == 'b'",
+    }
+    target = Miniature()
+    other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "dra-of-another-run"}}
+    target.scope("any").create(other)
+    finished = run(target, scenario({"patch": labelled}, {"expect": [expected]}))
+    assert finished.outcome is Outcome.PASSED, finished.message
+
+
+def test_a_failed_pod_that_its_job_replaced_does_not_count() -> None:
+    target = Miniature()
+    labels = {"batch.kubernetes.io/job-name": "j"}
+    scope = target.scope("ns")
+    for name, phase in (("j-a", "Failed"), ("j-b", "Succeeded")):
+        scope.create({**pod(name, labels=labels, namespace="ns"), "status": {"phase": phase}})
+    context = Context(
+        scenario=scenario(SCHEDULED).scenario,
+        scope=scope,
+        ledger=Ledger(scope, {}),
+        variables=Variables(None, "0badcafe", "image"),
+        profile=None,
+    )
+    assert [one["metadata"]["name"] for one in context.pods(PodSelector(job="j"))] == ["j-b"]
 
 
 def test_an_expectation_that_never_holds_fails_with_what_was_found() -> None:
