@@ -15,6 +15,7 @@ OPAQUE: Final = "extended/opaque-configuration"
 ADMIN: Final = "extended/admin-access"
 BINDING: Final = "extended/device-binding-conditions"
 CAPACITY: Final = "extended/consumable-capacity"
+MESSAGES: Final = "extended/messages/what-kubernetes-says"
 NODE_RESOURCES: Final = "extended/node-allocatable-resources"
 PARTITIONS: Final = "extended/partitionable-devices"
 STATUS: Final = "extended/device-status"
@@ -28,6 +29,7 @@ ABOUT: Final[dict[Fault, set[str]]] = {
     Fault.ACCEPT_INVALID_POD_CLAIM: {
         "core/pod-claim-with-both-sources-rejected",
         "core/pod-claim-without-source-rejected",
+        MESSAGES,
     },
     Fault.ADMIN_ACCESS_ANYWHERE: {f"{ADMIN}/refused-without-namespace-label"},
     Fault.ADMIN_ACCESS_NEEDS_FREE_DEVICE: {f"{ADMIN}/shares-device-in-use"},
@@ -177,6 +179,7 @@ ABOUT: Final[dict[Fault, set[str]]] = {
         "core/cel-semver-unreachable-stays-pending",
         "core/exact-count-above-inventory-stays-pending",
         "core/late-class-starts-waiting-pod",
+        MESSAGES,
     },
     Fault.SEES_ALL_CLAIMS: {
         "core/isolation-container-without-claim",

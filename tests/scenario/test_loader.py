@@ -10,9 +10,9 @@ import pytest
 from conformance.data import scenarios_dir
 from conformance.digest import set_digest
 from conformance.errors import UsageError
-from conformance.scenario.loader import LoadedScenario, load_scenarios
+from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
 from conformance.scenario.profile import load_profile
-from conformance.scenario.registry import Feature, FeatureRegistry
+from conformance.scenario.registry import Feature, FeatureRegistry, load_registry
 from conformance.scenario.variables import Variables
 
 REGISTRY = FeatureRegistry(
@@ -294,3 +294,10 @@ def test_scenarios_of_one_name_in_two_folders_are_two(tmp_path: Path) -> None:
     write(tmp_path, SCENARIO, "acme/b/given.yaml")
     found = load_scenarios([tmp_path / "acme"], tmp_path / "shipped", REGISTRY)
     assert [item.id for item in found] == ["a/given", "b/given"]
+
+
+def test_the_shipped_folder_itself_can_be_given() -> None:
+    root = scenarios_dir()
+    registry = load_registry(root / "features.yaml")
+    given = load_scenarios([root], root, registry)
+    assert given == load_scenarios(default_paths(root), root, registry)

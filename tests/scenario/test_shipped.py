@@ -108,6 +108,39 @@ def test_core_needs_nothing_newer_than_the_stable_api() -> None:
     assert [name for name, item in needs.items() if item.feature_gates] == []
 
 
+def test_texts_that_are_no_api_are_asked_for_by_one_scenario_only() -> None:
+    said = {
+        (loaded.id, str(part["message"]))
+        for loaded in shipped()
+        for one in expected(loaded)
+        for part in (one.get("pending"), one.get("rejected"), one.get("event"))
+        if part and "message" in part
+    }
+    assert {name for name, _ in said if "messages/" in name} == {
+        "extended/messages/what-kubernetes-says"
+    }
+    # Strict decoding names the field in its text only.
+    others = [(name, text) for name, text in said if "messages/" not in name]
+    assert [one for one in others if not one[1].isalpha()] == []
+
+
+def test_a_pod_that_finds_no_device_leaves_its_claim_unallocated() -> None:
+    wrong = []
+    for loaded in shipped():
+        for step in steps(loaded):
+            expectations = step.get("expect", [])
+            waiting = [
+                one["pod"]
+                for one in expectations
+                if "message" not in one.get("pending", {"message": ""})
+            ]
+            free = [one for one in expectations if "!has(object.status.allocation)" in str(one)]
+            if len(free) < len(waiting):
+                wrong.append(loaded.id)
+    # Its claim is allocated already, for another pod.
+    assert wrong == ["extended/node-allocatable-resources/mapped-claim-is-not-shared"]
+
+
 def test_its_containers_run_the_given_image_and_a_probe() -> None:
     containers = [
         (item.id, container)
@@ -139,6 +172,19 @@ def test_its_pods_run_on_any_node_that_has_their_devices_and_on_no_hollow_one_wi
             if spec.get("tolerations", []) != tolerations:
                 wrong.append(loaded.id)
     assert wrong == []
+
+
+def test_its_expectations_do_not_wait_for_events_which_are_best_effort() -> None:
+    assert [loaded.id for loaded in shipped() for one in expected(loaded) if "event" in one] == []
+
+
+def test_what_it_changes_outside_its_namespace_it_names() -> None:
+    for loaded in shipped():
+        for step in steps(loaded):
+            changed = step.get("patch", {"kind": "", "name": ""})
+            if changed["kind"] in CLUSTER_SCOPED:
+                own = ("${name.", "${class.", "${node.", "${namespace}")
+                assert changed.get("name", "").startswith(own), loaded.id
 
 
 def test_names_outside_its_namespace_belong_to_the_run() -> None:
