@@ -35,8 +35,8 @@ from benchmarks.idling import idle
 from conformance import __version__
 from nvml_driver.core import DriverCore
 from nvml_driver.kubelet.plugin import KubeletPlugin
+from nvml_driver.kubelet.rpc import stub as stub_of
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
-from nvml_driver.kubeletapi.dra.v1 import api_pb2_grpc as v1_grpc
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 
@@ -77,7 +77,7 @@ def served(root: Path, claims: dict[str, dict[str, Any]], durable: bool) -> Iter
     plugin.start()
     try:
         with grpc.insecure_channel(f"unix://{plugin.dra_socket}") as channel:
-            stub: Any = v1_grpc.DRAPluginStub(channel)  # type: ignore[no-untyped-call]
+            stub: Any = stub_of(v1, channel)
             yield stub
     finally:
         plugin.stop(grace=0)

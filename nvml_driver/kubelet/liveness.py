@@ -12,32 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
 from nvml_driver.errors import DriverError
+from nvml_driver.kubelet.rpc import serve, stub
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as dra
-from nvml_driver.kubeletapi.dra.v1 import api_pb2_grpc as dra_grpc
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
-from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2_grpc as registration_grpc
 
 _SECONDS = 5.0
-
-
-class _Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
-    def __init__(self, registrar: grpc.Channel, service: grpc.Channel) -> None:
-        self._registrar = registration_grpc.RegistrationStub(registrar)  # type: ignore[no-untyped-call]
-        self._dra = dra_grpc.DRAPluginStub(service)  # type: ignore[no-untyped-call]
-
-    def Check(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        if request.service not in ("", "liveness"):
-            context.abort(grpc.StatusCode.NOT_FOUND, f"no service {request.service!r} here")
-        status = health_pb2.HealthCheckResponse.SERVING
-        try:
-            self._registrar.GetInfo(registration.InfoRequest(), timeout=_SECONDS)
-            self._dra.NodePrepareResources(dra.NodePrepareResourcesRequest(), timeout=_SECONDS)
-        except grpc.RpcError:
-            status = health_pb2.HealthCheckResponse.NOT_SERVING
-        return health_pb2.HealthCheckResponse(status=status)
 
 
 class LivenessServer:
@@ -57,7 +39,7 @@ class LivenessServer:
             grpc.insecure_channel(f"unix:{path}") for path in (registration_socket, dra_socket)
         ]
         self._server = grpc.server(ThreadPoolExecutor(2, thread_name_prefix="liveness"))
-        health_pb2_grpc.add_HealthServicer_to_server(_Health(*self._channels), self._server)
+        self._server.add_generic_rpc_handlers((serve(health_pb2, {"Check": self._check}),))
         try:
             self.port = self._server.add_insecure_port(f"[::]:{port}")
         except RuntimeError as error:
@@ -69,3 +51,16 @@ class LivenessServer:
         self._server.stop(0).wait()
         for channel in self._channels:
             channel.close()
+
+    def _check(self, request: Any, context: grpc.ServicerContext) -> Any:
+        if request.service not in ("", "liveness"):
+            context.abort(grpc.StatusCode.NOT_FOUND, f"no service {request.service!r} here")
+        registrar, service = self._channels
+        status = health_pb2.HealthCheckResponse.SERVING
+        try:
+            stub(registration, registrar).GetInfo(registration.InfoRequest(), timeout=_SECONDS)
+            no_claims = dra.NodePrepareResourcesRequest()
+            stub(dra, service).NodePrepareResources(no_claims, timeout=_SECONDS)
+        except grpc.RpcError:
+            status = health_pb2.HealthCheckResponse.NOT_SERVING
+        return health_pb2.HealthCheckResponse(status=status)

@@ -7,7 +7,7 @@ from the version's own message classes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +16,7 @@ import grpc
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError, PrepareError
 from nvml_driver.health.stream import HealthFeed
+from nvml_driver.kubelet.rpc import serve
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
 from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
 from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health_v1
@@ -130,13 +131,7 @@ def dra_service(messages: ModuleType, work: ClaimWork) -> grpc.GenericRpcHandler
             response.claims[uid].error = error
         return response
 
-    return _service(
-        messages.DESCRIPTOR.services_by_name["DRAPlugin"].full_name,
-        {
-            "NodePrepareResources": (prepare, messages.NodePrepareResourcesRequest),
-            "NodeUnprepareResources": (unprepare, messages.NodeUnprepareResourcesRequest),
-        },
-    )
+    return serve(messages, {"NodePrepareResources": prepare, "NodeUnprepareResources": unprepare})
 
 
 def health_service(messages: ModuleType, feed: HealthFeed) -> grpc.GenericRpcHandler:
@@ -145,15 +140,7 @@ def health_service(messages: ModuleType, feed: HealthFeed) -> grpc.GenericRpcHan
     def watch(_request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
         return feed.stream(messages, context)
 
-    handler: grpc.RpcMethodHandler[Any, Any] = grpc.unary_stream_rpc_method_handler(
-        watch,
-        request_deserializer=messages.NodeWatchResourcesRequest.FromString,
-        response_serializer=lambda answer: answer.SerializeToString(),
-    )
-    return grpc.method_handlers_generic_handler(
-        messages.DESCRIPTOR.services_by_name["DRAResourceHealth"].full_name,
-        {"NodeWatchResources": handler},
-    )
+    return serve(messages, {"NodeWatchResources": watch})
 
 
 def registration_service(
@@ -186,24 +173,4 @@ def registration_service(
             _LOG.error("the kubelet refused %s: %s", driver_name, request.error)
         return registration.RegistrationStatusResponse()
 
-    return _service(
-        registration.DESCRIPTOR.services_by_name["Registration"].full_name,
-        {
-            "GetInfo": (get_info, registration.InfoRequest),
-            "NotifyRegistrationStatus": (notify, registration.RegistrationStatus),
-        },
-    )
-
-
-def _service(
-    name: str, methods: Mapping[str, tuple[Callable[..., Any], Any]]
-) -> grpc.GenericRpcHandler:
-    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-        method: grpc.unary_unary_rpc_method_handler(
-            function,
-            request_deserializer=request.FromString,
-            response_serializer=lambda answer: answer.SerializeToString(),
-        )
-        for method, (function, request) in methods.items()
-    }
-    return grpc.method_handlers_generic_handler(name, handlers)
+    return serve(registration, {"GetInfo": get_info, "NotifyRegistrationStatus": notify})

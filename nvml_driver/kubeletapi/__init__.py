@@ -1,14 +1,14 @@
-"""The kubelet's gRPC interfaces: our protos and the stubs generated from them.
+"""The kubelet's gRPC interfaces: our protos and what is generated from them.
 
 Only the wire matters between a kubelet and a plugin: package, service, message field numbers. The
 protos here say the same as those of ``k8s.io/kubelet`` v0.37.1 in our own words, in a tree of
 their own (``nvml_driver/kubeletapi/...``), because protobuf refuses two files called ``api.proto``
 in one process.
 
-The stubs are committed, so that nobody needs a compiler at run time. After a change of a proto::
+The messages are committed, so that nobody needs a compiler at run time. After a change of a proto::
 
     python -m nvml_driver.kubeletapi.generate
 
 which needs ``grpcio-tools`` no newer than the oldest protobuf runtime that pyproject.toml allows
-(protobuf refuses stubs that are newer than its runtime).
+(protobuf refuses messages that are newer than its runtime).
 """

@@ -1,4 +1,4 @@
-"""Generates the committed stubs from the protos: ``python -m nvml_driver.kubeletapi.generate``."""
+"""Generates the committed messages from the protos: ``python -m nvml_driver.kubeletapi.generate``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def main() -> int:
-    """Write ``*_pb2.py``, ``*_pb2.pyi`` and ``*_pb2_grpc.py`` beside each ``api.proto``.
+    """Write ``*_pb2.py`` and ``*_pb2.pyi`` beside each ``api.proto``.
 
     Returns:
         protoc's exit status, 2 where grpcio-tools is not installed.
@@ -21,7 +21,7 @@ def main() -> int:
     root = here.parent.parent
     protos = sorted(str(path.relative_to(root)) for path in here.rglob("api.proto"))
     arguments = [f"-I{root}", f"--python_out={root}", f"--pyi_out={root}"]
-    return int(protoc.main(["protoc", *arguments, f"--grpc_python_out={root}", *protos]))
+    return int(protoc.main(["protoc", *arguments, *protos]))
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import grpc
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
 from nvml_driver.errors import DriverError
 from nvml_driver.kubelet.liveness import LivenessServer
 from nvml_driver.kubelet.plugin import KubeletPlugin
+from nvml_driver.kubelet.rpc import stub as stub_of
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
-from nvml_driver.kubeletapi.dra.v1 import api_pb2_grpc as v1_grpc
 from nvml_driver.logs import JsonFormatter, TextFormatter
 from nvml_driver.metrics import Metrics, MetricsServer
 from tests.nvml_driver.helpers import make_claim, make_core, result
@@ -59,7 +59,7 @@ def test_metrics_count_calls_devices_and_errors(plugin: KubeletPlugin, metrics: 
     try:
         assert scrape(server)['nvidia_dra_requests_total{operation="prepare"}'] == 0
         with grpc.insecure_channel(f"unix://{plugin.dra_socket}") as channel:
-            stub = v1_grpc.DRAPluginStub(channel)  # type: ignore[no-untyped-call]
+            stub = stub_of(v1, channel)
             claims = [v1.Claim(namespace="n", name=f"claim-{uid}", uid=uid) for uid in "ab"]
             request = v1.NodePrepareResourcesRequest(claims=claims)
             stub.NodePrepareResources(request, timeout=10)
@@ -96,7 +96,7 @@ def test_liveness_goes_through_the_sockets_that_the_kubelet_uses(plugin: Kubelet
     )
     try:
         with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-            check = health_pb2_grpc.HealthStub(channel).Check
+            check = stub_of(health_pb2, channel).Check
             for service in ("", "liveness"):
                 request = health_pb2.HealthCheckRequest(service=service)
                 assert check(request, timeout=10).status == serving

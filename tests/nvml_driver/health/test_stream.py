@@ -12,17 +12,14 @@ import grpc
 import pytest
 
 from nvml_driver.health.stream import LEASE_SECONDS, MAX_STREAMS, RESEND_SECONDS, HealthFeed
+from nvml_driver.kubelet.rpc import stub as stub_of
 from nvml_driver.kubelet.service import health_service
 from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as v1
-from nvml_driver.kubeletapi.dra_health.v1 import api_pb2_grpc as v1_grpc
 from nvml_driver.kubeletapi.dra_health.v1alpha1 import api_pb2 as v1alpha1
-from nvml_driver.kubeletapi.dra_health.v1alpha1 import api_pb2_grpc as v1alpha1_grpc
 from nvml_driver.model.inventory import Inventory
 from tests.nvml_driver.helpers import make_core
 
-BOTH = pytest.mark.parametrize(
-    ("messages", "services"), [(v1, v1_grpc), (v1alpha1, v1alpha1_grpc)], ids=["v1", "v1alpha1"]
-)
+BOTH = pytest.mark.parametrize("messages", [v1, v1alpha1], ids=["v1", "v1alpha1"])
 
 
 class Served:
@@ -40,8 +37,8 @@ class Served:
         self.server.start()
         self.channel = grpc.insecure_channel(f"unix://{root}/h.sock")
 
-    def watch(self, messages: Any = v1, services: Any = v1_grpc) -> Any:
-        stub = services.DRAResourceHealthStub(self.channel)
+    def watch(self, messages: Any = v1) -> Any:
+        stub = stub_of(messages, self.channel)
         return stub.NodeWatchResources(messages.NodeWatchResourcesRequest(), timeout=20)
 
     def change(self, **changes: Any) -> None:
@@ -66,9 +63,9 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 @BOTH
 def test_all_devices_are_sent_at_first_and_again_after_a_change(
-    served: Served, messages: Any, services: Any
+    served: Served, messages: Any
 ) -> None:
-    stream = served.watch(messages, services)
+    stream = served.watch(messages)
     first = next(stream)
     assert [(d.device.pool_name, d.device.device_name) for d in first.devices] == [
         ("node-a", f"gpu-{minor}") for minor in range(4)

@@ -14,18 +14,14 @@ import pytest
 from nvml_driver.errors import DriverError, KubeError
 from nvml_driver.health.stream import HealthFeed
 from nvml_driver.kubelet.plugin import KubeletPlugin
+from nvml_driver.kubelet.rpc import stub as stub_of
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
-from nvml_driver.kubeletapi.dra.v1 import api_pb2_grpc as v1_grpc
 from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
-from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2_grpc as v1beta1_grpc
 from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health
-from nvml_driver.kubeletapi.dra_health.v1 import api_pb2_grpc as health_grpc
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
-from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2_grpc as registration_grpc
 from tests.nvml_driver.helpers import make_claim, make_core, result
 
-VERSIONS = [(v1, v1_grpc), (v1beta1, v1beta1_grpc)]
-both_versions = pytest.mark.parametrize(("messages", "services"), VERSIONS, ids=["v1", "v1beta1"])
+both_versions = pytest.mark.parametrize("messages", [v1, v1beta1], ids=["v1", "v1beta1"])
 
 
 class Node:
@@ -73,14 +69,14 @@ def test_the_plugin_listens_on_the_longest_path_that_the_kernel_takes(tmp_path: 
         plugin.start()
         try:
             with grpc.insecure_channel(f"unix:{plugin.registration_socket}") as channel:
-                stub = registration_grpc.RegistrationStub(channel)  # type: ignore[no-untyped-call]
+                stub = stub_of(registration, channel)
                 assert stub.GetInfo(registration.InfoRequest(), timeout=5).name == "gpu.nvidia.com"
         finally:
             plugin.stop(grace=0)
 
 
 def test_the_plugin_registers_with_the_newest_version_first(node: Node) -> None:
-    stub = registration_grpc.RegistrationStub(node.registrar)  # type: ignore[no-untyped-call]
+    stub = stub_of(registration, node.registrar)
     info = stub.GetInfo(registration.InfoRequest(), timeout=5)
     assert (info.type, info.name) == ("DRAPlugin", "gpu.nvidia.com")
     assert list(info.supported_versions) == ["v1.DRAPlugin", "v1beta1.DRAPlugin"]
@@ -93,8 +89,8 @@ def test_the_plugin_registers_with_the_newest_version_first(node: Node) -> None:
 
 
 @both_versions
-def test_claims_are_prepared_and_unprepared(node: Node, messages: Any, services: Any) -> None:
-    stub = services.DRAPluginStub(node.dra)
+def test_claims_are_prepared_and_unprepared(node: Node, messages: Any) -> None:
+    stub = stub_of(messages, node.dra)
     claim = messages.Claim(**node.add(make_claim(result("gpu-1", "gpu/sub"), result("gpu-2"))))
     request = messages.NodePrepareResourcesRequest(claims=[claim])
     answer = stub.NodePrepareResources(request, timeout=5)
@@ -116,9 +112,7 @@ def test_claims_are_prepared_and_unprepared(node: Node, messages: Any, services:
 
 
 @both_versions
-def test_a_call_that_nobody_waits_for_prepares_nothing(
-    tmp_path: Path, messages: Any, services: Any
-) -> None:
+def test_a_call_that_nobody_waits_for_prepares_nothing(tmp_path: Path, messages: Any) -> None:
     """A kubelet that timed out may have unprepared the claim meanwhile, and forgotten it."""
     reading, answered = threading.Event(), threading.Event()
 
@@ -131,7 +125,7 @@ def test_a_call_that_nobody_waits_for_prepares_nothing(
     plugin.start()
     try:
         with grpc.insecure_channel(f"unix://{plugin.dra_socket}") as channel:
-            stub = services.DRAPluginStub(channel)
+            stub = stub_of(messages, channel)
             claim = messages.Claim(namespace="default", name="claim-uid-1", uid="uid-1")
             request = messages.NodePrepareResourcesRequest(claims=[claim])
             call = stub.NodePrepareResources.future(request, timeout=30)
@@ -153,7 +147,7 @@ def test_the_health_services_are_announced_after_the_dra_services(tmp_path: Path
     plugin.start()
     try:
         with grpc.insecure_channel(f"unix://{plugin.registration_socket}") as channel:
-            stub = registration_grpc.RegistrationStub(channel)  # type: ignore[no-untyped-call]
+            stub = stub_of(registration, channel)
             info = stub.GetInfo(registration.InfoRequest(), timeout=5)
         assert list(info.supported_versions) == [
             "v1.DRAPlugin",
@@ -162,7 +156,7 @@ def test_the_health_services_are_announced_after_the_dra_services(tmp_path: Path
             "v1alpha1.DRAResourceHealth",
         ]
         with grpc.insecure_channel(f"unix://{plugin.dra_socket}") as channel:
-            health_stub = health_grpc.DRAResourceHealthStub(channel)  # type: ignore[no-untyped-call]
+            health_stub = stub_of(health, channel)
             stream = health_stub.NodeWatchResources(health.NodeWatchResourcesRequest(), timeout=10)
             assert len(next(iter(stream)).devices) == 4
     finally:
@@ -170,7 +164,7 @@ def test_the_health_services_are_announced_after_the_dra_services(tmp_path: Path
 
 
 def test_a_share_id_is_told_in_v1(node: Node) -> None:
-    stub = v1_grpc.DRAPluginStub(node.dra)  # type: ignore[no-untyped-call]
+    stub = stub_of(v1, node.dra)
     shared = v1.Claim(**node.add(make_claim(result("gpu-1", shareID="s-1"))))
     whole = v1.Claim(**node.add(make_claim(result("gpu-2"), uid="uid-2")))
     request = v1.NodePrepareResourcesRequest(claims=[shared, whole])
@@ -180,7 +174,7 @@ def test_a_share_id_is_told_in_v1(node: Node) -> None:
 
 
 @both_versions
-def test_every_claim_of_a_call_has_its_own_result(node: Node, messages: Any, services: Any) -> None:
+def test_every_claim_of_a_call_has_its_own_result(node: Node, messages: Any) -> None:
     good = node.add(make_claim(result("gpu-0"), uid="good"))
     taken = node.add(make_claim(result("gpu-0"), uid="taken"))
     none = node.add(make_claim(uid="none"))
@@ -193,7 +187,7 @@ def test_every_claim_of_a_call_has_its_own_result(node: Node, messages: Any, ser
     request = messages.NodePrepareResourcesRequest(
         claims=[messages.Claim(**reference) for reference in asked]
     )
-    answer = services.DRAPluginStub(node.dra).NodePrepareResources(request, timeout=5)
+    answer = stub_of(messages, node.dra).NodePrepareResources(request, timeout=5)
     assert set(answer.claims) == {reference["uid"] for reference in asked}
     errors = {uid: entry.error for uid, entry in answer.claims.items()}
     assert (errors["good"], errors["none"]) == ("", "")
@@ -221,7 +215,7 @@ def test_a_claim_that_cannot_be_read_is_that_claims_error(
     plugin.start()
     try:
         with grpc.insecure_channel(f"unix://{plugin.dra_socket}") as channel:
-            stub = v1_grpc.DRAPluginStub(channel)  # type: ignore[no-untyped-call]
+            stub = stub_of(v1, channel)
             claim = v1.Claim(namespace="n", name="c", uid="u")
             request = v1.NodePrepareResourcesRequest(claims=[claim])
             answer = stub.NodePrepareResources(request, timeout=5)
@@ -254,7 +248,7 @@ def test_a_socket_left_by_a_crash_is_replaced(tmp_path: Path) -> None:
         left.bind(str(path))
     node = Node(tmp_path)
     try:
-        stub = v1_grpc.DRAPluginStub(node.dra)  # type: ignore[no-untyped-call]
+        stub = stub_of(v1, node.dra)
         answer = stub.NodePrepareResources(v1.NodePrepareResourcesRequest(), timeout=5)
         assert not answer.claims
     finally:

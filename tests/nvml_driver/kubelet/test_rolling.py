@@ -17,8 +17,8 @@ import pytest
 from nvml_driver.errors import DriverError
 from nvml_driver.kubelet.plugin import KubeletPlugin
 from nvml_driver.kubelet.rolling import MAX_SOCKET_PATH, Instance, dra_socket, registration_socket
+from nvml_driver.kubelet.rpc import stub as stub_of
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
-from nvml_driver.kubeletapi.dra.v1 import api_pb2_grpc as v1_grpc
 from tests.nvml_driver.helpers import make_claim, make_core, result
 
 OLD, NEW = "0b7e9d5c-1111-4c8e-9d2f-aaaaaaaaaaaa", "0b7e9d5c-2222-4c8e-9d2f-bbbbbbbbbbbb"
@@ -38,7 +38,7 @@ def call(server: KubeletPlugin, what: str, uid: str) -> str:
     """The claim's error, empty for success."""
     claim = v1.Claim(namespace="default", name=f"claim-{uid}", uid=uid)
     with grpc.insecure_channel(f"unix://{server.dra_socket}") as channel:
-        stub = v1_grpc.DRAPluginStub(channel)  # type: ignore[no-untyped-call]
+        stub = stub_of(v1, channel)
         if what == "prepare":
             request = v1.NodePrepareResourcesRequest(claims=[claim])
             return str(stub.NodePrepareResources(request, timeout=10).claims[uid].error)
