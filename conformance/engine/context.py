@@ -11,7 +11,7 @@ from conformance.engine.ledger import CLUSTER_SCOPED, Ledger, default_version
 from conformance.scenario.base import ObjectSelector, PodSelector
 from conformance.scenario.expectations.base import ContainerView, Refusal
 from conformance.scenario.model import Scenario
-from conformance.scenario.profile import DriverProfile, Probe
+from conformance.scenario.profile import DriverProfile
 from conformance.scenario.variables import Variables
 from conformance.targets.base import ApiError, Obj, Objs, Ref, Scope, T
 
@@ -129,8 +129,3 @@ class Context:
     def canonical(self, text: str) -> str:
         """See Cluster.canonical."""
         return self.variables.canonical(text)
-
-    @property
-    def probe(self) -> Probe | None:
-        """See Cluster.probe."""
-        return self.profile.spec.probe if self.profile is not None else None

@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import Duration, Obj, ObjectSelector, PodSelector, Strict
-from conformance.scenario.profile import Probe
+from conformance.scenario.profile import DriverProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class Cluster(Protocol):
     """What an expectation may ask of the cluster, in the namespace of its scenario."""
 
     @property
-    def probe(self) -> Probe | None:
-        """How containers show their devices; None where no driver profile is used."""
+    def profile(self) -> DriverProfile | None:
+        """What is known of the driver, for example how containers show its devices."""
         ...
 
     def get(self, kind: str, name: str) -> Obj | None:

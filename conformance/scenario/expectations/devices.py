@@ -9,9 +9,10 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.base import PodSelector, Strict
 from conformance.scenario.expectations.base import Cluster, Known, Pods, Seen, Timed, lint_seen_by
+from conformance.scenario.expectations.identity import Device, allocated, identified
 
-Views = dict[str, frozenset[str]]
-"""``pod/container`` -> names of the devices that it sees."""
+Views = dict[str, frozenset[Device]]
+"""``pod/container`` -> the devices that it sees."""
 
 
 class AllocatedTo(Strict):
@@ -29,20 +30,15 @@ class AllocatedTo(Strict):
             raise ValueError("give claim or podClaim")
         return self
 
-    def devices(self, pod: str, cluster: Cluster) -> frozenset[str] | None:
-        """Their names, None if there is no such claim."""
+    def devices(self, pod: str, cluster: Cluster) -> frozenset[Device] | None:
+        """The driver's devices among them, None if there is no such claim."""
         if self.claim is not None:
             claim = cluster.get("ResourceClaim", self.claim)
         else:
             claim = cluster.claim_of(pod, str(self.pod_claim))
-        if claim is None:
+        if claim is None or cluster.profile is None:
             return None
-        allocation = claim.get("status", {}).get("allocation", {})
-        return frozenset(
-            result["device"]
-            for result in allocation.get("devices", {}).get("results", ())
-            if self.request is None or result["request"].partition("/")[0] == self.request
-        )
+        return frozenset(allocated(claim, cluster.profile.driver, [self.request]))
 
 
 class Devices(Strict):
@@ -129,12 +125,11 @@ class DevicesExpectation(Timed):
     def _wrong(self, views: Views, cluster: Cluster) -> list[str]:
         wanted = self.devices
         wrong = []
-        total = sum(len(seen) for seen in views.values())
-        distinct = len(frozenset[str]().union(*views.values()))
+        known = [one for seen in views.values() for one in seen if len(one.pools) == 1]
         as_described = (
             (wanted.count is None or all(len(seen) == wanted.count for seen in views.values()))
             and (wanted.relation != "same" or len(set(views.values())) == 1)
-            and (wanted.relation != "different" or distinct == total)
+            and (wanted.relation != "different" or len(known) == len(set(known)))
         )
         if not as_described:
             each = (f"{entry} sees {_names(devices)}" for entry, devices in views.items())
@@ -182,8 +177,12 @@ def _views(entries: Sequence[str], cluster: Cluster) -> Views | str:
         view = cluster.observe(pod, container)
         if view is None:
             return f"{entry} has shown nothing yet{_why(pod, cluster)}"
-        assert cluster.probe is not None, "scenarios with devices run with a driver profile"
-        views[entry] = cluster.probe.devices(dict(view.environment), view.device_nodes)
+        found = cluster.get("Pod", pod)
+        if found is None:
+            return f"pod {pod} is gone"
+        assert cluster.profile is not None, "scenarios with devices run with a driver profile"
+        names = cluster.profile.spec.probe.devices(dict(view.environment), view.device_nodes)
+        views[entry] = identified(names, found, container, cluster)
     return views
 
 
@@ -192,13 +191,13 @@ def _why(name: str, cluster: Cluster) -> str:
     return f" (pod phase {pod.get('status', {}).get('phase')})" if pod else " (no such pod)"
 
 
-def _names(devices: frozenset[str]) -> str:
-    return ", ".join(sorted(devices)) or "none"
+def _names(devices: frozenset[Device]) -> str:
+    return ", ".join(sorted(map(str, devices))) or "none"
 
 
 def _pattern(views: Views, *, anonymous: bool) -> list[list[Any]]:
     """How many devices are seen by exactly which containers: the same for any choice of devices."""
-    viewers: dict[str, list[str]] = {}
+    viewers: dict[Device, list[str]] = {}
     for entry, devices in sorted(views.items()):
         for device in devices:
             viewers.setdefault(device, []).append(entry.partition("/")[2] if anonymous else entry)

@@ -39,7 +39,9 @@ class EnvironmentExpectation(Timed):
         """The driver's configuration shows in each container's environment."""
         wanted = self.environment
         observed: dict[str, object] = {"environment": wanted.config}
-        variables = cluster.probe.config_env.get(wanted.config) if cluster.probe else None
+        variables = (
+            cluster.profile.spec.probe.config_env.get(wanted.config) if cluster.profile else None
+        )
         if variables is None:
             found = f"the driver profile has no probe.configEnv.{wanted.config}"
             return Seen(False, found, observed)

@@ -30,13 +30,14 @@ class DescribedDriver(NodeDriver):
         profile: its classes are not used here, only ``driver``, ``config`` and ``simulated``.
         node: the node's name.
         root: where its files are.
-        slices: what it publishes on this node; without any, the devices of the profile.
+        slices: what it publishes on this node; None: the devices of the profile.
     """
 
     def __init__(
-        self, profile: ProfileSpec, node: str, root: Path, slices: Sequence[Obj] = ()
+        self, profile: ProfileSpec, node: str, root: Path, slices: Sequence[Obj] | None = None
     ) -> None:
-        super().__init__(profile.driver, root / "cdi", slices or _described(profile, node))
+        published = _described(profile, node) if slices is None else slices
+        super().__init__(profile.driver, root / "cdi", published)
         self._profile = profile
         self._cdi_root.mkdir(parents=True, exist_ok=True)
 
@@ -73,9 +74,10 @@ class DescribedDriver(NodeDriver):
 
     def _edits(self, result: Obj, config: Sequence[Obj]) -> Mapping[str, Any]:
         """``containerEdits`` of one allocated device."""
-        device = result["device"]
+        device, known = result["device"], self.devices
+        place = known.index(device) if device in known else 0  # published from another node
         environment, nodes = self._profile.simulated.shown(
-            device, self.devices.index(device), self._configured(result, config)
+            device, place, self._configured(result, config)
         )
         edits: dict[str, Any] = {"env": [f"{name}={value}" for name, value in environment.items()]}
         if nodes:

@@ -91,7 +91,10 @@ class DescribedDevices:
 
         return {
             name: DescribedDriver(
-                self.profile.spec, name, root / name, self._slices_of(name, name == nodes[0])
+                self.profile.spec,
+                name,
+                root / name,
+                self._slices_of(name, name == nodes[0]) if self.slices else None,
             )
             for name in nodes
         }

@@ -1,0 +1,100 @@
+"""Which device is it that a container shows by a name?
+
+A device is told from all others by driver, pool and name (`DeviceRequestAllocationResult`); its
+name alone says nothing where there are several nodes or pools. A container shows names only, so the
+pool comes from what its pod was allocated, or failing that from what its node has published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from conformance.scenario.base import Obj, ObjectSelector
+from conformance.scenario.expectations.base import Cluster
+
+
+class Device(NamedTuple):
+    """A device of the driver.
+
+    Attributes:
+        name: in its pool.
+        pools: the pools that it may be of. More than one: pools of a node use the same name, and
+            the claim that would tell is gone.
+    """
+
+    name: str
+    pools: frozenset[str]
+
+    def __str__(self) -> str:
+        return " or ".join(f"{pool}/{self.name}" for pool in sorted(self.pools))
+
+
+def allocated(claim: Obj, driver: str, requests: Iterable[str | None]) -> Iterator[Device]:
+    """The devices of a driver that a claim has for some of its requests; None is all of them."""
+    wanted = set(requests)
+    allocation = claim.get("status", {}).get("allocation", {})
+    for result in allocation.get("devices", {}).get("results", ()):
+        if result["driver"] == driver and {None, result["request"].partition("/")[0]} & wanted:
+            yield Device(result["device"], frozenset({result["pool"]}))
+
+
+def identified(
+    names: Iterable[str], pod: Obj, container: str, cluster: Cluster
+) -> frozenset[Device]:
+    """The devices that a container of a pod shows by these names.
+
+    A name that the pod was not allocated, of no pool of its node, is a device of that node.
+    """
+    own = set(_allocated_to(pod, container, cluster))
+    others = set(_allocated_to(pod, None, cluster))
+    node = str(pod["spec"].get("nodeName"))
+    found: set[Device] = set()
+    for name in names:
+        known = {device for device in own if device.name == name}
+        if not known:
+            pools = [device.pools for device in others if device.name == name]
+            pools = pools or [frozenset(_published(name, node, cluster))]
+            known = {Device(name, frozenset().union(*pools) or frozenset({node}))}
+        found |= known
+    return frozenset(found)
+
+
+def _allocated_to(pod: Obj, container: str | None, cluster: Cluster) -> Iterator[Device]:
+    """What the claims of a pod have for one of its containers; None: for any."""
+    assert cluster.profile is not None, "scenarios with devices run with a driver profile"
+    driver = cluster.profile.driver
+    name = pod["metadata"]["name"]
+    for claim_name, requests in _claims(pod, container):
+        claim = cluster.claim_of(name, claim_name)
+        if claim is not None:
+            yield from allocated(claim, driver, requests)
+    extended: dict[str, Any] = pod.get("status", {}).get("extendedResourceClaimStatus") or {}
+    claim = cluster.get("ResourceClaim", extended["resourceClaimName"]) if extended else None
+    if claim is not None:
+        mappings = extended.get("requestMappings", ())
+        mine = (item for item in mappings if container in (None, item["containerName"]))
+        yield from allocated(claim, driver, [item["requestName"] for item in mine])
+
+
+def _claims(pod: Obj, container: str | None) -> Iterator[tuple[str, list[str | None]]]:
+    """Names in ``spec.resourceClaims`` that a container uses, with their requests."""
+    spec = pod["spec"]
+    if container is None:
+        for entry in spec.get("resourceClaims", ()):
+            yield entry["name"], [None]
+    for one in (*spec["containers"], *spec.get("initContainers", ())):
+        if one["name"] == container:
+            for entry in one.get("resources", {}).get("claims", ()):
+                request = entry.get("request")
+                yield entry["name"], [request and request.partition("/")[0]]
+
+
+def _published(name: str, node: str, cluster: Cluster) -> Iterator[str]:
+    """The pools with a device of that name that is on a node, or on no one node."""
+    assert cluster.profile is not None
+    for found in cluster.find(ObjectSelector(kind="ResourceSlice")):
+        spec = found["spec"]
+        here = spec["driver"] == cluster.profile.driver and spec.get("nodeName") in (None, node)
+        if here and any(device["name"] == name for device in spec.get("devices") or ()):
+            yield spec["pool"]["name"]
