@@ -1,245 +1,158 @@
-"""Which scenarios each deliberate defect of the reference must fail, and the page that says so.
+"""Which scenarios notice which deliberate defect of the reference, and the page that says so.
 
-For each fault the scenarios that are *about* the broken rule are listed; others may fail too.
-`python -m tests.scenario.kill_matrix > docs/kill-matrix.md` writes the page.
+`python -m tests.scenario.kill_matrix` meets each mutant with every shipped scenario and writes what
+came of it: `kills.yaml` for the tests, and docs/kill-matrix.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Final
 
-from tests.mutants.faults import Fault
+import yaml
 
-EXTENDED_RESOURCE: Final = "extended/extended-resource"
-OPAQUE: Final = "extended/opaque-configuration"
-ADMIN: Final = "extended/admin-access"
-BINDING: Final = "extended/device-binding-conditions"
-CAPACITY: Final = "extended/consumable-capacity"
-MESSAGES: Final = "extended/messages/what-kubernetes-says"
-NODE_RESOURCES: Final = "extended/node-allocatable-resources"
-PARTITIONS: Final = "extended/partitionable-devices"
-STATUS: Final = "extended/device-status"
-TAINTS: Final = "extended/device-taints"
-TAINT_RULES: Final = "extended/device-taint-rules"
+from conformance.engine.events import Outcome
+from conformance.engine.scenario_run import Setup
+from conformance.engine.suite import run_suite
+from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.profile import load_profile
+from conformance.targets.opening import Opened
+from tests.mutants import mutant
+from tests.mutants.faults import Fault
+from tests.scenario.shipped import ROOT, shipped
+
+COMMAND: Final = "python -m tests.scenario.kill_matrix"
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs/kill-matrix.md"
+KILLS: Final = Path(__file__).with_name("kills.yaml")
+NOT_ALONE: Final = Path(__file__).with_name("not_alone.yaml")
 
 GATES: Final = {"DRANodeAllocatableResources": True}
 """Gates of the reference beside its defaults: what scenarios about alpha features need."""
 
-ABOUT: Final[dict[Fault, set[str]]] = {
-    Fault.ACCEPT_INVALID_POD_CLAIM: {
-        "core/pod-claim-with-both-sources-rejected",
-        "core/pod-claim-without-source-rejected",
-        MESSAGES,
-    },
-    Fault.ADMIN_ACCESS_ANYWHERE: {f"{ADMIN}/refused-without-namespace-label"},
-    Fault.ADMIN_ACCESS_NEEDS_FREE_DEVICE: {f"{ADMIN}/shares-device-in-use"},
-    Fault.ALL_MAY_BE_NONE: {
-        "core/all-mode-waits-for-device-in-use",
-        "core/all-mode-without-match-stays-pending",
-    },
-    Fault.ALL_TAKES_ONE: {"core/all-mode-takes-every-matching-device"},
-    Fault.ANY_NODE: {"core/allocation-bound-to-device-node"},
-    Fault.BINDS_AT_ONCE: {
-        f"{BINDING}/failed-device-is-given-up",
-        f"{BINDING}/pod-bound-once-device-ready",
-    },
-    Fault.CLAIMS_OUTLIVE_PODS: {
-        "core/cleanup-generated-claim-deleted",
-        f"{EXTENDED_RESOURCE}/claim-deleted-with-pod",
-    },
-    Fault.CLAIM_CONFIG_FIRST: {f"{OPAQUE}/config-recorded-in-allocation"},
-    Fault.DOUBLE_ALLOCATION: {
-        "core/all-mode-waits-for-device-in-use",
-        "core/cleanup-device-allocated-again",
-        "core/cleanup-waiting-pod-gets-freed-device",
-        "core/match-attribute-separate-roots-stays-pending",
-        "core/template-gives-each-pod-a-device",
-    },
-    Fault.EVICTS_AT_ONCE: {f"{TAINT_RULES}/toleration-seconds-delay-eviction"},
-    Fault.FIRST_CONTAINER_ONLY: {
-        "core/generated-claim-containers-share-device",
-        "core/job-separate-and-shared-claims",
-    },
-    Fault.FORGETS_RESERVATION: {
-        "core/generated-claim-reserved-for-pod",
-        "core/shared-claim-pods-see-same-device",
-    },
-    Fault.IGNORES_BINDING_FAILURE: {f"{BINDING}/failed-device-is-given-up"},
-    Fault.IGNORES_CONSUMED_CAPACITY: {f"{CAPACITY}/claims-share-a-device"},
-    Fault.IGNORES_COUNT: {
-        "core/exact-count-above-inventory-stays-pending",
-        "core/exact-count-four-devices",
-    },
-    Fault.IGNORES_COUNTERS: {f"{PARTITIONS}/partitions-exclude-the-whole"},
-    Fault.IGNORES_DEVICE_PLUGINS: {f"{EXTENDED_RESOURCE}/device-plugin-serves-its-own-node"},
-    Fault.IGNORES_DEVICE_TAINTS: {
-        f"{TAINTS}/noschedule-taint-keeps-pods-away",
-        f"{TAINTS}/toleration-allows-tainted-device",
-        f"{TAINT_RULES}/noschedule-rule-withholds-device",
-    },
-    Fault.IGNORES_EXTENDED_RESOURCES: {f"{EXTENDED_RESOURCE}/limits-satisfied-by-dra"},
-    Fault.IGNORES_NODE_RESOURCES: {f"{NODE_RESOURCES}/devices-count-against-the-node"},
-    Fault.IGNORES_REQUEST_POLICY: {f"{CAPACITY}/request-follows-policy"},
-    Fault.IGNORES_TAINT_RULES: {f"{TAINT_RULES}/noschedule-rule-withholds-device"},
-    Fault.IGNORES_TOLERATIONS: {
-        f"{TAINTS}/toleration-allows-tainted-device",
-        f"{TAINT_RULES}/noexecute-rule-evicts-pod",
-    },
-    Fault.IGNORES_UNKNOWN_FIELDS: {
-        "core/retired-claim-fields-refused-in-v1",
-        "core/retired-flat-request-refused-in-v1",
-        "core/retired-pod-claim-source-refused",
-    },
-    Fault.IGNORE_MATCH_ATTRIBUTE: {
-        "core/match-attribute-across-requests",
-        "core/match-attribute-picks-common-root",
-        "core/match-attribute-separate-roots-stays-pending",
-        f"{CAPACITY}/distinct-attribute-separates-devices",
-    },
-    Fault.IGNORE_SELECTORS: {
-        "core/all-mode-takes-every-matching-device",
-        "core/all-mode-without-match-stays-pending",
-        "core/api-version-v1-manifests-allocated",
-        "core/api-version-v1beta1-manifests-allocated",
-        "core/api-version-v1beta2-manifests-allocated",
-        "core/cel-selector-without-match-stays-pending",
-        "core/cel-semver-picks-newer-device",
-        "core/cel-semver-unreachable-stays-pending",
-    },
-    Fault.KEEPS_DEVICE_STATUS: {f"{STATUS}/report-goes-with-the-allocation"},
-    Fault.LAST_ALTERNATIVE_FIRST: {"extended/prioritized-list/first-alternative-that-fits"},
-    Fault.LEAKS_TO_OTHER_PODS: {"core/isolation-pod-without-claim"},
-    Fault.LEAK_CDI: {"core/cleanup-cdi-spec-removed"},
-    Fault.LOSES_ADMIN_ACCESS: {f"{ADMIN}/shares-device-in-use"},
-    Fault.LOSES_CAPACITY: {"core/api-version-v1beta2-manifests-allocated"},
-    Fault.LOSES_CONFIG: {
-        f"{OPAQUE}/claim-config-reaches-container",
-        f"{OPAQUE}/class-config-reaches-container",
-        f"{OPAQUE}/config-recorded-in-allocation",
-    },
-    Fault.MISSES_LIFTED_TAINT: {f"{TAINT_RULES}/noschedule-rule-withholds-device"},
-    Fault.MISSES_NEW_CLAIM: {
-        "core/isolation-claim-of-other-namespace",
-        "core/late-claim-starts-waiting-pod",
-    },
-    Fault.MISSES_NEW_CLASS: {"core/late-class-starts-waiting-pod"},
-    Fault.MISSES_NEW_SLICE: {"core/late-slice-starts-waiting-pod"},
-    Fault.MISSES_NEW_TEMPLATE: {"core/late-template-starts-waiting-pod"},
-    Fault.MISSES_RELEASE: {
-        "core/all-mode-waits-for-device-in-use",
-        "core/cleanup-device-allocated-again",
-        "core/cleanup-waiting-pod-gets-freed-device",
-        "core/match-attribute-separate-roots-stays-pending",
-    },
-    Fault.NEVER_RELEASE: {
-        "core/cleanup-claim-used-again",
-        "core/job-separate-and-shared-claims",
-        "core/shared-claim-released-after-last-pod",
-    },
-    Fault.NO_DRY_RUN: {f"{TAINT_RULES}/none-effect-tells-whom-it-would-evict"},
-    Fault.NO_EVICTION: {f"{TAINT_RULES}/noexecute-rule-evicts-pod"},
-    Fault.NO_FINALIZER: {
-        "core/cleanup-claim-in-use-is-protected",
-        "core/generated-claim-reserved-for-pod",
-    },
-    Fault.NO_NODE_SELECTOR: {
-        "core/allocation-bound-to-device-node",
-        "core/generated-claim-reserved-for-pod",
-    },
-    Fault.NO_OWNER_REFERENCE: {
-        "core/cleanup-generated-claim-deleted",
-        "core/generated-claim-belongs-to-pod",
-    },
-    Fault.NO_POD_CLAIM_ANNOTATION: {"core/generated-claim-belongs-to-pod"},
-    Fault.NO_REQUEST_DEFAULTS: {
-        "core/api-version-v1-manifests-allocated",
-        "core/api-version-v1beta1-manifests-allocated",
-        "core/api-version-v1beta2-manifests-allocated",
-        "core/api-versions-claims-stored-alike",
-    },
-    Fault.NO_SHARING: {
-        "core/shared-claim-pods-see-same-device",
-        "core/shared-claim-released-after-last-pod",
-    },
-    Fault.ONE_DEVICE_FOR_ALL_REQUESTS: {
-        "core/container-sees-only-its-request",
-        "core/exact-count-four-devices",
-        "core/two-requests-two-devices",
-    },
-    Fault.OTHER_NAMESPACE: {"core/isolation-claim-of-other-namespace"},
-    Fault.RELEASES_TOO_EARLY: {"core/shared-claim-released-after-last-pod"},
-    Fault.REQUEST_FILTER_IGNORED: {"core/container-sees-only-its-request"},
-    Fault.RETURNS_STORED_FORM: {
-        "core/api-version-v1beta1-manifests-allocated",
-        "core/api-versions-claims-stored-alike",
-    },
-    Fault.SAYS_NO_REASON: {
-        "core/all-mode-without-match-stays-pending",
-        "core/cel-selector-without-match-stays-pending",
-        "core/cel-semver-unreachable-stays-pending",
-        "core/exact-count-above-inventory-stays-pending",
-        "core/late-class-starts-waiting-pod",
-        MESSAGES,
-    },
-    Fault.SEES_ALL_CLAIMS: {
-        "core/isolation-container-without-claim",
-        "core/job-separate-and-shared-claims",
-        f"{EXTENDED_RESOURCE}/limits-satisfied-by-dra",
-    },
-    Fault.SELECTORS_SEE_NO_ATTRIBUTES: {
-        "core/cel-selector-picks-matching-device",
-        "core/cel-semver-picks-newer-device",
-    },
-    Fault.SERVES_RETIRED_VERSIONS: {
-        "core/retired-claim-parameters-refused",
-        "core/retired-resourceclass-refused",
-        "core/retired-template-parametersref-refused",
-    },
-    Fault.SHARES_NODE_RESOURCES: {f"{NODE_RESOURCES}/mapped-claim-is-not-shared"},
-    Fault.SHARES_TEMPLATE_CLAIM: {
-        "core/job-separate-and-shared-claims",
-        "core/template-gives-each-pod-a-device",
-    },
-    Fault.TEMPLATE_LOSES_SELECTORS: {
-        "core/api-version-v1-manifests-allocated",
-        "core/api-version-v1beta1-manifests-allocated",
-        "core/api-version-v1beta2-manifests-allocated",
-    },
-    Fault.WRONG_DEVICE_IN_CONTAINER: {
-        "core/cleanup-claim-used-again",
-        "core/generated-claim-containers-share-device",
-        "core/shared-claim-pods-see-same-device",
-        "core/two-requests-two-devices",
-    },
-    Fault.WRONG_VERSION_CONVERSION: {
-        "core/api-version-v1beta1-manifests-allocated",
-        "core/api-versions-claims-stored-alike",
-    },
-}
+Kills = Mapping[str, Sequence[str]]
+"""Title of a defect -> ids of the scenarios that notice it."""
 
-_HEAD: Final = """\
+
+def outcomes(scenarios: Sequence[LoadedScenario], *faults: Fault) -> dict[str, Outcome]:
+    """Scenario -> what became of it on a reference with these faults."""
+    profile = load_profile("gpu.nvidia.com", ROOT / "drivers")
+    with mutant(*faults, feature_gates=GATES) as target:
+        setup = Setup("kill", Opened(target, target.capabilities(), profile, "image"))
+        result = run_suite(scenarios, setup, ())
+    return {item.scenario.id: item.outcome for item in result.finished}
+
+
+def failing(scenarios: Sequence[LoadedScenario], fault: Fault) -> set[str]:
+    """The scenarios that fail with a fault, one after the other on one reference."""
+    found = outcomes(scenarios, fault)
+    unclear = {name: o for name, o in found.items() if o not in {Outcome.PASSED, Outcome.FAILED}}
+    assert not unclear, f"{fault.title} is taken for something else than a failure: {unclear}"
+    return {name for name, outcome in found.items() if outcome is Outcome.FAILED}
+
+
+def noticing(fault: Fault) -> list[str]:
+    """The scenarios that notice a fault.
+
+    What fails is run again on a reference of its own: what another scenario had to leave behind is
+    not its merit.
+    """
+    suspects = failing(shipped(), fault)
+    return [each.id for each in shipped() if each.id in suspects and failing([each], fault)]
+
+
+def read_kills() -> Kills:
+    """What was found when the page was written."""
+    kills: Kills = yaml.safe_load(KILLS.read_text(encoding="utf-8"))
+    return kills
+
+
+def read_not_alone() -> Mapping[str, str]:
+    """Scenario -> why there is no defect that it alone notices."""
+    reasons: Mapping[str, str] = yaml.safe_load(NOT_ALONE.read_text(encoding="utf-8"))
+    return reasons
+
+
+def own(kills: Kills) -> dict[str, list[str]]:
+    """Scenario -> the defects that it alone notices."""
+    found: dict[str, list[str]] = {}
+    for title, (first, *others) in kills.items():
+        if not others:
+            found.setdefault(first, []).append(title)
+    return found
+
+
+_HEAD: Final = f"""\
 # Kill matrix
 
-A suite that passes everything is worthless, so the suite itself is tested: the reference can be
-given a deliberate defect, and the scenarios that are about the broken rule must then fail. Every
-shipped scenario is in this table at least once. Other scenarios may fail beside those listed.
+A suite that passes everything is worthless, so the suite itself is tested: a reference is given one
+deliberate defect (a mutant, [decision 0020](decisions/0020-mutants-live-in-tests.md)), and some
+scenario must fail. {{count}} defects are noticed by {{scenarios}} scenarios.
 
-Generated: `python -m tests.scenario.kill_matrix > docs/kill-matrix.md`. Whether it is true is
-checked by tests/scenario/test_kill_matrix.py.
+Generated by `{COMMAND}`, which meets each mutant with every scenario
+(minutes of computing). `tests/scenario/test_kill_matrix.py` meets each with the scenarios that are
+named here, and with a sample of the others.
+"""
 
-| defect | what goes wrong | scenarios that must fail |
+_SCENARIOS: Final = """
+## By scenario
+
+Which defects a scenario alone notices: without it, they would go unseen.
+
+| scenario | defects that it alone notices, or why there is none |
+|---|---|
+"""
+
+_DEFECTS: Final = """
+## By defect
+
+| defect | what goes wrong | scenarios that notice |
 |---|---|---|
 """
 
 
-def page() -> str:
+def page(kills: Kills, reasons: Mapping[str, str]) -> str:
     """The page docs/kill-matrix.md."""
-    rows = []
-    for fault, about in sorted(ABOUT.items(), key=lambda item: item[0].title):
-        links = [f"[{name.rpartition('/')[2]}](../scenarios/{name}.yaml)" for name in sorted(about)]
-        rows.append(f"| {fault.title} | {fault.value} | {', '.join(links)} |\n")
-    return _HEAD + "".join(rows)
+    names = sorted({*(name for found in kills.values() for name in found), *reasons})
+    alone = own(kills)
+    lines = [_HEAD.format(count=len(kills), scenarios=len(names)), _SCENARIOS]
+    for name in names:
+        said = ", ".join(alone.get(name, [])) or f"none: {reasons.get(name, '')}"
+        lines.append(f"| {_link(name)} | {said} |\n")
+    lines.append(_DEFECTS)
+    values = {fault.title: fault.value for fault in Fault}
+    for title, found in kills.items():
+        links = ", ".join(map(_link, found))
+        lines.append(f"| {title} | {values.get(title, '')} | {links} |\n")
+    return "".join(lines)
+
+
+def _link(name: str) -> str:
+    return f"[{name.rpartition('/')[2]}](../scenarios/{name}.yaml)"
+
+
+def main() -> None:
+    faults = sorted(Fault, key=lambda fault: fault.title)
+    with ProcessPoolExecutor() as pool:
+        kills = {
+            fault.title: found
+            for fault, found in zip(faults, pool.map(noticing, faults), strict=True)
+        }
+    unseen = [title for title, found in kills.items() if not found]
+    text = yaml.safe_dump(kills, sort_keys=False, width=100)
+    KILLS.write_text(f"# Written by {COMMAND}\n{text}", encoding="utf-8")
+    reasons = read_not_alone()
+    if unseen:
+        raise SystemExit(f"no scenario notices: {', '.join(unseen)}")
+    PAGE.write_text(page(kills, reasons), encoding="utf-8")
+    missing = {loaded.id for loaded in shipped()} - own(kills).keys() - reasons.keys()
+    print(
+        "\n".join(
+            f"{name}: no defect of its own, no reason in {NOT_ALONE.name}" for name in missing
+        )
+    )
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    main()

@@ -52,16 +52,8 @@ def scope(target: ReferenceTarget) -> ReferenceScope:
 
 
 @pytest.fixture
-def faultless(open_target: Open) -> ReferenceScope:
-    """The same with every feature that has a fault."""
-    scope = new_scope(open_target(feature_gates=GATES))
-    scope.create(kit.device_class())
-    return scope
-
-
-@pytest.fixture
 def faulty(open_target: Open) -> Callable[[Fault], ReferenceScope]:
-    """The same with a defect."""
+    """The same with a defect, and every feature that has one."""
 
     def make(fault: Fault) -> ReferenceScope:
         scope = new_scope(open_target(fault, feature_gates=GATES))

@@ -1,24 +1,16 @@
-"""Situations of pods and claims in which a fault of the reference can show."""
+"""Situations of pods, claims and devices that tests of the reference need."""
 
 from __future__ import annotations
 
-from conformance.targets.base import Obj
+from typing import Any
+
+from conformance.targets.base import Obj, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
 
-CONFIG = [
-    {
-        "opaque": {
-            "driver": kit.DRIVER,
-            "parameters": {
-                "apiVersion": "resource.nvidia.com/v1beta1",
-                "kind": "GpuConfig",
-                "sharing": {"strategy": "TimeSlicing"},
-            },
-        }
-    }
-]
-NEVER = [{"cel": {"expression": "false"}}]
+DRIVER = "published.example.com"
+TAINT = {"key": "example.com/broken", "effect": "NoSchedule"}
+RULE = Ref(kit.DRA, "DeviceTaintRule", "rule")
 
 
 def run(scope: ReferenceScope, claim: Obj, seconds: float = 10) -> Obj:
@@ -30,36 +22,45 @@ def run(scope: ReferenceScope, claim: Obj, seconds: float = 10) -> Obj:
     return kit.get(scope, kit.claim_ref(name))
 
 
-def after_deletion(scope: ReferenceScope) -> Obj:
-    run(scope, kit.claim("c"))
-    scope.delete(kit.pod_ref("c"))
-    scope.pause(60)
-    return kit.get(scope, kit.claim_ref("c"))
+def publish(scope: ReferenceScope, *devices: Obj, **spec: Any) -> None:
+    """Devices of a driver of their own on the node, and their class ``published``."""
+    selectors = [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]
+    scope.create(kit.device_class("published", selectors=selectors))
+    made = kit.resource_slice("published", kit.NODE, DRIVER, *devices)
+    made["spec"] |= spec
+    scope.create(made)
 
 
-def generated(scope: ReferenceScope) -> list[Obj]:
-    scope.create(kit.template("t"))
-    for name in ("a", "b"):
-        scope.create(kit.pod(name, templates={"g": "t"}))
+def claim(name: str, **exactly: Any) -> Obj:
+    return kit.claim(name, kit.request(class_name="published", **exactly))
+
+
+def rule(effect: str = "NoSchedule") -> Obj:
+    selector = {"driver": DRIVER}
+    return {
+        "apiVersion": kit.DRA,
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "rule"},
+        "spec": {"deviceSelector": selector, "taint": {**TAINT, "effect": effect}},
+    }
+
+
+def is_bound(scope: ReferenceScope, name: str) -> bool:
+    return "nodeName" in kit.get(scope, kit.pod_ref(name))["spec"]
+
+
+def report(scope: ReferenceScope, name: str, *conditions: str) -> None:
+    """What a driver says of the device d0 of a claim."""
+    said = [
+        {
+            "type": condition,
+            "status": "True",
+            "reason": "Test",
+            "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        for condition in conditions
+    ]
+    device = {"driver": DRIVER, "pool": kit.NODE, "device": "d0", "conditions": said}
+    scope.patch(kit.claim_ref(name), {"status": {"devices": [device]}}, "status")
     scope.pause(10)
-    assert kit.phase(scope, "a") == "Running"
-    return kit.claims_of(scope)
-
-
-def shared(scope: ReferenceScope) -> None:
-    """Two pods, first and second, with the claim c."""
-    scope.create(kit.claim("c"))
-    for name in ("first", "second"):
-        scope.create(kit.pod(name, claims={"g": "c"}))
-    scope.pause(10)
-
-
-def goes_on_after(scope: ReferenceScope, pod: Obj, *late: Obj) -> bool:
-    """Whether a pod runs once what it waits for was created."""
-    scope.create(pod)
-    scope.pause(10)
-    assert kit.phase(scope, "p") == "Pending"
-    for obj in late:
-        scope.create(obj)
-    scope.pause(60)
-    return "nodeName" in kit.get(scope, kit.pod_ref("p"))["spec"]

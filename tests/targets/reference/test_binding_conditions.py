@@ -8,8 +8,7 @@ from conformance.targets.base import Ref
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
-from tests.targets.reference.feature_symptoms import DRIVER, claim, is_bound, publish, report
-from tests.targets.reference.situations import run
+from tests.targets.reference.situations import DRIVER, claim, is_bound, publish, report, run
 
 READY, FAILED = "example.com/ready", "example.com/failed"
 DEVICE = {"name": "d0", "bindingConditions": [READY], "bindingFailureConditions": [FAILED]}
@@ -61,7 +60,7 @@ def test_deleted_pod_is_waited_for_no_longer(waiting: ReferenceScope) -> None:
 
 def test_failed_device_is_given_back(waiting: ReferenceScope) -> None:
     gone = {"spec": {"devices": [{"name": "d1"}]}}
-    waiting.patch(Ref(kit.DRA, "ResourceSlice", "symptoms"), gone)
+    waiting.patch(Ref(kit.DRA, "ResourceSlice", "published"), gone)
     report(waiting, "c", FAILED)
     assert kit.devices(kit.get(waiting, kit.claim_ref("c"))) == ["d1"]
     assert is_bound(waiting, "c")
@@ -92,7 +91,7 @@ def test_claim_for_extended_resources_is_waited_for_and_made_anew(scope: Referen
     scope.create(kit.pod("p", kit.container(resources={"limits": {name: 1}})))
     [first] = kit.claims_of(scope)
     assert not is_bound(scope, "p")
-    scope.patch(Ref(kit.DRA, "ResourceSlice", "symptoms"), {"spec": {"devices": [{"name": "d1"}]}})
+    scope.patch(Ref(kit.DRA, "ResourceSlice", "published"), {"spec": {"devices": [{"name": "d1"}]}})
     report(scope, first["metadata"]["name"], FAILED)
     [second] = kit.claims_of(scope)
     assert second["metadata"]["name"] != first["metadata"]["name"]

@@ -10,11 +10,10 @@ from conformance.targets.base import ApiError, Obj, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
-from tests.targets.reference.feature_symptoms import DRIVER, RULE, claim, publish, rule
-from tests.targets.reference.situations import run
+from tests.targets.reference.situations import DRIVER, RULE, claim, publish, rule, run
 
 KEY = "example.com/broken"
-SLICE = Ref(kit.DRA, "ResourceSlice", "symptoms")
+SLICE = Ref(kit.DRA, "ResourceSlice", "published")
 
 
 def tolerating(**toleration: Any) -> Obj:

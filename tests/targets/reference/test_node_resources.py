@@ -10,8 +10,7 @@ from conformance.targets.base import ApiError, Obj, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import GATES, Open, new_scope
-from tests.targets.reference.feature_symptoms import claim, publish
-from tests.targets.reference.situations import run
+from tests.targets.reference.situations import claim, publish, run
 
 NODE = Ref("v1", "Node", kit.NODE)
 """It has 64 CPUs."""
@@ -124,7 +123,7 @@ def test_node_must_know_of_such_devices(open_target: Open) -> None:
         publish(scope, cpus("d0", 8))
     assert caught.value.code == 403
     assert caught.value.message == (
-        'resourceslices.resource.k8s.io "symptoms" is forbidden: node "reference-node-0" does '
+        'resourceslices.resource.k8s.io "published" is forbidden: node "reference-node-0" does '
         "not support DRANodeAllocatableResources feature"
     )
 
