@@ -30,13 +30,11 @@ from typing import Any, cast
 
 from benchmarks.timing import TimedTarget
 from conformance import __version__
-from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome
 from conformance.engine.result import RunResult
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
-from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
-from conformance.scenario.registry import load_registry
+from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.targets.base import Target
 from conformance.targets.opening import Opened, open_target
 from conformance.targets.options import TargetOptions
@@ -51,8 +49,7 @@ def main() -> None:
     parser.add_argument("--no-cluster", action="store_true", help="only the reference")
     parser.add_argument("--binaries", type=Path)
     arguments = parser.parse_args()
-    root = scenarios_dir()
-    scenarios = load_scenarios(default_paths(root), root, load_registry(root / "features.yaml"))
+    scenarios = load_scenarios()
     result: dict[str, Any] = {
         "date": datetime.now(UTC).date().isoformat(),
         "suite": __version__,

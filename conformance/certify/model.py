@@ -12,11 +12,10 @@ from pydantic import ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from conformance.errors import ExitCode, UsageError
-from conformance.scenario.base import Strict
+from conformance.scenario.base import API_VERSION, Strict
 from conformance.scenario.schema import published
 from conformance.scenario.validate import load_document
 
-API_VERSION: Literal["dra-conformance/v1"] = "dra-conformance/v1"
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Number = Annotated[int, Field(ge=0)]
 Text = Annotated[str, Field(min_length=1, max_length=400)]

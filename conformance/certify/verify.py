@@ -20,12 +20,12 @@ from conformance.certify.profiles import Profile, ProfileSet
 from conformance.engine.events import PlannedScenario
 from conformance.errors import ExitCode, UsageError
 from conformance.jsondiff import differences, json_text
-from conformance.resultfile.errors import (
+from conformance.resultfile.read import (
     ResultFileError,
     UnknownVersionError,
     UnreadableResultFileError,
+    load_results,
 )
-from conformance.resultfile.read import load_results
 
 
 @dataclass(frozen=True, slots=True)

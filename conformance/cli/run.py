@@ -69,11 +69,11 @@ def run(
         with open_target(options, print_progress) as opened:
             comparer = None
             if about.compare:
-                from conformance.compare.compare import Comparer
+                from conformance.compare.compare import against
                 from conformance.compare.reference import on_reference
 
                 print_progress("running the same scenarios on the reference")
-                comparer = Comparer(on_reference(scenarios, opened, run_id))
+                comparer = against(on_reference(scenarios, opened, run_id))
             given = {"paths": paths, **asdict(selection)}
             filters = {name: value for name, value in given.items() if value}
             setup = Setup(run_id, opened, comparer)

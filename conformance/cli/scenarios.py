@@ -18,11 +18,11 @@ from conformance.cli.printable import printable
 from conformance.data import scenarios_dir
 from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.scenario.lint.files import OWN_KINDS, LintLine, lint_documents
-from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.loader import LoadedScenario, check_path
 from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.registry import load_registry
 from conformance.scenario.schema import schema_text
-from conformance.scenario.selection import Selection, check_path, select
+from conformance.scenario.selection import Selection, select
 from conformance.scenario.validate import is_own
 from conformance.scenario.yamlfile import (
     MAX_BYTES,
@@ -82,7 +82,7 @@ def list_scenarios(
 
 def _features() -> Iterator[str]:
     scenarios = Counter(item.scenario.spec.feature for item in select())
-    for name, feature in load_registry(scenarios_dir() / "features.yaml").features.items():
+    for name, feature in load_registry().features.items():
         gate = f", gate {feature.gate}" if feature.gate else ""
         yield f"{name}  ({counted(scenarios[name], 'scenario')}{gate})"
         yield _indented(feature.summary)
@@ -131,7 +131,7 @@ def lint(
     if not linter.checked and not linter.skipped:
         raise UsageError(f"no YAML or JSON files below {', '.join(map(str, files))}")
     for line in linter.found:
-        typer.echo(printable(line))
+        typer.echo(printable(line.text))
     errors = sum(line.error for line in linter.found)
     typer.echo(
         f"{counted(linter.checked, 'file')} checked, {counted(errors, 'error')}, "
@@ -157,7 +157,7 @@ class _Linter:
         try:
             if given == _STDIN:
                 data = sys.stdin.buffer.read(MAX_BYTES + 1)
-                self._check(given, decoded(data, Path("<stdin>")))
+                self._check(decoded(data, Path("<stdin>")))
                 return
             check_path(given)
             folder = given.is_dir()
@@ -179,11 +179,11 @@ class _Linter:
             if folder and not any(map(_is_object, documents)):
                 self.skipped += 1
             else:
-                self._check(file, documents)
+                self._check(documents)
 
-    def _check(self, file: Path, documents: Sequence[Document]) -> None:
+    def _check(self, documents: Sequence[Document]) -> None:
         self.checked += 1
-        self.found += lint_documents(documents, file, self.models, self.driver)
+        self.found += lint_documents(documents, self.models, self.driver)
 
     def _refuse(self, error: ConformanceError) -> None:
         self.checked += 1

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.compare.evidence import Obj
+from conformance.compare.evidence import Obj, name_of
 from conformance.jsondiff import json_text
 
 Devices = dict[str, Counter[tuple[str, str, str]]]
@@ -30,7 +30,7 @@ def beside_devices(
 ) -> Iterator[str]:
     """Differences in what an allocation says besides devices, the devices being the same."""
     for claim, left, right in zip(claims, found, expected, strict=True):
-        name = claim_name(claim)
+        name = name_of(claim)
         for field, have, want in (
             ("devices.config", _config(left), _config(right)),
             ("nodeSelector", _selector(left), _selector(right)),
@@ -60,7 +60,7 @@ def preferences(
             if taken is not None and wanted is not None and taken != wanted:
                 if names.index(taken) > names.index(wanted):
                     yield (
-                        f"preference: claim {claim_name(claim)} got alternative {taken}, though"
+                        f"preference: claim {name_of(claim)} got alternative {taken}, though"
                         f" {wanted} comes before it and the reference can satisfy that one"
                     )
                 return
@@ -88,11 +88,6 @@ def _as_set(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return sorted((_as_set(item) for item in value), key=lambda item: json_text(item, 10_000))
     return value
-
-
-def claim_name(claim: Mapping[str, Any]) -> str:
-    """``metadata.name``, or ``?`` if it has none."""
-    return str((claim.get("metadata") or {}).get("name", "?"))
 
 
 def names_of(found: Sequence[Devices]) -> str:

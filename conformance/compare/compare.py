@@ -8,38 +8,32 @@ does not reach makes the comparison inconclusive.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from conformance.compare.demands import unrecorded
 from conformance.compare.judging import judge, judge_undecided
-from conformance.compare.observations import compare_observations, observed
 from conformance.compare.witness import REFERENCE, Witness
-from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.engine.events import Outcome, ScenarioFinished, StepFinished
 from conformance.engine.verdicts import Difference, Judgement, ScenarioCompared
 from conformance.errors import ConformanceError
+from conformance.jsondiff import differences, json_text
 from conformance.text import cut
 
+MAX_DIFFERENCES = 100
+"""The most that are kept of one scenario."""
 
-class Comparer:
+
+def against(
+    reference: Sequence[ScenarioFinished], witness: Witness = REFERENCE
+) -> Callable[[ScenarioFinished], ScenarioCompared]:
     """Judges each scenario of a target as it ends (``engine.scenario_run.Setup.compare``).
 
     Args:
-        reference_events: how the same scenarios ended on the reference, run before; may lack some.
+        reference: how the same scenarios ended on the reference, run before; may lack some.
         witness: who judges.
     """
-
-    def __init__(
-        self, reference_events: Sequence[ScenarioFinished], witness: Witness = REFERENCE
-    ) -> None:
-        self._reference: Mapping[str, ScenarioFinished] = {
-            event.scenario.id: event for event in reference_events
-        }
-        self._witness = witness
-
-    def __call__(self, finished: ScenarioFinished) -> ScenarioCompared:
-        """What the comparison says of a scenario that ended on the target."""
-        reference = self._reference.get(finished.scenario.id)
-        return compare_scenario(finished, reference, self._witness)
+    by_id = {event.scenario.id: event for event in reference}
+    return lambda ended: compare_scenario(ended, by_id.get(ended.scenario.id), witness)
 
 
 def compare_scenario(
@@ -73,15 +67,15 @@ def compare_scenario(
         problems.extend(unrecorded(target))  # what was not recorded is not judged
     except ConformanceError as error:
         problems.append(f"what it must have recorded is not known: {error}")
-    differences: tuple[Difference, ...] = ()
+    found: tuple[Difference, ...] = ()
     if reference is not None:
-        differences = compare_observations(target, reference)
-        if observed(target) and reference.outcome in (Outcome.FAILED, Outcome.ERROR):
+        found = compare_observations(target, reference)
+        if _observed(target) and reference.outcome in (Outcome.FAILED, Outcome.ERROR):
             problems.append(f"the reference itself {_ended(reference)}")
     return ScenarioCompared(
         scenario=target.scenario.id,
         judgements=tuple(judgements),
-        differences=differences,
+        differences=found,
         problems=tuple(problems),
     )
 
@@ -89,3 +83,37 @@ def compare_scenario(
 def _ended(event: ScenarioFinished) -> str:
     verb = "fails" if event.outcome is Outcome.FAILED else "breaks"
     return f"{verb} ({cut(event.message.partition(chr(10))[0], 200)})" if event.message else verb
+
+
+def compare_observations(
+    target: ScenarioFinished, reference: ScenarioFinished
+) -> tuple[Difference, ...]:
+    """Where a scenario's outcome or observations differ, in the order of its steps.
+
+    A scenario that was skipped or lost on either side was not observed there, and is not compared.
+    Steps that one side did not reach follow from the outcome and are not listed one by one.
+    """
+    if not _observed(target) or not _observed(reference):
+        return ()
+    found: list[Difference] = []
+    if target.outcome is not reference.outcome:
+        found.append(Difference(None, "outcome", "$", str(target.outcome), str(reference.outcome)))
+    for left, right in zip(target.steps, reference.steps, strict=False):
+        found.extend(_step(left, right))
+        if len(found) >= MAX_DIFFERENCES:
+            break
+    return tuple(found[:MAX_DIFFERENCES])
+
+
+def _observed(finished: ScenarioFinished) -> bool:
+    """Whether the scenario ran, so that there is something to compare."""
+    return finished.outcome not in (Outcome.SKIPPED, Outcome.LOST)
+
+
+def _step(target: StepFinished, reference: StepFinished) -> Iterator[Difference]:
+    title = reference.title
+    if target.title != title:
+        yield Difference(target.index, title, "title", json_text(target.title), json_text(title))
+    pairs = differences([*target.observed], [*reference.observed])
+    for path, left, right in pairs:
+        yield Difference(target.index, title, path, json_text(left), json_text(right))

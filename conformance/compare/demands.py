@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from conformance.data import scenarios_dir
+from conformance.compare.evidence import name_of, part
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
 from conformance.scenario.base import POD_CLAIM_ANNOTATION
 from conformance.scenario.expectations.pod import PodExpectation
-from conformance.scenario.loader import default_paths, load_scenarios
+from conformance.scenario.loader import load_scenarios
 from conformance.scenario.model import Scenario, Step
-from conformance.scenario.registry import load_registry
 
 NO_DEVICES = "cannot allocate all claims"
 """What the scheduler says of a pod whose claims exist and find no devices."""
@@ -43,10 +42,10 @@ class WantedClaim:
 
     def is_it(self, claim: Mapping[str, Any]) -> bool:
         """Whether a claim of a decision is this one."""
-        name = name_in(claim)
+        name = name_of(claim)
         if self.claim:
             return name == self.claim
-        entry = _part(_part(claim, "metadata"), "annotations").get(POD_CLAIM_ANNOTATION)
+        entry = part(part(claim, "metadata"), "annotations").get(POD_CLAIM_ANNOTATION)
         return entry == self.entry and name.startswith(f"{self.owner}-")
 
 
@@ -100,15 +99,13 @@ def demands(scenario: Scenario) -> Demand:
 
 @cache
 def _shipped() -> Mapping[tuple[str, str], Demand]:
-    root = scenarios_dir()
-    loaded = load_scenarios(default_paths(root), root, load_registry(root / "features.yaml"))
-    return {(item.id, item.digest): demands(item.scenario) for item in loaded}
+    return {(item.id, item.digest): demands(item.scenario) for item in load_scenarios()}
 
 
 def _unallocated(demand: Demand, decisions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     decided = [claim for decision in decisions for claim in _objects(decision, "claims")]
     for wanted in demand.claims:
-        names = {name_in(claim) for claim in decided if wanted.is_it(claim)}
+        names = {name_of(claim) for claim in decided if wanted.is_it(claim)}
         if len(names) < wanted.number:
             many = f" ({len(names)} of {wanted.number})" if wanted.number > 1 else ""
             yield (
@@ -119,23 +116,13 @@ def _unallocated(demand: Demand, decisions: Sequence[Mapping[str, Any]]) -> Iter
 
 def _unseen(demand: Demand, undecided: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     seen = {
-        name_in(_part(item, "pod"))
+        name_of(part(item, "pod"))
         for item in undecided
-        if _objects(_part(item, "snapshot"), "claims")
+        if _objects(part(item, "snapshot"), "claims")
     }
     for name in demand.waiting:
         if name not in seen:
             yield f"pod {name} was left waiting for devices, and no snapshot of it was recorded"
-
-
-def name_in(obj: Mapping[str, Any]) -> str:
-    """``metadata.name`` of an object that may be malformed."""
-    return str(_part(obj, "metadata").get("name", ""))
-
-
-def _part(obj: Mapping[str, Any], field: str) -> Mapping[str, Any]:
-    value = obj.get(field)
-    return value if isinstance(value, Mapping) else {}
 
 
 def _objects(obj: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:

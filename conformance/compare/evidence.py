@@ -139,14 +139,20 @@ def node_named(snapshot: Snapshot, name: str) -> Object:
     raise UsageError(f"$.nodes: node {name!r} is not in the snapshot (it has {known})")
 
 
+def part(obj: Object, field: str) -> Object:
+    """What stands in a field, nothing where that is no object."""
+    value = obj.get(field)
+    return value if isinstance(value, Mapping) else {}
+
+
 def name_of(obj: Object) -> str:
-    """``metadata.name``."""
-    return str((obj.get("metadata") or {}).get("name", ""))
+    """``metadata.name`` of an object that may be malformed, empty where there is none."""
+    return str(part(obj, "metadata").get("name", ""))
 
 
 def key_of(obj: Object) -> tuple[str, str]:
     """Namespace and name."""
-    return str((obj.get("metadata") or {}).get("namespace", "")), name_of(obj)
+    return str(part(obj, "metadata").get("namespace", "")), name_of(obj)
 
 
 def _is_ready(node: Object) -> bool:

@@ -13,7 +13,6 @@ from typing import Any
 
 from conformance.compare.allocations import (
     beside_devices,
-    claim_name,
     devices_of,
     names_of,
     preferences,
@@ -104,7 +103,7 @@ def judge_undecided(snapshot: Mapping[str, Any], witness: Witness = REFERENCE) -
         if answer.allocations is not None:
             if lacks_node_resources(document, pod, answer.allocations):
                 continue
-            names = ", ".join(claim_name(claim) for claim in claims)
+            names = ", ".join(map(name_of, claims))
             taken = names_of([devices_of(item) for item in answer.allocations])
             reason = f"{names} stayed pending; the reference allocates {taken} on node {node}"
             return Judgement(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from conformance.compare.evidence import Obj, key_of, node_named, reading
 from reference_allocator.allocator import Allocator
@@ -40,29 +39,15 @@ class Answer:
     proven: bool = True
 
 
-class Witness(Protocol):
-    """The reference, as the comparison sees it: two parts that share no search."""
-
-    def allocate(self, snapshot: Obj, claims: Sequence[Obj], node: str) -> Answer:
-        """What the search would allocate on that node, first fit."""
-        ...
-
-    def check(
-        self, snapshot: Obj, claims: Sequence[Obj], allocations: Sequence[Obj], node: str
-    ) -> tuple[str, ...]:
-        """The rules that these allocations break, each in words; empty when all hold."""
-        ...
-
-
-class ReferenceWitness:
-    """Answers from the shipped allocator and checker.
+class Witness:
+    """The reference, as the comparison sees it: two parts that share no search.
 
     Every method raises UsageError with a JSON path where the snapshot, a claim or an allocation
     has not the form of its kind.
     """
 
     def allocate(self, snapshot: Obj, claims: Sequence[Obj], node: str) -> Answer:
-        """What the search takes first on that node."""
+        """What the search would allocate on that node, first fit."""
 
         def ask() -> Answer:
             read = Snapshot.from_dict(snapshot)
@@ -92,7 +77,7 @@ class ReferenceWitness:
     def check(
         self, snapshot: Obj, claims: Sequence[Obj], allocations: Sequence[Obj], node: str
     ) -> tuple[str, ...]:
-        """The broken rules, each as ``rule: message``."""
+        """The rules that these allocations break, each as ``rule: message``."""
 
         def ask() -> tuple[str, ...]:
             read = Snapshot.from_dict(snapshot)
@@ -102,7 +87,7 @@ class ReferenceWitness:
         return reading(ask)
 
 
-REFERENCE = ReferenceWitness()
+REFERENCE = Witness()
 """The reference that the suite ships."""
 
 

@@ -18,6 +18,40 @@ from conformance.engine.verdicts import ScenarioCompared, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioResult:
+    """What a run came to in one scenario.
+
+    Attributes:
+        finished: None where it was planned, and never reported.
+        compared: None where it was not compared.
+        diagnostics: name -> text.
+    """
+
+    scenario: PlannedScenario
+    outcome: Outcome
+    finished: ScenarioFinished | None
+    compared: ScenarioCompared | None
+    diagnostics: Mapping[str, str]
+
+    @property
+    def message(self) -> str:
+        """Why the outcome is not ``passed``."""
+        message = self.finished.message if self.finished else ""
+        lost = "planned, and never reported" if self.outcome is Outcome.LOST else ""
+        return message or lost
+
+    @property
+    def against_rules(self) -> bool:
+        """Whether an allocation is against the rules: then it has not passed, whatever it saw."""
+        return self.compared is not None and not self.compared.conformant
+
+    @property
+    def bad(self) -> bool:
+        """Whether somebody has to look at it."""
+        return self.against_rules or self.outcome not in (Outcome.PASSED, Outcome.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
     """What a run came to, whether it has just ended or was read from its result file.
 
@@ -49,6 +83,23 @@ class RunResult:
     def outcomes(self) -> dict[Outcome, tuple[str, ...]]:
         """Outcome -> sorted scenario ids, every outcome present."""
         return by_outcome(self.run.planned, self.finished)
+
+    @property
+    def scenarios(self) -> tuple[ScenarioResult, ...]:
+        """Each planned scenario, in the order of their ids."""
+        outcome_of = {name: outcome for outcome, names in self.outcomes.items() for name in names}
+        finished = {event.scenario.id: event for event in self.finished}
+        compared = {item.scenario: item for item in self.compared}
+        return tuple(
+            ScenarioResult(
+                scenario=item,
+                outcome=outcome_of[item.id],
+                finished=finished.get(item.id),
+                compared=compared.get(item.id),
+                diagnostics=self.diagnostics.get(item.id, {}),
+            )
+            for item in sorted(self.run.planned, key=lambda item: item.id)
+        )
 
     @property
     def unreported(self) -> tuple[PlannedScenario, ...]:

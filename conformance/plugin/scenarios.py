@@ -23,7 +23,6 @@ from typing import Any
 import pytest
 
 from conformance.clusters.base import ClusterAccess
-from conformance.data import scenarios_dir
 from conformance.engine.awaiting import Divergence
 from conformance.engine.classes import ensure_classes
 from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinished
@@ -39,7 +38,6 @@ from conformance.plugin.results import SessionResults, carried
 from conformance.redaction import redact
 from conformance.report.allure_pytest import apply_to_current_test
 from conformance.scenario.loader import LoadedScenario, load_file
-from conformance.scenario.registry import load_registry
 from conformance.scenario.selection import Selection
 from conformance.scenario.yamlfile import YAML
 from conformance.signals import interrupted_by_signals
@@ -219,18 +217,10 @@ class ScenarioFile(pytest.File):
 
 
 def _load(config: pytest.Config, file: Path) -> LoadedScenario | None:
-    root = scenarios_dir()
-    registry = load_registry(root / "features.yaml")
-    return load_file(file, _given_folder(config, file), root, registry)
-
-
-def _given_folder(config: pytest.Config, file: Path) -> Path | None:
-    """The folder by which pytest found a file, on which its id depends; None: the file itself."""
-    for argument in config.args:
-        path = config.invocation_params.dir / argument.partition("::")[0]
-        if file.is_relative_to(path):
-            return path if file != path else None
-    return None
+    given = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
+    # The id depends on the folder by which pytest found the file.
+    below = next((path for path in given if file.is_relative_to(path)), file)
+    return load_file(file, below if below != file else None)
 
 
 class ScenarioItem(pytest.Item):

@@ -83,7 +83,7 @@ class AllureResults:
         self._collector.handle(event)
         match event:
             case RunStarted():
-                write_properties(self.folder / "environment.properties", environment(event))
+                write_properties(self.folder / "environment.properties", _environment(event))
             case ScenarioStarted():
                 self._began[event.scenario.id] = self._now()
             case ScenarioFinished():
@@ -101,7 +101,7 @@ class AllureResults:
         start = self._began.get(event.scenario.id, stop - round(event.seconds * 1000))
         result = _result(event.scenario, start, stop)
         result.status = STATUS[event.outcome]
-        result.statusDetails = status_details(event)
+        result.statusDetails = _status_details(event)
         result.steps = steps_of(event, start)
         compared = self._collector.compared.get(event.scenario.id)
         if compared is not None and compared.verdict is not None:
@@ -130,47 +130,37 @@ class AllureResults:
             self._logger.report_result(result)
 
 
-def full_name(scenario: PlannedScenario) -> str:
-    """``scenarios.core.name#name``: what allure-pytest makes of ``scenarios/core/name.yaml::name``.
+def describe(result: TestResult, scenario: PlannedScenario) -> None:
+    """Give a result its identity, and what is to be said of its scenario before it runs.
 
-    The custom pytest item of a scenario is called by its ``metadata.name``, so that a run of the
-    command line and one of pytest continue each other's history.
+    Its full name is what allure-pytest makes of ``scenarios/core/name.yaml::name``, where the item
+    is called by its ``metadata.name``; so a run of the command line and one of pytest continue each
+    other's history.
     """
-    return f"scenarios.{scenario.id.replace('/', '.')}#{scenario.name}"
-
-
-def title_path(scenario: PlannedScenario) -> list[str]:
-    """The folders that the test lies in; without its own name, which Allure adds."""
-    return ["scenarios", *scenario.id.split("/")[:-1]]
-
-
-def case_id(scenario: PlannedScenario) -> str:
-    """The stable id of the test: the digest that allure-pytest makes of the full name."""
-    return hashlib.md5(full_name(scenario).encode(), usedforsecurity=False).hexdigest()
-
-
-def labels_of(scenario: PlannedScenario) -> list[tuple[str, str]]:
-    """Label name and value, in a stable order."""
+    folders = scenario.id.split("/")[:-1]
+    result.name = visible(scenario.name)
+    result.fullName = f"scenarios.{scenario.id.replace('/', '.')}#{scenario.name}"
+    identity = hashlib.md5(result.fullName.encode(), usedforsecurity=False)
+    result.testCaseId = identity.hexdigest()
+    result.titlePath = ["scenarios", *folders]  # Allure adds the name.
+    result.description = visible(scenario.summary)
     core = scenario.level == "core"
-    folder = scenario.id.rpartition("/")[0] or "scenarios"
-    return [
-        (LabelType.EPIC, "dra-core" if core else "dra-extended"),
-        (LabelType.FEATURE, scenario.feature),
-        (LabelType.STORY, scenario.summary),
-        (LabelType.SEVERITY, (Severity.CRITICAL if core else Severity.NORMAL).value),
-        (LabelType.TAG, scenario.tier),
-        (LabelType.PARENT_SUITE, "dra-conformance"),
-        (LabelType.SUITE, folder),
-        (LabelType.SUB_SUITE, scenario.feature),
-    ]
+    labels = {
+        LabelType.EPIC: "dra-core" if core else "dra-extended",
+        LabelType.FEATURE: scenario.feature,
+        LabelType.STORY: scenario.summary,
+        LabelType.SEVERITY: (Severity.CRITICAL if core else Severity.NORMAL).value,
+        LabelType.TAG: scenario.tier,
+        LabelType.PARENT_SUITE: "dra-conformance",
+        LabelType.SUITE: "/".join(folders) or "scenarios",
+        LabelType.SUB_SUITE: scenario.feature,
+    }
+    result.labels += [Label(name, visible(value)) for name, value in labels.items()]
+    urls = [visible(item) for item in scenario.references if is_address(item)]
+    result.links += [Link(LinkType.LINK, url, url) for url in urls]
 
 
-def links_of(scenario: PlannedScenario) -> list[str]:
-    """The references that are URLs; the bare name of a document cannot be a link."""
-    return [visible(item) for item in scenario.references if is_address(item)]
-
-
-def status_details(event: ScenarioFinished) -> StatusDetails | None:
+def _status_details(event: ScenarioFinished) -> StatusDetails | None:
     """Message, and as trace where it happened and what was left behind."""
     if event.outcome is Outcome.PASSED:
         return None
@@ -220,7 +210,7 @@ def attachments_of(
     return found
 
 
-def environment(started: RunStarted) -> dict[str, str]:
+def _environment(started: RunStarted) -> dict[str, str]:
     """What a reader must know of the run's surroundings: name -> value, sorted."""
     return {
         "Driver": started.driver or "none",
@@ -233,21 +223,9 @@ def environment(started: RunStarted) -> dict[str, str]:
 
 
 def _result(scenario: PlannedScenario, start: int, stop: int) -> TestResult:
-    identity = case_id(scenario)
-    result = TestResult(
-        uuid=str(uuid.uuid4()),
-        name=visible(scenario.name),
-        fullName=full_name(scenario),
-        testCaseId=identity,
-        historyId=identity,
-        titlePath=title_path(scenario),
-        description=visible(scenario.summary),
-        stage="finished",
-        start=start,
-        stop=stop,
-        labels=[Label(name, visible(value)) for name, value in labels_of(scenario)],
-        links=[Link(LinkType.LINK, url, url) for url in links_of(scenario)],
-    )
+    result = TestResult(uuid=str(uuid.uuid4()), stage="finished", start=start, stop=stop)
+    describe(result, scenario)
+    result.historyId = result.testCaseId
     result.file_pattern = f"{ALLURE_PREFIX}{TestResult.file_pattern}"
     return result
 

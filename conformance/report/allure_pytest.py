@@ -14,19 +14,9 @@ from typing import Any
 
 import allure_commons
 from allure_commons.model2 import TestResult
-from allure_commons.types import LinkType
 
 from conformance.engine.events import ScenarioFinished
-from conformance.report.allure import (
-    attachments_of,
-    case_id,
-    full_name,
-    labels_of,
-    links_of,
-    steps_of,
-    title_path,
-)
-from conformance.text import visible
+from conformance.report.allure import attachments_of, describe, steps_of
 
 
 def apply_to_current_test(
@@ -41,26 +31,15 @@ def apply_to_current_test(
     The status is left to allure-pytest: an ``AssertionError`` raised by the item is ``failed``, any
     other exception ``broken``, ``pytest.skip`` ``skipped``.
     """
-    hook = allure_commons.plugin_manager.hook
-    scenario = finished.scenario
-    hook.add_title(test_title=visible(scenario.name))
-    hook.add_description(test_description=visible(scenario.summary))
-    for name, value in labels_of(scenario):
-        hook.add_label(label_type=name, labels=(visible(value),))
-    for url in links_of(scenario):
-        hook.add_link(url=url, link_type=LinkType.LINK, name=url)
     result = _current_result()
     if result is None:
         return
-    # The hooks for steps take the time of the call; these have happened already.
+    # The listener computes historyId from fullName when the item is torn down.
+    describe(result, finished.scenario)
     result.steps.extend(steps_of(finished, result.start))
-    # Where the item was collected from (a checkout, an installed wheel) must not change its
-    # history; the listener computes historyId from fullName when the item is torn down.
-    result.fullName = full_name(scenario)
-    result.titlePath = title_path(scenario)
-    result.testCaseId = case_id(scenario)
+    attach = allure_commons.plugin_manager.hook.attach_data
     for name, body, kind in attachments_of(finished, diagnostics or {}):
-        hook.attach_data(body=body, name=name, attachment_type=kind, extension=kind.extension)
+        attach(body=body, name=name, attachment_type=kind, extension=kind.extension)
 
 
 def _current_result() -> Any:

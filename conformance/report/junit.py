@@ -11,16 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from conformance.engine.events import (
-    Event,
-    Outcome,
-    PlannedScenario,
-    RunFinished,
-    RunStarted,
-    ScenarioFinished,
-)
-from conformance.engine.result import RunCollector, RunResult
-from conformance.engine.verdicts import ScenarioCompared
+from conformance.engine.events import Event, Outcome, RunFinished, RunStarted
+from conformance.engine.result import RunCollector, RunResult, ScenarioResult
 from conformance.files import write_whole
 from conformance.redaction import redact
 from conformance.text import public_path, public_text, shorten, xml_text
@@ -59,15 +51,10 @@ class JUnitFile:
 
 def junit_xml(result: RunResult) -> ET.Element:
     """The ``testsuites`` element of a run that is over."""
-    started, ids = result.run, result.outcomes
-    outcomes = {key: outcome for outcome, keys in ids.items() for key in keys}
-    compared = {item.scenario: item for item in result.compared}
-    finished = {event.scenario.id: event for event in result.finished}
-    against = [
-        name for name in ids[Outcome.PASSED] if name in compared and not compared[name].conformant
-    ]
+    started, ids, rows = result.run, result.outcomes, result.scenarios
+    against = [row for row in rows if row.outcome is Outcome.PASSED and row.against_rules]
     totals = {
-        "tests": str(len(outcomes)),
+        "tests": str(len(rows)),
         "failures": str(len(ids[Outcome.FAILED]) + len(against)),
         "errors": str(len(ids[Outcome.ERROR]) + len(ids[Outcome.LOST])),
         "time": f"{result.footer.seconds if result.footer else 0.0:.3f}",
@@ -85,23 +72,16 @@ def junit_xml(result: RunResult) -> ET.Element:
         },
     )
     _properties(suite, _of_run(started))
-    for scenario in sorted(started.planned, key=lambda item: item.id):
-        name = scenario.id
-        diagnostics = result.diagnostics.get(name, {})
-        case = _case(suite, scenario, finished.get(name), compared.get(name), diagnostics)
-        _result(case, scenario, outcomes[name], finished.get(name), compared.get(name))
+    for row in rows:
+        case = _case(suite, row)
+        _result(case, row)
         case[:] = sorted(case, key=lambda element: element.tag.startswith("system-"))
     ET.indent(root)
     return root
 
 
-def _case(
-    suite: ET.Element,
-    scenario: PlannedScenario,
-    finished: ScenarioFinished | None,
-    compared: ScenarioCompared | None,
-    diagnostics: Mapping[str, str],
-) -> ET.Element:
+def _case(suite: ET.Element, row: ScenarioResult) -> ET.Element:
+    scenario = row.scenario
     folder, _, name = scenario.id.rpartition("/")
     case = ET.SubElement(
         suite,
@@ -109,7 +89,7 @@ def _case(
         {
             "classname": xml_text(".".join(["scenarios", *folder.split("/")]).rstrip(".")),
             "name": xml_text(name),
-            "time": f"{finished.seconds if finished else 0.0:.3f}",
+            "time": f"{row.finished.seconds if row.finished else 0.0:.3f}",
             "file": xml_text(f"scenarios/{public_path(scenario.file, scenario.id)}"),
             "line": str(scenario.line),
         },
@@ -120,12 +100,13 @@ def _case(
         "feature": scenario.feature,
         "tier": scenario.tier,
     }
-    if compared is not None and compared.verdict is not None:
-        facts["verdict"] = str(compared.verdict)
+    if row.compared is not None and row.compared.verdict is not None:
+        facts["verdict"] = str(row.compared.verdict)
     text = "\n".join(f"{key}: {value}" for key, value in facts.items())
     ET.SubElement(case, "system-out").text = _fit(text)
-    if diagnostics:
-        text = "\n\n".join(f"== {key} ==\n{value}" for key, value in sorted(diagnostics.items()))
+    if row.diagnostics:
+        items = sorted(row.diagnostics.items())
+        text = "\n\n".join(f"== {key} ==\n{value}" for key, value in items)
         ET.SubElement(case, "system-err").text = _fit(text)
     return case
 
@@ -149,16 +130,10 @@ def _properties(parent: ET.Element, items: Mapping[str, str]) -> None:
         ET.SubElement(properties, "property", {"name": xml_text(name), "value": _fit(value)})
 
 
-def _result(
-    case: ET.Element,
-    scenario: PlannedScenario,
-    outcome: Outcome,
-    finished: ScenarioFinished | None,
-    compared: ScenarioCompared | None,
-) -> None:
-    message = finished.message if finished else ""
-    match outcome:
-        case Outcome.PASSED if compared is not None and not compared.conformant:
+def _result(case: ET.Element, row: ScenarioResult) -> None:
+    scenario, finished, compared = row.scenario, row.finished, row.compared
+    match row.outcome:
+        case Outcome.PASSED if compared is not None and row.against_rules:
             about = {
                 "message": f"an allocation is {compared.verdict}",
                 "type": str(compared.verdict),
@@ -171,12 +146,11 @@ def _result(
             tag, kind = "error", "error"
         case Outcome.LOST:
             tag, kind = "error", "lost"
-            message = message or "planned, and never reported"
         case Outcome.SKIPPED:
             tag, kind = "skipped", "skipped"
         case _:
             return
-    details = [message]
+    details = [row.message]
     if finished and finished.where:
         details.append(f"at {finished.where}")
     if finished and finished.left:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from rich.text import Text
 
 from conformance.compare.conclude import conclude_run, uncertified
 from conformance.engine.events import Outcome
-from conformance.engine.result import RunResult
+from conformance.engine.result import RunResult, ScenarioResult
 from conformance.errors import ExitCode
 from conformance.redaction import redact
 from conformance.text import cut, shorten, visible
@@ -75,28 +76,25 @@ def closing_lines(
 
 def _not_run(result: RunResult) -> Iterator[Text]:
     """One line for each scenario that was skipped, and one for all that were lost."""
-    messages = {event.scenario.id: event.message for event in result.finished}
-    outcomes = result.outcomes
-    if outcomes[Outcome.SKIPPED] or outcomes[Outcome.LOST]:
+    skipped = [row for row in result.scenarios if row.outcome is Outcome.SKIPPED]
+    lost = [row for row in result.scenarios if row.outcome is Outcome.LOST]
+    if skipped or lost:
         yield Text()
-    for name in outcomes[Outcome.SKIPPED]:
-        yield _headline(Outcome.SKIPPED, name, one_line(messages[name]))
-    lost = outcomes[Outcome.LOST]
-    for name in lost[:MAX_NOT_RUN]:
-        why = messages.get(name) or "planned, and never reported"
-        yield _headline(Outcome.LOST, name, one_line(why))
+    for row in (*skipped, *lost[:MAX_NOT_RUN]):
+        yield _headline(row, one_line(row.message))
     if lost[MAX_NOT_RUN:]:
         yield Text(f"and {len(lost) - MAX_NOT_RUN} more lost; the reports name them all")
 
 
 def _failures(result: RunResult, diagnostics: Callable[[str], Path | None]) -> Iterator[Text]:
     """For each scenario that did not pass: what, where, why, and where the diagnostics are."""
-    events = {event.scenario.id: event for event in result.finished}
     for outcome in (Outcome.ERROR, Outcome.FAILED):
-        for name in result.outcomes[outcome]:
-            event = events[name]
+        for row in result.scenarios:
+            event = row.finished
+            if event is None or row.outcome is not outcome:
+                continue
             yield Text()
-            yield _headline(outcome, name, "")
+            yield _headline(row, "")
             where = event.where or f"{event.scenario.file}:{event.scenario.line}"
             yield Text(f"  at {visible(where)}")
             text = shorten(visible(redact(event.message)), MAX_LINES, MAX_CHARACTERS)
@@ -104,7 +102,7 @@ def _failures(result: RunResult, diagnostics: Callable[[str], Path | None]) -> I
                 yield Text(f"  {line}")
             if event.left:
                 yield Text("  left behind: " + visible(", ".join(event.left)))
-            place = diagnostics(name)
+            place = diagnostics(row.scenario.id)
             if place is not None:
                 yield Text(f"  diagnostics: {visible(str(place))}")
 
@@ -129,14 +127,11 @@ def _features(result: RunResult) -> Iterator[Text]:
     yield Text(f"{len(whole)} of {len(features)} features passed in full")
 
 
-def by_feature(result: RunResult) -> dict[str, dict[Outcome, int]]:
+def by_feature(result: RunResult) -> dict[str, Counter[Outcome]]:
     """Feature -> outcome -> scenarios, sorted by feature; outcomes that did not occur left out."""
-    outcome_of = {name: outcome for outcome, ids in result.outcomes.items() for name in ids}
-    features: dict[str, dict[Outcome, int]] = {}
-    for scenario in sorted(result.run.planned, key=lambda item: item.feature):
-        counts = features.setdefault(scenario.feature, {})
-        outcome = outcome_of[scenario.id]
-        counts[outcome] = counts.get(outcome, 0) + 1
+    features: dict[str, Counter[Outcome]] = {}
+    for row in sorted(result.scenarios, key=lambda row: row.scenario.feature):
+        features.setdefault(row.scenario.feature, Counter())[row.outcome] += 1
     return features
 
 
@@ -154,7 +149,7 @@ def _counted(counts: Mapping[Outcome, int]) -> Text:
     return Text(", ").join(parts)
 
 
-def _headline(outcome: Outcome, name: str, rest: str) -> Text:
-    line = Text(f"{outcome} ", style=STYLES[outcome])
-    line.append(visible(name), style="bold")
+def _headline(row: ScenarioResult, rest: str) -> Text:
+    line = Text(f"{row.outcome} ", style=STYLES[row.outcome])
+    line.append(visible(row.scenario.id), style="bold")
     return line.append(f": {rest}" if rest else "", style="")

@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -31,7 +30,7 @@ from conformance.engine.events import (
 from conformance.engine.result import RunCollector
 from conformance.redaction import redact
 from conformance.report.summary import STYLES, closing_lines, one_line
-from conformance.text import visible
+from conformance.text import counted, visible
 
 MAX_NAMES = 3
 """Scenarios named in the live line; the others are counted."""
@@ -59,22 +58,6 @@ class PlainConsole(Console):
         os.close(nowhere)
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
-    """What a terminal's encoding can show."""
-
-    encoding: str
-
-    @property
-    def dot(self) -> str:
-        """What separates parts of a line."""
-        return "\u00b7" if self.encoding.startswith("utf") else "-"
-
-    def fit(self, text: str) -> str:
-        """The text with ``?`` for what the encoding lacks, without control characters."""
-        return visible(text).encode(self.encoding, "replace").decode(self.encoding)
-
-
 class TerminalReporter:
     """A reporter for people.
 
@@ -100,7 +83,6 @@ class TerminalReporter:
         self.console = console or PlainConsole()
         terminal = self.console.is_terminal and not self.console.is_dumb_terminal
         self._use_live = terminal if live is None else live
-        self._style = Style((self.console.encoding or "ascii").lower().replace("_", "-"))
         self._diagnostics = diagnostics
         self._verbose = verbose
         self._clock = clock
@@ -142,20 +124,16 @@ class TerminalReporter:
                 live.stop()
 
     def _start(self, event: RunStarted) -> None:
-        number = len(event.planned)
-        about = f" {self._style.dot} ".join(
-            [
-                f"dra-conformance {event.suite_version}",
-                f"{number} scenario{'' if number == 1 else 's'}",
-                f"Kubernetes {event.kubernetes_version}",
-                f"target {event.target}",
-                f"driver {event.driver}" if event.driver else "no driver",
-            ]
-        )
-        self._print(Text(self._style.fit(about)))
+        about = [
+            f"dra-conformance {event.suite_version}",
+            counted(len(event.planned), "scenario"),
+            f"Kubernetes {event.kubernetes_version}",
+            f"target {event.target}",
+            f"driver {event.driver}" if event.driver else "no driver",
+        ]
+        self._print(Text(visible(", ".join(about))))
         if event.simulated:
-            simulated = f"simulated: {'; '.join(event.simulated)}"
-            self._print(Text(self._style.fit(simulated), style="dim"))
+            self._print(Text(visible(f"simulated: {'; '.join(event.simulated)}"), style="dim"))
         self._began = self._clock()
         if self._use_live:
             self._live = Live(
@@ -190,7 +168,7 @@ class TerminalReporter:
         return line
 
     def _one_line(self, text: str) -> str:
-        return self._style.fit(text.replace("\n", " ").replace("\t", " "))
+        return self._encoded(visible(text.replace("\n", " ").replace("\t", " ")))
 
     def _scenario(self, event: ScenarioFinished) -> None:
         if event.outcome is Outcome.LOST:
@@ -238,9 +216,10 @@ class TerminalReporter:
             self._print(line)
 
     def _print(self, text: Text) -> None:
-        """Print one text; characters that the encoding lacks become ``?``."""
-        encoding = self.console.encoding or "utf-8"
-        plain = text.plain.encode(encoding, "replace").decode(encoding)
-        if plain != text.plain and len(plain) == len(text.plain):
-            text.plain = plain
+        text.plain = self._encoded(text.plain)
         self.console.print(text, soft_wrap=True)
+
+    def _encoded(self, text: str) -> str:
+        """The text with ``?`` for each character that the terminal's encoding lacks."""
+        encoding = self.console.encoding or "utf-8"
+        return text.encode(encoding, "replace").decode(encoding)

@@ -9,7 +9,7 @@ footer with counts and the digest of all lines before it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -21,26 +21,22 @@ from conformance.engine.events import (
     ScenarioFinished,
 )
 from conformance.engine.verdicts import ScenarioCompared
+from conformance.scenario.base import API_VERSION
 
-API_VERSION: Literal["dra-conformance/v1"] = "dra-conformance/v1"
 KIND = "RunResult"
 
 Json = dict[str, Any]
 Recorded = RunStarted | Diagnostics | ScenarioCompared | ScenarioFinished | RunFinished
 
-ADAPTERS: Mapping[str, TypeAdapter[Recorded]] = {
-    "header": TypeAdapter(RunStarted),
-    "diagnostics": TypeAdapter(Diagnostics),
-    "compared": TypeAdapter(ScenarioCompared),
-    "scenario": TypeAdapter(ScenarioFinished),
-    "footer": TypeAdapter(RunFinished),
-}
 _RECORDS: Mapping[type[Recorded], str] = {
     RunStarted: "header",
     Diagnostics: "diagnostics",
     ScenarioCompared: "compared",
     ScenarioFinished: "scenario",
     RunFinished: "footer",
+}
+ADAPTERS: Mapping[str, TypeAdapter[Recorded]] = {
+    record: TypeAdapter(event) for event, record in _RECORDS.items()
 }
 
 

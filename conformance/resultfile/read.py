@@ -1,7 +1,7 @@
 """Read a result file, and tell apart the ways in which one can be wrong.
 
 A file that was cut off, edited or put together from two runs must never be taken for a good one.
-Each way has an error of its own (``errors``), and each message names ``file:line`` and what to do.
+Each way has an error of its own, and each message names ``file:line`` and what to do.
 """
 
 from __future__ import annotations
@@ -17,22 +17,47 @@ from pydantic import ValidationError
 from conformance.engine.events import PlannedScenario, RunFinished, RunStarted, ScenarioFinished
 from conformance.engine.result import RunCollector, RunResult
 from conformance.engine.verdicts import ScenarioCompared
+from conformance.errors import UsageError
 from conformance.files import read_regular
-from conformance.resultfile.errors import (
-    DigestMismatchError,
-    DuplicateRecordError,
-    EmptyResultFileError,
-    MalformedResultFileError,
-    TruncatedResultFileError,
-    UnknownVersionError,
-    UnreadableResultFileError,
-)
-from conformance.resultfile.lines import API_VERSION, Recorded, from_line
+from conformance.resultfile.lines import Recorded, from_line
+from conformance.scenario.base import API_VERSION
 from conformance.strictjson import loads
 from conformance.text import cut
 
 MAX_BYTES = 512 << 20
 """Of a result file; that of a compared run on a large cluster has some ten megabytes."""
+
+
+class ResultFileError(UsageError):
+    """A result file cannot be used; the message begins with its path."""
+
+
+class UnreadableResultFileError(ResultFileError):
+    """It does not exist, may not be read, or is not a regular file."""
+
+
+class EmptyResultFileError(ResultFileError):
+    """Nothing is in it: the run ended before it began, or the disk was full."""
+
+
+class TruncatedResultFileError(ResultFileError):
+    """There is no footer: the run was killed, or the file was cut off."""
+
+
+class DuplicateRecordError(ResultFileError):
+    """A scenario or a header occurs twice: two runs in one file."""
+
+
+class DigestMismatchError(ResultFileError):
+    """The file is not as it was written: the footer does not fit the lines before it."""
+
+
+class UnknownVersionError(ResultFileError):
+    """Written by another version of the format."""
+
+
+class MalformedResultFileError(ResultFileError):
+    """A line is not what the format says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

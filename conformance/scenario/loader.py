@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from conformance.data import scenarios_dir
 from conformance.digest import document_digest
 from conformance.errors import UsageError
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.model import Scenario
-from conformance.scenario.registry import FeatureRegistry
 from conformance.scenario.validate import (
     USES,
     InvalidDocumentError,
@@ -21,6 +21,7 @@ from conformance.scenario.validate import (
 )
 from conformance.scenario.variables import Variables, substitute
 from conformance.scenario.yamlfile import Document, PathTuple, Problem, read_documents, yaml_files
+from conformance.text import cut
 
 SCENARIO_FOLDERS = ("core", "extended", "regressions")
 
@@ -72,18 +73,13 @@ class LoadedScenario:
 
 
 def load_scenarios(
-    paths: Iterable[Path],
-    root: Path,
-    registry: FeatureRegistry,
-    wanted: Callable[[str], bool] | None = None,
+    paths: Sequence[Path] = (), wanted: Callable[[str], bool] | None = None
 ) -> list[LoadedScenario]:
     """Read scenario files and folders, in the order of their ids.
 
     Args:
         paths: files, or folders that are searched for ``*.yaml``; what is not a scenario there
-            (a driver profile, a manifest) is passed over.
-        root: the folder of the shipped scenarios.
-        registry: the features that a scenario may name.
+            (a driver profile, a manifest) is passed over. None: all that are shipped.
         wanted: whether a scenario of an id is asked for, by default all; the files of others are
             not read.
 
@@ -93,13 +89,13 @@ def load_scenarios(
     found: dict[str, LoadedScenario] = {}
     problems: list[str] = []
     seen: set[Path] = set()
-    for file, below in _files(paths):
-        identity = _identity(file, root, below)
+    for file, below in _files(paths or _shipped()):
+        identity = _identity(file, below)
         if file.resolve() in seen or (wanted is not None and not wanted(identity)):
             continue
         seen.add(file.resolve())
         try:
-            loaded = load_file(file, below, root, registry)
+            loaded = load_file(file, below)
         except InvalidDocumentError as error:
             problems += error.problems
             continue
@@ -119,50 +115,55 @@ def load_scenarios(
     return [found[key] for key in sorted(found)]
 
 
-def default_paths(root: Path) -> list[Path]:
-    """The folders below a scenario root that hold scenarios."""
-    return [root / folder for folder in SCENARIO_FOLDERS if (root / folder).is_dir()]
+def _shipped() -> list[Path]:
+    folders = (scenarios_dir() / name for name in SCENARIO_FOLDERS)
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
     """Files, each with the folder in which it was searched for; None for one that is named."""
     for path in paths:
-        try:
-            folder = path.is_dir()
-            there = folder or path.exists()
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
-        if folder:
+        check_path(path)
+        if path.is_dir():
             yield from ((file, path) for file in yaml_files(path))
-        elif there:
-            yield path, None
         else:
-            raise UsageError(f"{path}: no such file or folder; check the path")
+            yield path, None
 
 
-def _identity(file: Path, root: Path, below: Path | None) -> str:
+def check_path(path: Path) -> None:
+    """See that there is something at a path.
+
+    Raises:
+        UsageError: there is not, or the system refuses even to look (a name that is too long).
+    """
+    try:
+        path.stat()
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else str(error)
+        if isinstance(error, FileNotFoundError):
+            said = "no such file or folder"
+        raise UsageError(f"{cut(str(path), 200)}: {said}; check the path") from None
+
+
+def _identity(file: Path, below: Path | None) -> str:
     """The public id: the path below ``scenarios/`` without suffix.
 
     For a file elsewhere it is the path below the folder that was given, or the bare name.
     """
     resolved = file.resolve()
     named = [parent for parent in resolved.parents if parent.name == "scenarios"]
-    for base in (root.resolve(), *named, *([below.resolve()] if below is not None else [])):
+    for base in (*named, *([below.resolve()] if below is not None else [])):
         if resolved.is_relative_to(base):
             return str(resolved.relative_to(base).with_suffix(""))
     return file.stem
 
 
-def load_file(
-    file: Path, below: Path | None, root: Path, registry: FeatureRegistry
-) -> LoadedScenario | None:
+def load_file(file: Path, below: Path | None) -> LoadedScenario | None:
     """The scenario in a file; None where a folder was given and the file holds none.
 
     Args:
         file: YAML.
         below: the folder that was given; None: the file itself was.
-        root: the folder of the shipped scenarios.
-        registry: the features that a scenario may name.
 
     Raises:
         UsageError: the file cannot be read, or something in it is wrong.
@@ -170,10 +171,10 @@ def load_file(
     documents = read_documents(file)
     if below is not None and documents and not any(map(_may_be_scenario, documents)):
         return None
-    identity = _identity(file, root, below)
     document = one_document(documents, "scenario", file)
-    scenario = checked_scenario(document, registry)
-    return LoadedScenario(identity, scenario, document, document_digest(document.data))
+    scenario = checked_scenario(document)
+    digest = document_digest(document.data)
+    return LoadedScenario(_identity(file, below), scenario, document, digest)
 
 
 def _may_be_scenario(document: Document) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import cache
 from typing import Literal
 
 from pydantic import Field
 
+from conformance.data import scenarios_dir
 from conformance.scenario.base import Strict
-from conformance.scenario.near import hint
 from conformance.scenario.validate import load_document
-from conformance.scenario.yamlfile import Problem
 
 
 class Feature(Strict):
@@ -34,19 +33,8 @@ class FeatureRegistry(Strict):
     kind: Literal["FeatureRegistry"]
     features: dict[str, Feature]
 
-    def problems(self, name: str) -> list[Problem]:
-        """What is wrong with a scenario's feature: it must be one of these names."""
-        if name in self.features:
-            return []
-        return [
-            Problem(("spec", "feature"), f"unknown feature {name!r}; {hint(name, self.features)}")
-        ]
 
-
-def load_registry(file: Path) -> FeatureRegistry:
-    """Read ``features.yaml``.
-
-    Raises:
-        UsageError: it is missing or malformed.
-    """
-    return load_document(FeatureRegistry, file, "feature registry")
+@cache
+def load_registry() -> FeatureRegistry:
+    """The registry that the suite ships, ``scenarios/features.yaml``."""
+    return load_document(FeatureRegistry, scenarios_dir() / "features.yaml", "feature registry")

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from conformance.data import scenarios_dir
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile
 from conformance.scenario.registry import FeatureRegistry, load_registry
@@ -32,8 +31,8 @@ def json_schema(which: str) -> dict[str, Any]:
     """The schema of the documents in :data:`MODELS`."""
     schema = MODELS[which].model_json_schema(by_alias=True)
     if which == "scenario":
-        registry = load_registry(scenarios_dir() / "features.yaml")
-        schema["$defs"]["Spec"]["properties"]["feature"]["enum"] = sorted(registry.features)
+        feature = schema["$defs"]["Spec"]["properties"]["feature"]
+        feature["enum"] = sorted(load_registry().features)
     return published(which, schema)
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from conformance.errors import UsageError
 from conformance.options import Given
-from conformance.text import cut
 
 if TYPE_CHECKING:
     from conformance.scenario.loader import LoadedScenario
@@ -87,14 +86,12 @@ def select(paths: Sequence[Path] = (), selection: Selection | None = None) -> li
         UsageError: a file is wrong, a feature is unknown, or nothing fits.
     """
     from conformance.data import scenarios_dir
-    from conformance.scenario.loader import default_paths, load_scenarios
+    from conformance.scenario.loader import load_scenarios
     from conformance.scenario.near import hint
     from conformance.scenario.registry import load_registry
 
     selection = selection or Selection()
-    root = scenarios_dir()
-    registry = load_registry(root / "features.yaml")
-    known = {name.lower(): name for name in registry.features}
+    known = {name.lower(): name for name in load_registry().features}
     for name in selection.feature:
         if name.lower() not in known:
             alike = [known[key] for key in known if name.lower() in key]
@@ -102,29 +99,12 @@ def select(paths: Sequence[Path] = (), selection: Selection | None = None) -> li
             raise UsageError(
                 f"unknown feature {name}; {meant} (`dra-conformance list --features` names all)"
             )
-    for path in paths:
-        check_path(path)
-    scenarios = load_scenarios(list(paths) or default_paths(root), root, registry, selection.wants)
+    scenarios = load_scenarios(paths, selection.wants)
     if not scenarios:
-        where = ", ".join(map(str, paths)) or str(root)
+        where = ", ".join(map(str, paths)) or str(scenarios_dir())
         what = f"whose id fits {_said('-k', selection.only)}" if selection.only else "(YAML)"
         raise UsageError(f"no scenario {what} below {where}; see `dra-conformance list`")
     return selection.left(scenarios)
-
-
-def check_path(path: Path) -> None:
-    """See that there is something at a path.
-
-    Raises:
-        UsageError: there is not, or the system refuses even to look (a name that is too long).
-    """
-    try:
-        path.stat()
-    except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else str(error)
-        if isinstance(error, FileNotFoundError):
-            said = "no such file or folder"
-        raise UsageError(f"{cut(str(path), 200)}: {said}; check the path") from None
 
 
 def _spec(loaded: LoadedScenario) -> Spec:

@@ -13,7 +13,7 @@ from conformance.certify.build import believed
 from conformance.certify.model import Implementation
 from conformance.certify.profiles import CORE, load_profiles
 from conformance.certify.verify import Verification, verify
-from conformance.compare.compare import Comparer
+from conformance.compare.compare import against
 from conformance.engine.events import PlannedScenario
 from conformance.engine.scenario_run import Setup, planned
 from conformance.engine.suite import run_suite
@@ -44,7 +44,7 @@ def genuine(path: Path) -> list[PlannedScenario]:
     scenarios = [item for item in select() if item.id in (WAITS, SHARED, REJECTED, JOB)]
     options = TargetOptions(target="reference", record=True)
     with open_reference(options) as reference:
-        comparer = Comparer(run_suite(scenarios, Setup("r1", reference), ()).finished)
+        comparer = against(run_suite(scenarios, Setup("r1", reference), ()).finished)
     with open_reference(options) as opened, ResultFile(path) as file:
         run_suite(scenarios, Setup("r1", opened, comparer), [file])
     return [planned(item) for item in scenarios]

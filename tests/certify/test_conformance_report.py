@@ -25,7 +25,6 @@ from conformance.certify.model import (
 from conformance.certify.profiles import CORE, Profile, load_profiles
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import conclude_run
-from conformance.data import scenarios_dir
 from conformance.digest import document_digest
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
 from conformance.errors import ExitCode, UsageError
@@ -339,7 +338,7 @@ def test_an_unknown_profile_is_a_usage_error() -> None:
 
 
 def test_the_shipped_profiles_name_features_that_exist() -> None:
-    known = load_registry(scenarios_dir() / "features.yaml").features
+    known = load_registry().features
     assert {name for profile in PROFILES for name in profile.features} <= set(known)
 
 

@@ -17,7 +17,7 @@ from conformance.certify.build import build_report
 from conformance.compare.compare import compare_scenario
 from conformance.digest import document_digest
 from conformance.errors import ConformanceError
-from conformance.report.html import render_html
+from conformance.report.pages import render_html
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from tests.certify.test_conformance_report import IMPLEMENTATION, PROFILES

@@ -18,8 +18,7 @@ from conformance.compare.demands import WantedClaim, demand_of, unrecorded
 from conformance.digest import set_digest
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
 from conformance.errors import ExitCode, UsageError
-from conformance.resultfile.errors import MalformedResultFileError
-from conformance.resultfile.read import load_results
+from conformance.resultfile.read import MalformedResultFileError, load_results
 from conformance.scenario.selection import select
 from tests.certify.evidence import (
     IMPLEMENTATION,

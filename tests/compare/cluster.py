@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance.compare.evidence import Obj
-from conformance.compare.witness import Answer
+from conformance.compare.witness import Answer, Witness
 from reference_allocator.features import Features
 from reference_allocator.snapshot import Snapshot
 
@@ -132,7 +132,7 @@ def decision(claims: Sequence[Obj], allocations: Sequence[Obj], state: Obj | Non
     }
 
 
-class Scripted:
+class Scripted(Witness):
     """A witness that says what it was told to say."""
 
     def __init__(

@@ -12,15 +12,13 @@ from functools import cache
 
 import pytest
 
-from conformance.compare.compare import Comparer
-from conformance.data import scenarios_dir
+from conformance.compare.compare import against
 from conformance.engine.events import ScenarioFinished
 from conformance.engine.result import count_verdicts
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.engine.verdicts import ScenarioCompared, Verdict
-from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
-from conformance.scenario.registry import load_registry
+from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.targets.opening import Opened
 from conformance.targets.options import TargetOptions
 from conformance.targets.reference.target import ReferenceTarget
@@ -32,8 +30,7 @@ from tests.scenario.kill_matrix import GATES
 @cache
 def scenarios() -> tuple[LoadedScenario, ...]:
     """The shipped scenarios of the allocation tier."""
-    root = scenarios_dir()
-    loaded = load_scenarios(default_paths(root), root, load_registry(root / "features.yaml"))
+    loaded = load_scenarios()
     return tuple(item for item in loaded if item.scenario.spec.tier == "allocation")
 
 
@@ -60,7 +57,7 @@ def good() -> tuple[ScenarioFinished, ...]:
 
 
 def judged(*faults: Fault) -> list[ScenarioCompared]:
-    return [Comparer(good())(event) for event in ran(*faults)]
+    return [against(good())(event) for event in ran(*faults)]
 
 
 def test_the_reference_itself_is_identical_everywhere() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conformance.compare.compare import Comparer, compare_scenario
+from conformance.compare.compare import against, compare_scenario
 from conformance.compare.conclude import conclude_run, uncertified
 from conformance.compare.witness import Answer
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
@@ -76,7 +76,7 @@ def test_a_decision_that_cannot_be_judged_is_a_problem_and_no_crash() -> None:
 
 
 def test_a_comparer_compares_each_scenario_with_the_same_on_the_reference() -> None:
-    compare = Comparer([finished("core/one", Outcome.ERROR, "boom")], INADMISSIBLE)
+    compare = against([finished("core/one", Outcome.ERROR, "boom")], INADMISSIBLE)
     assert compare(decided()).notes == (
         "inadmissible: pod pod0: selector: gpu-0 does not match",
         "not judged: the reference itself breaks (boom)",

@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from conformance.compare.explain import explain_file, explain_pending
-from conformance.data import scenarios_dir
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.loader import load_scenarios
-from conformance.scenario.registry import load_registry
 from conformance.targets.opening import open_reference
 from conformance.targets.options import TargetOptions
 from conformance.targets.reference import ReferenceTarget
@@ -140,8 +138,7 @@ spec:
 def test_a_failed_scenario_says_why_its_claims_have_no_allocation(tmp_path: Path) -> None:
     path = tmp_path / "never-allocated.yaml"
     path.write_text(SCENARIO)
-    registry = load_registry(scenarios_dir() / "features.yaml")
-    loaded = load_scenarios([path], tmp_path, registry)
+    loaded = load_scenarios([path])
     with open_reference(TargetOptions()) as opened:
         [finished] = run_suite(loaded, Setup("run", opened), ()).finished
     assert "claims without allocation: 0/1 nodes: reference-node-0: " in finished.message

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.compare.observations import (
+from conformance.compare.compare import (
     MAX_DIFFERENCES,
     compare_observations,
 )

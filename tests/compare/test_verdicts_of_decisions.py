@@ -9,7 +9,7 @@ import pytest
 from conformance.compare.allocations import devices_of
 from conformance.compare.evidence import Obj, reading
 from conformance.compare.judging import judge, judge_undecided
-from conformance.compare.witness import Answer, ReferenceWitness
+from conformance.compare.witness import Answer, Witness
 from conformance.engine.verdicts import Judgement, Verdict
 from conformance.errors import UsageError
 from tests.compare.cluster import (
@@ -27,7 +27,7 @@ from tests.compare.cluster import (
 )
 
 
-class Unknowing(ReferenceWitness):
+class Unknowing(Witness):
     """The reference, with a checker that stumbles over what is new to it."""
 
     def check(

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from conformance.engine.events import Outcome
-from conformance.report.markdown import render_markdown
+from conformance.report.pages import render_markdown
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from tests.report.builders import HOSTILE, compared, finished, planned, play, sample, stream

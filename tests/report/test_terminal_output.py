@@ -133,7 +133,7 @@ def test_a_run_that_certifies_nothing_says_why() -> None:
     assert "simulated: NVML; no allocation was judged" in last
 
 
-def test_an_encoding_without_a_middle_dot_gets_ascii() -> None:
+def test_a_terminal_without_unicode_gets_ascii() -> None:
     text = report(console("ascii"))
     check("terminal-ascii.txt", text)
     assert text.isascii()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.verdicts import Judgement, Verdict
 from conformance.errors import UsageError
-from conformance.resultfile import errors as results
+from conformance.resultfile import read as results
 from conformance.resultfile.lines import result_schema
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile

@@ -10,16 +10,9 @@ import pytest
 from conformance.data import scenarios_dir
 from conformance.digest import set_digest
 from conformance.errors import UsageError
-from conformance.scenario.loader import LoadedScenario, default_paths, load_scenarios
+from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.scenario.profile import load_profile
-from conformance.scenario.registry import Feature, FeatureRegistry, load_registry
 from conformance.scenario.variables import Variables
-
-REGISTRY = FeatureRegistry(
-    apiVersion="dra-conformance/v1",
-    kind="FeatureRegistry",
-    features={"ResourceClaim": Feature(summary="claims", kep="https://kep.k8s.io/4381")},
-)
 
 SCENARIO = """\
 apiVersion: dra-conformance/v1
@@ -49,12 +42,12 @@ def write(tmp_path: Path, text: str, name: str = "core/given.yaml") -> Path:
 
 
 def load(tmp_path: Path, text: str, name: str = "core/given.yaml") -> LoadedScenario:
-    [loaded] = load_scenarios([write(tmp_path, text, name)], tmp_path, REGISTRY)
+    [loaded] = load_scenarios([write(tmp_path, text, name)])
     return loaded
 
 
 def test_the_id_is_the_path_below_the_root(tmp_path: Path) -> None:
-    assert load(tmp_path, SCENARIO).id == "core/given"
+    assert load(tmp_path, SCENARIO, "scenarios/core/given.yaml").id == "core/given"
 
 
 def test_comments_do_not_change_the_digest_and_content_does(tmp_path: Path) -> None:
@@ -194,7 +187,7 @@ def test_every_problem_of_every_file_is_said_at_once(tmp_path: Path) -> None:
     write(tmp_path, SCENARIO.replace("level: core", "level: x"), "core/given.yaml")
     write(tmp_path, "a: [", "core/other.yaml")
     with pytest.raises(UsageError) as error:
-        load_scenarios([tmp_path / "core"], tmp_path, REGISTRY)
+        load_scenarios([tmp_path / "core"])
     assert len(str(error.value).splitlines()) == 2
 
 
@@ -205,7 +198,7 @@ def test_two_documents_in_one_file_are_refused(tmp_path: Path) -> None:
 
 def test_a_path_that_is_too_long_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="check the path"):
-        load_scenarios([tmp_path / ("a" * 300)], tmp_path, REGISTRY)
+        load_scenarios([tmp_path / ("a" * 300)])
 
 
 def test_an_empty_file_is_named(tmp_path: Path) -> None:
@@ -219,7 +212,7 @@ def test_a_file_that_is_no_regular_one_hides_no_mistake_of_the_others(tmp_path: 
     os.mkfifo(tmp_path / "core/pipe.yaml")
     (tmp_path / "core/folder.yaml").mkdir()
     with pytest.raises(UsageError) as error:
-        load_scenarios([tmp_path / "core"], tmp_path, REGISTRY)
+        load_scenarios([tmp_path / "core"])
     given, other, pipe = str(error.value).splitlines()
     assert "given.yaml:7: $.spec.level" in given
     assert "other.yaml:1: tag !!bool is not allowed here" in other
@@ -228,7 +221,7 @@ def test_a_file_that_is_no_regular_one_hides_no_mistake_of_the_others(tmp_path: 
 
 def test_a_missing_path_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file or folder"):
-        load_scenarios([tmp_path / "absent"], tmp_path, REGISTRY)
+        load_scenarios([tmp_path / "absent"])
 
 
 PROFILE = (
@@ -240,7 +233,7 @@ PROFILE = (
 def test_only_what_is_wanted_is_read(tmp_path: Path) -> None:
     write(tmp_path, SCENARIO)
     write(tmp_path, "a: [", "core/other.yaml")
-    found = load_scenarios([tmp_path], tmp_path, REGISTRY, lambda identity: "given" in identity)
+    found = load_scenarios([tmp_path], lambda identity: "given" in identity)
     assert [item.id for item in found] == ["core/given"]
 
 
@@ -248,13 +241,13 @@ def test_a_folder_may_hold_profiles_and_manifests_beside_scenarios(tmp_path: Pat
     write(tmp_path, SCENARIO)
     write(tmp_path, PROFILE, "core/x.yaml")
     write(tmp_path, "apiVersion: v1\nkind: Pod\n---\nservices: {}\n", "core/pod.yaml")
-    assert [item.id for item in load_scenarios([tmp_path], tmp_path, REGISTRY)] == ["core/given"]
+    assert [item.id for item in load_scenarios([tmp_path])] == ["core/given"]
 
 
 def test_a_kind_that_is_misspelt_is_not_passed_over(tmp_path: Path) -> None:
     write(tmp_path, SCENARIO.replace("kind: Scenario", "kind: Scenari"))
     with pytest.raises(UsageError, match=r":2: \$\.kind: must be 'Scenario' \(found 'Scenari'\)"):
-        load_scenarios([tmp_path], tmp_path, REGISTRY)
+        load_scenarios([tmp_path])
 
 
 def test_a_document_of_another_kind_is_told_what_it_is_for_and_nothing_else(
@@ -262,7 +255,7 @@ def test_a_document_of_another_kind_is_told_what_it_is_for_and_nothing_else(
 ) -> None:
     profile = write(tmp_path, PROFILE, "x.yaml")
     with pytest.raises(UsageError) as error:
-        load_scenarios([profile], tmp_path, REGISTRY)
+        load_scenarios([profile])
     text = "this is a DriverProfile, not a Scenario; give it to --driver"
     assert str(error.value) == f"{profile}:2: $.kind: {text}"
     with pytest.raises(UsageError, match="this is a Scenario, not a DriverProfile; `dra-conf"):
@@ -285,19 +278,16 @@ def test_the_id_of_a_scenario_that_is_not_shipped_is_the_path_below_its_folder(
     file: str, given: str, identity: str, tmp_path: Path
 ) -> None:
     write(tmp_path, SCENARIO, file)
-    [loaded] = load_scenarios([tmp_path / given], tmp_path / "shipped", REGISTRY)
+    [loaded] = load_scenarios([tmp_path / given])
     assert loaded.id == identity
 
 
 def test_scenarios_of_one_name_in_two_folders_are_two(tmp_path: Path) -> None:
     write(tmp_path, SCENARIO, "acme/a/given.yaml")
     write(tmp_path, SCENARIO, "acme/b/given.yaml")
-    found = load_scenarios([tmp_path / "acme"], tmp_path / "shipped", REGISTRY)
+    found = load_scenarios([tmp_path / "acme"])
     assert [item.id for item in found] == ["a/given", "b/given"]
 
 
 def test_the_shipped_folder_itself_can_be_given() -> None:
-    root = scenarios_dir()
-    registry = load_registry(root / "features.yaml")
-    given = load_scenarios([root], root, registry)
-    assert given == load_scenarios(default_paths(root), root, registry)
+    assert load_scenarios([scenarios_dir()]) == load_scenarios()

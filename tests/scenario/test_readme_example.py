@@ -11,10 +11,10 @@ from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
-from conformance.scenario.lint.files import lint_file
+from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.profile import load_profile
-from conformance.scenario.registry import load_registry
+from conformance.scenario.yamlfile import read_documents
 from conformance.targets.opening import Opened
 from tests.mutants import mutant
 from tests.mutants.faults import Fault
@@ -36,7 +36,7 @@ def example(tmp_path: Path) -> Path:
 
 def outcome(file: Path, *faults: Fault) -> Outcome:
     root = scenarios_dir()
-    loaded = load_scenarios([file], root, load_registry(root / "features.yaml"))
+    loaded = load_scenarios([file])
     profile = load_profile("gpu.nvidia.com", root / "drivers")
     with mutant(*faults) as target:
         setup = Setup("readme", Opened(target, target.capabilities(), profile, "image"))
@@ -45,7 +45,7 @@ def outcome(file: Path, *faults: Fault) -> Outcome:
 
 
 def test_it_lints_cleanly(example: Path) -> None:
-    assert lint_file(example) == []
+    assert lint_documents(read_documents(example)) == []
 
 
 def test_it_passes_on_the_reference_and_fails_on_one_that_leaves_claims(example: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_default_fits_its_schema() -> None:
 
 def test_the_features_are_those_of_the_registry() -> None:
     feature = shipped_schema("scenario")["$defs"]["Spec"]["properties"]["feature"]
-    assert feature["enum"] == sorted(load_registry(ROOT / "features.yaml").features)
+    assert feature["enum"] == sorted(load_registry().features)
 
 
 def test_the_schema_refuses_what_the_model_refuses() -> None:

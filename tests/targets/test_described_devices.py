@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 from conformance.compare.reference import on_reference
-from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
-from conformance.scenario.loader import default_paths, load_scenarios
+from conformance.scenario.loader import load_scenarios
 from conformance.scenario.profile import load_profile
-from conformance.scenario.registry import load_registry
 from conformance.targets.opening import Opened, open_reference
 from conformance.targets.options import TargetOptions
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
@@ -90,7 +88,6 @@ spec:
     - object: {kind: ResourceClaim, name: board}
       match: {status: {allocation: {devices: {results: [{driver: "${driver}", device: fpga-4}]}}}}
 """
-REGISTRY = load_registry(scenarios_dir() / "features.yaml")
 
 
 def profile(tmp_path: Path, probe: str, *simulated: str) -> TargetOptions:
@@ -106,7 +103,7 @@ def outcomes(
     folder = tmp_path / "scenarios"
     folder.mkdir()
     (folder / "fpga-picked.yaml").write_text(SCENARIO, encoding="utf-8")
-    scenarios = load_scenarios([folder], folder, REGISTRY)
+    scenarios = load_scenarios([folder])
     with open_reference(options, published) as opened:
         return list(run_suite(scenarios, Setup("t", opened), ()).finished)
 
@@ -218,7 +215,7 @@ def test_a_cluster_with_another_driver_is_compared_with_the_reference(tmp_path: 
     folder = tmp_path / "scenarios"
     folder.mkdir()
     (folder / "fpga-picked.yaml").write_text(SCENARIO, encoding="utf-8")
-    scenarios = load_scenarios([folder], folder, REGISTRY)
+    scenarios = load_scenarios([folder])
     profile(tmp_path, BY_ENV, DEVICES)
     with_devices = load_profile(str(tmp_path / "profile.yaml"), tmp_path)
     nodes = ("worker-a", "worker-b")
@@ -238,8 +235,7 @@ def test_a_cluster_whose_rules_are_not_known_is_told(tmp_path: Path) -> None:
 
 
 def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described() -> None:
-    root = scenarios_dir()
-    scenarios = load_scenarios(default_paths(root), root, REGISTRY)
+    scenarios = load_scenarios()
     gates = {"DRANodeAllocatableResources": True}
     with open_reference(TargetOptions(driver="gpu.example.com", feature_gates=gates)) as opened:
         found = run_suite(scenarios, Setup("t", opened), ()).finished

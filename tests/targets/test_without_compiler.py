@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
-from conformance.scenario.loader import default_paths, load_scenarios
-from conformance.scenario.registry import load_registry
+from conformance.scenario.loader import load_scenarios
 from conformance.targets.opening import open_reference
 from conformance.targets.options import TargetOptions
 
@@ -25,8 +23,8 @@ def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_scenarios_without_devices_run_and_the_others_say_what_to_install() -> None:
-    root, said = scenarios_dir(), list[str]()
-    scenarios = load_scenarios(default_paths(root), root, load_registry(root / "features.yaml"))
+    said = list[str]()
+    scenarios = load_scenarios()
     with open_reference(TargetOptions(), progress=said.append) as opened:
         found = run_suite(scenarios, Setup("t", opened), ()).finished
     assert "dra-conformance[compiler]" in said[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from pydantic import BaseModel
 
@@ -15,9 +14,9 @@ from conformance.scenario.lint.profiles import check_profile_names, profile_prob
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile, load_profile
-from conformance.scenario.registry import FeatureRegistry, load_registry
+from conformance.scenario.registry import FeatureRegistry
 from conformance.scenario.validate import InvalidDocumentError, is_own, validated
-from conformance.scenario.yamlfile import Document, Problem, read_documents
+from conformance.scenario.yamlfile import Document, Problem
 
 OWN_KINDS: Mapping[str, type[BaseModel]] = {
     "DriverProfile": DriverProfile,
@@ -34,44 +33,26 @@ class LintLine:
     text: str
     error: bool = True
 
-    def __str__(self) -> str:
-        return self.text
 
-
-def lint_file(
-    file: Path,
+def lint_documents(
+    documents: Sequence[Document],
     models: Mapping[str, type[BaseModel]] = OWN_KINDS,
     driver: DriverProfile | None = None,
 ) -> list[LintLine]:
     """Everything that is wrong in a file.
 
     Args:
-        file: a YAML file with any number of documents.
+        documents: all that are in it.
         models: kind -> model of the suite's own documents.
         driver: the profile that scenarios are to run with; None is any that is shipped.
-
-    Raises:
-        UsageError: the file cannot be read as YAML.
     """
-    return lint_documents(read_documents(file), file, models, driver)
-
-
-def lint_documents(
-    documents: Sequence[Document],
-    file: Path,
-    models: Mapping[str, type[BaseModel]] = OWN_KINDS,
-    driver: DriverProfile | None = None,
-) -> list[LintLine]:
-    """Like :func:`lint_file`, for documents that are read already."""
     found = []
-    if len(documents) > 1 and any(
-        item.data.get("kind") == "Scenario" for item in _own_documents(documents)
-    ):
-        line = documents[1].line(())
-        found.append(
-            LintLine(f"{file}:{line}: has {len(documents)} documents; one file holds one scenario")
-        )
-    for document in _own_documents(documents):
+    own = [document for document in documents if is_own(document)]
+    if len(documents) > 1 and any(item.data.get("kind") == "Scenario" for item in own):
+        where = f"{documents[1].file}:{documents[1].line(())}"
+        text = f"{where}: has {len(documents)} documents; one file holds one scenario"
+        found.append(LintLine(text))
+    for document in own:
         found += _own(document, models, driver)
     for document in documents:
         if not is_own(document):
@@ -83,11 +64,6 @@ def _told(document: Document, problems: Iterable[Problem]) -> list[LintLine]:
     """Problems of a document by line."""
     ordered = sorted(problems, key=lambda problem: document.line(problem.path))
     return [LintLine(document.tell(item), item.severity == "error") for item in ordered]
-
-
-def _own_documents(documents: Sequence[Document]) -> list[Document]:
-    """The documents that are the suite's, not Kubernetes'."""
-    return [document for document in documents if is_own(document)]
 
 
 def _own(
@@ -107,7 +83,7 @@ def _own(
         if model is not Scenario:
             validated(model, document)
             return []
-        scenario = checked_scenario(document, _registry())
+        scenario = checked_scenario(document)
     except InvalidDocumentError as error:
         return [LintLine(problem) for problem in error.problems]
     if scenario.spec.tier == "allocation":
@@ -115,11 +91,6 @@ def _own(
     profiles = _profiles() if driver is None else (driver,)
     names = check_profile_names(scenario, document.data, profiles, must=driver is not None)
     return _told(document, names)
-
-
-@cache
-def _registry() -> FeatureRegistry:
-    return load_registry(scenarios_dir() / "features.yaml")
 
 
 @cache

@@ -14,23 +14,24 @@ from conformance.scenario.lint.pods import pod_specs
 from conformance.scenario.lint.references import check_references
 from conformance.scenario.lint.variables import check_variables, texts
 from conformance.scenario.model import Scenario
-from conformance.scenario.registry import FeatureRegistry
+from conformance.scenario.near import hint
+from conformance.scenario.registry import load_registry
 from conformance.scenario.validate import InvalidDocumentError, validated
 from conformance.scenario.yamlfile import Document, Problem
 
 
-def checked_scenario(document: Document, registry: FeatureRegistry) -> Scenario:
+def checked_scenario(document: Document) -> Scenario:
     """The scenario in a document, once nothing in it is wrong; for ``run`` and ``lint`` alike.
-
-    Args:
-        document: the only one of its file.
-        registry: the features that it may name.
 
     Raises:
         InvalidDocumentError: naming every line and path that is wrong.
     """
     scenario = validated(Scenario, document)
-    problems = [*registry.problems(scenario.spec.feature), *scenario_problems(scenario, document)]
+    problems = scenario_problems(scenario, document)
+    feature, known = scenario.spec.feature, load_registry().features
+    if feature not in known:
+        text = f"unknown feature {feature!r}; {hint(feature, known)}"
+        problems.insert(0, Problem(("spec", "feature"), text))
     name = scenario.metadata.name
     if document.file.stem != name:
         text = f"is {name!r}, but the file is called {document.file.name}; name it {name}.yaml"

@@ -6,15 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance.data import scenarios_dir
 from conformance.errors import ExitCode, UsageError
 from conformance.scenario.lint.choices import CHOICES
-from conformance.scenario.lint.files import lint_file
+from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.loader import load_scenarios
-from conformance.scenario.registry import load_registry
+from conformance.scenario.yamlfile import read_documents
 from reference_allocator.api.schema import types
-
-REGISTRY = load_registry(scenarios_dir() / "features.yaml")
 
 NODE = """\
 apiVersion: dra-conformance/v1
@@ -168,8 +165,8 @@ def write(tmp_path: Path, text: str, name: str = "given.yaml") -> Path:
 @pytest.mark.parametrize("tier", GIVEN)
 def test_a_right_scenario_is_not_complained_about(tier: str, tmp_path: Path) -> None:
     file = write(tmp_path, GIVEN[tier])
-    assert [item.id for item in load_scenarios([file], tmp_path, REGISTRY)] == ["given"]
-    assert lint_file(file) == []
+    assert [item.id for item in load_scenarios([file])] == ["given"]
+    assert lint_documents(read_documents(file)) == []
 
 
 IN_EITHER_TIER = [
@@ -336,18 +333,18 @@ def test_a_mistake_is_found_when_the_file_is_loaded_and_when_it_is_linted(
     assert old in text
     file = write(tmp_path, text.replace(old, new, 1))
     with pytest.raises(UsageError) as error:
-        load_scenarios([file], tmp_path, REGISTRY)
+        load_scenarios([file])
     lines = str(error.value).splitlines()
     assert any(says in line for line in lines), lines
     assert all(line.startswith(f"{file}:") and ": $" in line for line in lines)
     assert error.value.exit_code is ExitCode.USAGE
-    assert [str(item) for item in lint_file(file) if item.error] == lines
+    assert [item.text for item in lint_documents(read_documents(file)) if item.error] == lines
 
 
 def test_the_place_of_a_mistake_is_its_line_and_its_path(tmp_path: Path) -> None:
     file = write(tmp_path, NODE.replace("restartPolicy", "restartPolcy"))
     with pytest.raises(UsageError) as error:
-        load_scenarios([file], tmp_path, REGISTRY)
+        load_scenarios([file])
     where = f"{file}:58: $.spec.steps[0].apply[3].spec.template.spec.restartPolcy: "
     assert str(error.value).startswith(where)
 
@@ -356,7 +353,7 @@ def test_every_mistake_of_a_scenario_is_said_at_once_by_line(tmp_path: Path) -> 
     text = NODE.replace("count: 1}", "cuont: 1}", 1).replace("{pod: pod0,", "{pod: podX,", 1)
     file = write(tmp_path, text.replace("ResourceClaim\n  tier", "Resourceclaims\n  tier"))
     with pytest.raises(UsageError) as error:
-        load_scenarios([file], tmp_path, REGISTRY)
+        load_scenarios([file])
     assert [line.split(": ")[1] for line in str(error.value).splitlines()] == [
         "$.spec.feature",
         "$.spec.steps[0].apply[0].spec.devices.requests[0].exactly.cuont",
@@ -368,7 +365,7 @@ def test_an_expectation_before_the_step_that_makes_its_object_is_found(tmp_path:
     head, _, rest = NODE.partition("  - apply:\n")
     early = f"{head}  - expect:\n    - {{pod: pod0, phase: Running}}\n  - apply:\n{rest}"
     with pytest.raises(UsageError, match="Pod 'pod0' is only made by step 1, after this one"):
-        load_scenarios([write(tmp_path, early)], tmp_path, REGISTRY)
+        load_scenarios([write(tmp_path, early)])
 
 
 AGAIN = """\
@@ -380,11 +377,11 @@ AGAIN = """\
 def test_an_object_that_is_made_twice_is_found(tmp_path: Path) -> None:
     twice = NODE.replace("  - delete: [{kind: Pod, name: pod0}]\n", AGAIN)
     with pytest.raises(UsageError, match="Pod 'pod0' is made by step 0 already"):
-        load_scenarios([write(tmp_path, twice)], tmp_path, REGISTRY)
+        load_scenarios([write(tmp_path, twice)])
 
 
 def test_an_object_may_be_made_again_after_it_was_deleted(tmp_path: Path) -> None:
-    assert load_scenarios([write(tmp_path, NODE + AGAIN)], tmp_path, REGISTRY)
+    assert load_scenarios([write(tmp_path, NODE + AGAIN)])
 
 
 BETA = """\
@@ -398,18 +395,18 @@ BETA = """\
 
 def test_an_api_that_is_off_by_default_must_be_required(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"add requires: \{apis: \[resource\.k8s\.io/v1beta1\]\}"):
-        load_scenarios([write(tmp_path, NODE + BETA)], tmp_path, REGISTRY)
+        load_scenarios([write(tmp_path, NODE + BETA)])
     named = (NODE + BETA).replace("{devices: 3,", "{devices: 3, apis: [resource.k8s.io/v1beta1],")
-    assert load_scenarios([write(tmp_path, named)], tmp_path, REGISTRY)
+    assert load_scenarios([write(tmp_path, named)])
     flat = named.replace("gpu, deviceClassName", "gpu, deviceClassNam")
     with pytest.raises(UsageError, match="unknown field 'deviceClassNam'"):
-        load_scenarios([write(tmp_path, flat)], tmp_path, REGISTRY)
+        load_scenarios([write(tmp_path, flat)])
 
 
 def test_a_manifest_of_a_retired_version_is_told_what_replaced_it(tmp_path: Path) -> None:
     old = (NODE + BETA).replace("v1beta1", "v1alpha2")
     with pytest.raises(UsageError, match=r"resource\.k8s\.io/v1alpha2 is not served since"):
-        load_scenarios([write(tmp_path, old)], tmp_path, REGISTRY)
+        load_scenarios([write(tmp_path, old)])
 
 
 @pytest.mark.parametrize(
@@ -428,9 +425,9 @@ def test_a_manifest_of_a_retired_version_is_told_what_replaced_it(tmp_path: Path
 def test_lint_compares_names_of_the_profile_with_the_shipped_ones(
     old: str, new: str, error: bool, says: str, tmp_path: Path
 ) -> None:
-    found = lint_file(write(tmp_path, NODE.replace(old, new)))
+    found = lint_documents(read_documents(write(tmp_path, NODE.replace(old, new))))
     assert {item.error for item in found} == {error}
-    assert any(says in str(item) for item in found)
+    assert any(says in item.text for item in found)
 
 
 def test_lint_finds_two_scenarios_in_one_file_and_a_name_that_is_not_the_files(
@@ -438,9 +435,9 @@ def test_lint_finds_two_scenarios_in_one_file_and_a_name_that_is_not_the_files(
 ) -> None:
     both = write(tmp_path, f"{NODE}---\n{ALLOCATION}")
     line = NODE.count("\n") + 2
-    assert [str(item) for item in lint_file(both)] == [
+    assert [item.text for item in lint_documents(read_documents(both))] == [
         f"{both}:{line}: has 2 documents; one file holds one scenario"
     ]
     other = write(tmp_path, NODE, "other.yaml")
-    [found] = lint_file(other)
-    assert str(found).startswith(f"{other}:3: $.metadata.name: is 'given', but the file is called")
+    [found] = lint_documents(read_documents(other))
+    assert found.text.startswith(f"{other}:3: $.metadata.name: is 'given', but the file is called")

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from conformance.scenario.lint.files import lint_file
+from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.lint.manifests import manifest_problems
-from conformance.scenario.yamlfile import Severity, dotted, parse_documents
+from conformance.scenario.yamlfile import Severity, dotted, parse_documents, read_documents
 
 FILE = Path("manifest.yaml")
 
@@ -548,5 +548,5 @@ def test_a_manifest_that_is_no_part_of_a_scenario_is_read_as_the_api_server_does
     file = tmp_path / "class.yaml"
     head = "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu}\n"
     file.write_text(f"{head}spec: {spec}\n", encoding="utf-8")
-    [line] = map(str, lint_file(file))
+    [line] = (item.text for item in lint_documents(read_documents(file)))
     assert line.startswith(f"{file}{says}")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.scenario.lint.files import lint_file
+from conformance.scenario.lint.files import lint_documents
+from conformance.scenario.yamlfile import read_documents
 
 PROFILE = """\
 apiVersion: dra-conformance/v1
@@ -29,7 +30,7 @@ spec:
 def lint(tmp_path: Path, text: str) -> list[str]:
     file = tmp_path / "profile.yaml"
     file.write_text(text, encoding="utf-8")
-    return [str(line).removeprefix(f"{file}:") for line in lint_file(file)]
+    return [line.text.removeprefix(f"{file}:") for line in lint_documents(read_documents(file))]
 
 
 def test_a_right_profile_is_not_complained_about(tmp_path: Path) -> None:
