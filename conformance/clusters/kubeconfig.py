@@ -119,15 +119,14 @@ def is_ready(node: Obj) -> bool:
 
 
 def usable_nodes(nodes: Sequence[Obj]) -> tuple[str, ...]:
-    """Names of the nodes with a kubelet that are ready, schedulable and not made by a run."""
+    """Names of the nodes with a kubelet that are ready and not made by a run.
+
+    Whether pods may go there depends on what they tolerate.
+    """
     names = []
     for node in nodes:
-        hard = any(
-            taint.get("effect") in ("NoSchedule", "NoExecute")
-            for taint in (node.get("spec") or {}).get("taints") or []
-        )
         ours = RUN_LABEL in (node["metadata"].get("labels") or {})
         kubelet = ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion")
-        if is_ready(node) and kubelet and not hard and not ours:
+        if is_ready(node) and kubelet and not ours:
             names.append(node["metadata"]["name"])
     return tuple(sorted(names))

@@ -39,15 +39,23 @@ def reason_to_skip(
         for name in needs.config:
             if name not in profile.spec.config:
                 return f"driver profile {profile.metadata.name} has no config {name}"
-        if needs.devices > capabilities.devices:
-            return f"needs {needs.devices} devices, {capabilities.devices} are free"
+        if needs.devices_in_all > capabilities.devices:
+            return f"needs {needs.devices_in_all} devices, {capabilities.devices} are free"
+        most = max(capabilities.devices_on.values(), default=0)
+        if needs.devices_on_one_node > most:
+            return (
+                f"needs {needs.devices_on_one_node} devices on one node, no node has more than"
+                f" {most} free"
+            )
         if needs.nodes > len(capabilities.nodes):
             return f"needs {needs.nodes} nodes with a kubelet, {len(capabilities.nodes)} are there"
     return None
 
 
-def fits_beside(loaded: LoadedScenario, running: Sequence[LoadedScenario], devices: int) -> bool:
-    """Whether a scenario may run beside others, given how many devices there are in all.
+def fits_beside(
+    loaded: LoadedScenario, running: Sequence[LoadedScenario], capabilities: Capabilities
+) -> bool:
+    """Whether a scenario may run beside others: each surely gets its devices.
 
     A scenario that disturbs components runs alone.
     """
@@ -59,9 +67,21 @@ def fits_beside(loaded: LoadedScenario, running: Sequence[LoadedScenario], devic
     spec = loaded.scenario.spec
     if spec.tier == "allocation" or not sharing:
         return True
-    if spec.requires.exclusive or any(other.requires.exclusive for other in sharing):
+    needs = [item.requires for item in (spec, *sharing)]
+    if any(item.exclusive for item in needs):
         return False
-    return spec.requires.devices + sum(other.requires.devices for other in sharing) <= devices
+    total = sum(item.devices_in_all for item in needs)
+    return total <= capabilities.devices and all(
+        _left_on_a_node(item.devices_on_one_node, total - item.devices_in_all, capabilities)
+        for item in needs
+    )
+
+
+def _left_on_a_node(wanted: int, taken: int, capabilities: Capabilities) -> bool:
+    """Whether one node has so many devices left, wherever the others are taken."""
+    # To leave less than is wanted, so many of each node must be taken.
+    enough = [count - wanted + 1 for count in capabilities.devices_on.values()]
+    return not wanted or taken < sum(number for number in enough if number > 0)
 
 
 def _disturbs(loaded: LoadedScenario) -> bool:

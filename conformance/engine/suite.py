@@ -178,7 +178,7 @@ class _Suite:
         if self.setup.stop.is_set() or len(running) >= self.workers:
             return None
         for index, loaded in enumerate(pending):
-            if fits_beside(loaded, running, self.setup.opened.capabilities.devices):
+            if fits_beside(loaded, running, self.setup.opened.capabilities):
                 return index
         return None
 

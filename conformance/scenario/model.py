@@ -27,7 +27,16 @@ class Requires(Strict):
     """What a target must have; a scenario whose needs are not met is skipped with the reason."""
 
     kubernetes: str = Field(default=">=1.34", description="version range, for example >=1.35")
-    devices: int = Field(default=0, ge=0, le=4096, description="free devices of the driver")
+    devices: int = Field(
+        default=0, ge=0, le=4096, description="free devices of the driver, on whatever nodes"
+    )
+    devices_on_one_node: int = Field(
+        default=0,
+        alias="devicesOnOneNode",
+        ge=0,
+        le=4096,
+        description="free devices that one node has, or can use, for example those of one claim",
+    )
     nodes: int = Field(default=0, ge=0, le=64, description="nodes with a kubelet")
     exclusive: bool = Field(
         default=False,
@@ -43,6 +52,11 @@ class Requires(Strict):
     config: tuple[str, ...] = Field(
         default=(), description="names below config: that the driver profile must have"
     )
+
+    @property
+    def devices_in_all(self) -> int:
+        """How many devices it uses at once."""
+        return max(self.devices, self.devices_on_one_node)
 
     @field_validator("kubernetes")
     @classmethod

@@ -29,6 +29,17 @@ def _dns_name(value: str) -> str:
     return value
 
 
+def _as_in_api(shape: str, value: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+    """Objects with the fields and types of the API."""
+    for mistake in schema.mistakes(shape, list(value)):
+        place = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in mistake.path)
+        if isinstance(mistake, schema.UnknownField):
+            kind = shape.rpartition(".")[2].lower()
+            raise ValueError(f"{place}: a {kind} has no such field")
+        raise ValueError(f"{place}: {mistake.value!r} is not of the type that the API has")
+    return value
+
+
 class ClassProfile(Strict):
     """A DeviceClass of the driver."""
 
@@ -124,12 +135,7 @@ class Simulated(Strict):
     @field_validator("devices")
     @classmethod
     def _devices(cls, value: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
-        for mistake in schema.mistakes("[]resource/v1.Device", list(value)):
-            place = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in mistake.path)
-            if isinstance(mistake, schema.UnknownField):
-                raise ValueError(f"{place}: a device has no such field")
-            raise ValueError(f"{place}: {mistake.value!r} is not of the type that the API has")
-        return value
+        return _as_in_api("[]resource/v1.Device", value)
 
     @property
     def shows_devices(self) -> bool:
@@ -184,6 +190,13 @@ class ProfileSpec(Strict):
     config: dict[str, dict[str, Any]] = Field(
         default={}, description="${config.NAME} -> parameters of an opaque configuration"
     )
+    tolerations: tuple[dict[str, Any], ...] = Field(
+        default=(),
+        description=(
+            "${tolerations} -> of pods that use the devices: for the taints that keep other pods"
+            " away from the devices' nodes"
+        ),
+    )
     probe: Probe = Field(default_factory=Probe)
     simulated: Simulated = Field(default_factory=Simulated)
 
@@ -191,6 +204,11 @@ class ProfileSpec(Strict):
     @classmethod
     def _driver(cls, value: str) -> str:
         return _dns_name(value)
+
+    @field_validator("tolerations")
+    @classmethod
+    def _tolerations(cls, value: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+        return _as_in_api("[]core/v1.Toleration", value)
 
     @model_validator(mode="after")
     def _probe_reads_what_is_shown(self) -> Self:

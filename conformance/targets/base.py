@@ -78,8 +78,11 @@ class Capabilities:
         tiers: the tiers that it can serve.
         unserved: tier -> why it is not served, where there is more to say than that.
         driver: the driver whose devices the ``node`` tier uses, None without one.
-        devices: how many devices of that driver the ``node`` tier may use at once.
         nodes: nodes with a kubelet that the suite may use.
+        devices: how many devices of that driver the ``node`` tier may use at once (this and the
+            next are 0 until ``targets.offer`` has counted them for a profile).
+        devices_on: node -> how many of them may be used there at once. A device that can be used
+            from several nodes counts on each.
         abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
             ``fault:<component>`` (restart that component), ``image`` (run probe containers).
         feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
@@ -92,8 +95,9 @@ class Capabilities:
     tiers: frozenset[Tier]
     unserved: Mapping[Tier, str] = field(default_factory=dict)
     driver: str | None = None
-    devices: int = 0
     nodes: tuple[str, ...] = ()
+    devices: int = 0
+    devices_on: Mapping[str, int] = field(default_factory=dict)
     abilities: frozenset[str] = frozenset()
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     simulated: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from conformance.clusters.base import (
 )
 from conformance.errors import UsageError
 from conformance.targets.base import Capabilities, Obj, Target
+from conformance.targets.offer import with_devices
 from conformance.targets.options import (
     DEFAULT_SIMULATION,
     REFERENCE_DRIVER,
@@ -54,6 +55,23 @@ class Opened:
     profile: DriverProfile | None
     image: str
     options: TargetOptions = field(default_factory=TargetOptions)
+
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        profile: DriverProfile | None,
+        image: str,
+        options: TargetOptions | None = None,
+    ) -> Opened:
+        """A target and what it has for the pods of a profile.
+
+        Raises:
+            ApiError: what must be known of it may not be read.
+            TargetError: there was no answer.
+        """
+        found = with_devices(target, profile)
+        return cls(target, found, profile, image, options or TargetOptions())
 
 
 @contextmanager
@@ -118,9 +136,7 @@ def open_reference(
         progress(f"scenarios of the node tier are skipped: {error}")
         target = ReferenceTarget(replace(chosen, devices=NoDriver(str(error))))
     try:
-        yield Opened(
-            target, target.capabilities(), profile, options.image or REFERENCE_IMAGE, options
-        )
+        yield Opened.of(target, profile, options.image or REFERENCE_IMAGE, options)
     finally:
         target.close()
 
@@ -195,20 +211,25 @@ def open_cluster(
 @contextmanager
 def connect(access: ClusterAccess, options: TargetOptions) -> Iterator[Opened]:
     """The cluster target on a cluster that runs."""
+    with _connected(access, options) as target:
+        yield Opened.of(target, options.profile(), options.image or access.image, options)
+
+
+@contextmanager
+def _connected(access: ClusterAccess, options: TargetOptions) -> Iterator[Target]:
     from conformance.targets.cluster.target import ClusterTarget
 
-    profile = options.profile()
     local = local_cluster(options) if options.cluster == "local" else None
     target = ClusterTarget(
         access,
-        driver=profile.driver,
+        driver=options.profile().driver,
         record=options.record,
         cdi_roots=[local.layout.node(i + 1).cdi for i in range(len(access.nodes))] if local else (),
         fault=_injector(local) if local else None,
         fault_components=[row.name for row in local.status()] if local else (),
     )
     try:
-        yield Opened(target, target.capabilities(), profile, options.image or access.image, options)
+        yield target
     finally:
         target.close()
 
@@ -235,8 +256,8 @@ def open_existing(options: TargetOptions) -> Iterator[Target | None]:
     if access is None:
         yield None
         return
-    with connect(access, options) as opened:
-        yield opened.target
+    with _connected(access, options) as target:
+        yield target
 
 
 def check_context(options: TargetOptions) -> None:

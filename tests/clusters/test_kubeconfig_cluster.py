@@ -61,9 +61,9 @@ def test_a_cluster_that_answers_is_handed_over(api: FakeApi, kubeconfig: Path) -
         pytest.param({"status": {**READY, "conditions": []}}, False, id="not ready"),
         pytest.param({"status": {"conditions": READY["conditions"]}}, False, id="no kubelet"),
         pytest.param(
-            {"spec": {"taints": [{"key": "control-plane", "effect": "NoSchedule"}]}},
-            False,
-            id="tainted",
+            {"spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}},
+            True,
+            id="tainted, which pods may tolerate",
         ),
         pytest.param(
             {"spec": {"taints": [{"key": "k", "effect": "PreferNoSchedule"}]}}, True, id="soft"

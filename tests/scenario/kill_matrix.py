@@ -39,7 +39,7 @@ def outcomes(scenarios: Sequence[LoadedScenario], *faults: Fault) -> dict[str, O
     """Scenario -> what became of it on a reference with these faults."""
     profile = load_profile("gpu.nvidia.com", ROOT / "drivers")
     with mutant(*faults, feature_gates=GATES) as target:
-        setup = Setup("kill", Opened(target, target.capabilities(), profile, "image"))
+        setup = Setup("kill", Opened.of(target, profile, "image"))
         result = run_suite(scenarios, setup, ())
     return {item.scenario.id: item.outcome for item in result.finished}
 

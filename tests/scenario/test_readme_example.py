@@ -39,7 +39,7 @@ def outcome(file: Path, *faults: Fault) -> Outcome:
     loaded = load_scenarios([file])
     profile = load_profile("gpu.nvidia.com", root / "drivers")
     with mutant(*faults) as target:
-        setup = Setup("readme", Opened(target, target.capabilities(), profile, "image"))
+        setup = Setup("readme", Opened.of(target, profile, "image"))
         [finished] = run_suite(loaded, setup, ()).finished
     return finished.outcome
 

@@ -201,9 +201,9 @@ def test_devices_that_it_uses_are_declared() -> None:
         spec = loaded.scenario.spec
         uses = any(pod.get("resourceClaims") for pod in pod_specs(loaded))
         if spec.tier == "node" and uses:
-            assert spec.requires.devices > 0, loaded.id
+            assert spec.requires.devices_in_all > 0, loaded.id
         if spec.tier == "allocation":
-            assert spec.requires.devices == 0, loaded.id
+            assert spec.requires.devices_in_all == 0, loaded.id
 
 
 def test_what_the_api_server_must_refuse_is_found_without_a_cluster() -> None:

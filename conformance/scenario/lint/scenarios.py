@@ -7,6 +7,7 @@ reported as a failure of the target.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from conformance.scenario.lint.made import applied
 from conformance.scenario.lint.objects import check_manifests
@@ -17,7 +18,7 @@ from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint
 from conformance.scenario.registry import load_registry
 from conformance.scenario.validate import InvalidDocumentError, validated
-from conformance.scenario.yamlfile import Document, Problem
+from conformance.scenario.yamlfile import Document, Problem, inside, walk
 
 
 def checked_scenario(document: Document) -> Scenario:
@@ -60,7 +61,13 @@ def scenario_problems(scenario: Scenario, document: Document) -> list[Problem]:
 def _devices(scenario: Scenario) -> Iterator[Problem]:
     """Are devices required where they are used, so that it is skipped where there are none?"""
     spec = scenario.spec
-    if spec.tier == "allocation" or spec.requires.devices:
+    if spec.tier == "allocation":
+        return
+    most = max((_of_one_pod(manifest) for _, manifest in applied(scenario)), default=0)
+    if most > max(1, spec.requires.devices_on_one_node):
+        text = f"a pod gets {most} devices, all of one node; say so: {{devicesOnOneNode: {most}}}"
+        yield Problem(("spec", "requires", "devicesOnOneNode"), text)
+    if spec.requires.devices_in_all:
         return
     for _, manifest in applied(scenario):
         used = [text for _, text in texts(manifest) if "${class." in text]
@@ -74,3 +81,15 @@ def _devices(scenario: Scenario) -> Iterator[Problem]:
             )
             yield Problem(("spec", "requires", "devices"), text)
             return
+
+
+def _of_one_pod(manifest: Any) -> int:
+    """The most devices that a pod gets, by a claim's requests or by its number of claims."""
+    found = [len(pod.get("resourceClaims") or ()) for _, pod in pod_specs(manifest)]
+    for path, requests in walk(manifest):
+        if path[-2:] == ("devices", "requests") and isinstance(requests, list):
+            counts = [
+                dict(inside(dict(inside(item)).get("exactly"))).get("count", 1) for item in requests
+            ]
+            found.append(sum(count for count in counts if isinstance(count, int)))
+    return max(found, default=0)

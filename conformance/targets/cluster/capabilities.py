@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from conformance.clusters.kubeconfig import is_ready
 from conformance.kubeapi.api import Api
@@ -40,8 +39,8 @@ def discover_capabilities(
     git_version = str(api.connection.request("GET", "/version").get("gitVersion", ""))
     ready = [node for node in api.list(api.discovery.find("v1", "Node")) if is_ready(node)]
     usable = [node for node in ready if node["metadata"]["name"] in nodes]
-    slices, claims = _devices(api, driver)
-    simulated = simulated_devices(driver, slices)
+    slices = api.discovery.find(api.discovery.dra_version(), "ResourceSlice")
+    simulated = simulated_devices(driver, api.list(slices)) if driver else ()
     tiers: set[Tier] = {"allocation"}
     can = set(abilities)
     if usable:
@@ -56,11 +55,6 @@ def discover_capabilities(
         served_apis=api.discovery.served(),
         tiers=frozenset(tiers),
         driver=driver,
-        devices=(
-            free_devices(driver, slices, claims, [node["metadata"]["name"] for node in ready])
-            if driver
-            else 0
-        ),
         nodes=tuple(sorted(node["metadata"]["name"] for node in usable)),
         abilities=frozenset(can),
         feature_gates=_gates(api.connection),
@@ -76,50 +70,6 @@ def _gates(connection: Connection) -> dict[str, bool]:
     except (ApiError, TargetError):
         return {}
     return {name.decode(): value == b"1" for name, value in _GATE.findall(text)}
-
-
-def _devices(api: Api, driver: str | None) -> tuple[list[Obj], list[Obj]]:
-    """All ResourceSlices and ResourceClaims; nothing where no driver is asked about."""
-    if driver is None:
-        return [], []
-    find, version = api.discovery.find, api.discovery.dra_version()
-    return api.list(find(version, "ResourceSlice")), api.list(find(version, "ResourceClaim"))
-
-
-def free_devices(
-    driver: str, slices: Iterable[Obj], claims: Iterable[Obj], nodes: Iterable[str]
-) -> int:
-    """How many of a driver's devices a pod could get now.
-
-    Counts devices of each pool's newest generation, on the given nodes or bound to none, without a
-    taint that keeps pods away, and not allocated to a claim.
-    """
-    ready = set(nodes)
-    specs = [s["spec"] for s in slices if s["spec"].get("driver") == driver]
-    newest: dict[str, int] = {}
-    for spec in specs:
-        pool = spec["pool"]
-        newest[pool["name"]] = max(newest.get(pool["name"], 0), pool.get("generation", 0))
-    free: set[tuple[str, str]] = set()
-    for spec in specs:
-        pool = spec["pool"]
-        node = spec.get("nodeName")
-        if pool.get("generation", 0) < newest[pool["name"]] or (node and node not in ready):
-            continue
-        free |= {(pool["name"], d["name"]) for d in spec.get("devices") or [] if not _tainted(d)}
-    for claim in claims:
-        allocation: dict[str, Any] = (claim.get("status") or {}).get("allocation") or {}
-        for result in (allocation.get("devices") or {}).get("results") or []:
-            if result.get("driver") == driver and not result.get("adminAccess"):
-                free.discard((result["pool"], result["device"]))
-    return len(free)
-
-
-def _tainted(device: Obj) -> bool:
-    body = device.get("basic") or device  # v1beta1 nests
-    return any(
-        taint.get("effect") in ("NoSchedule", "NoExecute") for taint in body.get("taints") or []
-    )
 
 
 def _node_versions(nodes: Iterable[Obj]) -> dict[str, str]:

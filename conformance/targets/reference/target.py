@@ -20,7 +20,9 @@ from conformance import __version__
 from conformance.targets.base import RUN_LABEL, Capabilities, Obj, Ref
 from conformance.targets.reference.nodes.device_source import DeviceSource, NoDriver, SimulatedGpus
 from conformance.targets.reference.resources import served_apis
+from conformance.targets.reference.scheduling.nodefit import is_ready
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.reference.store import name_of
 from conformance.targets.reference.world import World
 from reference_allocator.gates import check_gates, gates_for_version
 
@@ -93,15 +95,14 @@ class ReferenceTarget:
 
     def capabilities(self) -> Capabilities:
         """What it is and can do."""
-        kubelets, devices = self.world.kubelets, self.options.devices
+        devices, nodes = self.options.devices, self.world.cluster.store.all("Node")
         return Capabilities(
             kubernetes_version=self.options.kubernetes_version,
             served_apis=served_apis(self._gates),
             tiers=frozenset({"allocation", "node"} if devices.driver else {"allocation"}),
             unserved={"node": devices.why} if isinstance(devices, NoDriver) else {},
             driver=devices.driver,
-            devices=sum(len(item.driver.devices) for item in kubelets if item.driver),
-            nodes=tuple(self.options.nodes),
+            nodes=tuple(name_of(node) for node in nodes if is_ready(node)),
             abilities=frozenset({"cdi", "image"}),
             feature_gates=self._gates,
             simulated=(

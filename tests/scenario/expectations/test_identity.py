@@ -52,7 +52,7 @@ def run(name: str, slices: Sequence[Obj], *faults: Fault) -> ScenarioFinished:
     [loaded] = [item for item in shipped() if item.id == name]
     nodes = ("n0", "n1")
     with mutant(*faults, nodes=nodes, devices=DescribedDevices(PROFILE, slices)) as target:
-        opened = Opened(target, target.capabilities(), PROFILE.for_reference(), "image")
+        opened = Opened.of(target, PROFILE.for_reference(), "image")
         [finished] = run_suite([loaded], Setup("shape", opened), ()).finished
     return finished
 

@@ -22,7 +22,8 @@ spec:
   level: core
   feature: ResourceClaim
   tier: node
-  requires: {devices: 3, abilities: [cdi, "fault:kubelet"], config: [timeSlicing]}
+  requires:
+    {devices: 3, devicesOnOneNode: 2, abilities: [cdi, "fault:kubelet"], config: [timeSlicing]}
   references: [https://kep.k8s.io/4381]
   steps:
   - apply:
@@ -311,7 +312,8 @@ IN_EITHER_TIER = [
     ("allocation", "size(object.spec", "sizee(object.spec", "undeclared reference to 'sizee'"),
     ("allocation", '"objects.all(one', '"object.all(one', "undeclared reference to 'object'"),
     # Needs.
-    ("node", "requires: {devices: 3, ", "requires: {", "say how many it needs"),
+    ("node", "devices: 3, devicesOnOneNode: 2, ", "", "say how many it needs"),
+    ("node", "devicesOnOneNode: 2, ", "", "say so: {devicesOnOneNode: 2}"),
     ("node", '[cdi, "fault:kubelet"]', '["fault:kubelet"]', "add requires: {abilities: ['cdi']}"),
     ("node", "component: kubelet", "component: scheduler", "abilities: ['fault:scheduler']"),
     ("allocation", "scheduled: false}", "phase: Running}", "no pod runs in the allocation tier"),
@@ -345,7 +347,7 @@ def test_the_place_of_a_mistake_is_its_line_and_its_path(tmp_path: Path) -> None
     file = write(tmp_path, NODE.replace("restartPolicy", "restartPolcy"))
     with pytest.raises(UsageError) as error:
         load_scenarios([file])
-    where = f"{file}:58: $.spec.steps[0].apply[3].spec.template.spec.restartPolcy: "
+    where = f"{file}:59: $.spec.steps[0].apply[3].spec.template.spec.restartPolcy: "
     assert str(error.value).startswith(where)
 
 

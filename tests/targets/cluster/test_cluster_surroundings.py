@@ -13,7 +13,6 @@ import yaml
 
 from conformance.kubeapi.connection import Connection
 from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError
-from conformance.targets.cluster.capabilities import free_devices
 from conformance.targets.cluster.cdi import claims_in
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.scope import ClusterScope
@@ -29,47 +28,6 @@ OTHER = "11111111-6a6f-4c2b-9d0e-2f3f1f0a9c11"
 def published(node: str, devices: list[dict[str, Any]], **pool: Any) -> dict[str, Any]:
     spec = {"driver": DRIVER, "nodeName": node, "pool": {"name": node, **pool}, "devices": devices}
     return {"metadata": {"name": f"{node}-{pool.get('generation', 0)}"}, "spec": spec}
-
-
-def allocated(*devices: str, **more: Any) -> dict[str, Any]:
-    results = [{"driver": DRIVER, "pool": "n1", "device": d, **more} for d in devices]
-    return {"status": {"allocation": {"devices": {"results": results}}}}
-
-
-@pytest.mark.parametrize(
-    ("slices", "claims", "free"),
-    [
-        pytest.param([published("n1", [{"name": "a"}, {"name": "b"}])], [], 2, id="all free"),
-        pytest.param([published("n1", [{"name": "a"}])], [allocated("a")], 0, id="allocated"),
-        pytest.param(
-            [published("n1", [{"name": "a"}])], [allocated("a", adminAccess=True)], 1, id="admin"
-        ),
-        pytest.param([published("n9", [{"name": "a"}])], [], 0, id="node not ready"),
-        pytest.param(
-            [
-                published("n1", [{"name": "a"}, {"name": "b"}], generation=1),
-                published("n1", [{"name": "a"}], generation=2),
-            ],
-            [],
-            1,
-            id="old generation",
-        ),
-        pytest.param(
-            [published("n1", [{"name": "a", "taints": [{"key": "k", "effect": "NoSchedule"}]}])],
-            [],
-            0,
-            id="tainted",
-        ),
-        pytest.param(
-            [{"metadata": {}, "spec": {"driver": "other", "pool": {"name": "n1"}, "devices": []}}],
-            [],
-            0,
-            id="other driver",
-        ),
-    ],
-)
-def test_free_devices(slices: list[Any], claims: list[Any], free: int) -> None:
-    assert free_devices(DRIVER, slices, claims, ["n1"]) == free
 
 
 def test_capabilities_come_from_the_api_server(api: FakeApi, make_target: MakeTarget) -> None:
@@ -88,7 +46,7 @@ def test_capabilities_come_from_the_api_server(api: FakeApi, make_target: MakeTa
     assert {"v1", "resource.k8s.io/v1", "resource.k8s.io/v1beta1"} <= found.served_apis
     assert found.tiers == {"allocation", "node", "device"}
     assert found.simulated == ()
-    assert (found.driver, found.devices, found.nodes) == (DRIVER, 1, ("node-1",))
+    assert (found.driver, found.nodes) == (DRIVER, ("node-1",))
     assert found.abilities == {"image"}
     assert found.feature_gates == {"DRAAdminAccess": True, "DRAListTypeAttributes": False}
     assert found.versions == {
@@ -117,7 +75,7 @@ def test_a_control_plane_alone_serves_allocation_only(
     api.fail("GET", "/metrics", 403)
     found = make_target(driver=DRIVER).capabilities()
     assert found.tiers == {"allocation"}
-    assert (found.nodes, found.devices, found.abilities) == ((), 0, frozenset())
+    assert (found.nodes, found.abilities) == ((), frozenset())
     assert found.feature_gates == {}
 
 

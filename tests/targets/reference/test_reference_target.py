@@ -27,7 +27,6 @@ def test_capabilities_say_what_it_serves(open_target: Open) -> None:
     target = open_target(devices=SimulatedGpus("a100-40x8", "gpu.example.org"))
     found = target.capabilities()
     assert found.tiers == {"allocation", "node"}
-    assert found.devices == 8
     assert found.driver == "gpu.example.org"
     assert found.nodes == ("reference-node-0",)
     assert found.abilities == {"cdi", "image"}

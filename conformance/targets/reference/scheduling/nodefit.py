@@ -49,7 +49,7 @@ def misfits(
         AllocationError: a node selector does not parse.
     """
     spec = node.get("spec") or {}
-    if not _is_ready(node):
+    if not is_ready(node):
         # What the node lifecycle controller sees to in a cluster.
         spec = {**spec, "taints": [*(spec.get("taints") or []), _NOT_READY]}
     problem = node_problem({**node, "spec": spec}, pod["spec"])
@@ -83,7 +83,8 @@ def _histogram(reasons: Sequence[str]) -> str:
     return ", ".join(sorted(f"{count} {reason}" for reason, count in Counter(reasons).items()))
 
 
-def _is_ready(node: Obj) -> bool:
+def is_ready(node: Obj) -> bool:
+    """Whether a node says so itself."""
     conditions = (node.get("status") or {}).get("conditions") or []
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 

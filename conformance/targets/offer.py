@@ -1,0 +1,118 @@
+"""Which devices a target has for the pods of scenarios, and on which of its nodes.
+
+Our own allocator is asked, which knows all that decides it: how many claims for one device of the
+profile's class could a node satisfy, one after another? So the class's selectors count, and so do
+taints, counters that devices share, old generations and what others have allocated. On a node that
+is cordoned or not ready, or has a taint that the profile does not tolerate, nothing is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from conformance.errors import TargetError
+from conformance.scenario.profile import DriverProfile
+from conformance.targets.base import Capabilities, Target
+from reference_allocator.allocator import Allocator
+from reference_allocator.api.defaulting import default_claim
+from reference_allocator.api.reading import InputError
+from reference_allocator.errors import AllocationError
+from reference_allocator.index import Index
+from reference_allocator.rules.node_eligibility import node_problem
+from reference_allocator.snapshot import Snapshot
+
+Object = Mapping[str, Any]
+_Device = tuple[str, str]
+"""Pool and name."""
+
+ENOUGH_NODES: Final = 64
+"""Of more nodes only those with the most devices are looked at: no scenario can need more."""
+
+COUNTED_CLASS: Final = "gpu"
+"""The class of the profile whose devices count; its first where it has none of that name."""
+
+
+def with_devices(target: Target, profile: DriverProfile | None) -> Capabilities:
+    """What a target can do, with the nodes and devices that pods of the profile could have now.
+
+    Raises:
+        ApiError: what must be known for it may not be read.
+        TargetError: there was no answer, or the devices cannot be counted.
+    """
+    capabilities = target.capabilities()
+    stable = "resource.k8s.io/v1" in capabilities.served_apis
+    if profile is None or profile.driver != capabilities.driver or not stable:
+        return capabilities
+    scope = target.scope("default")
+    try:
+        snapshot = Snapshot.from_dict(scope.snapshot())
+        found = _found(snapshot, capabilities.nodes, profile)
+    except (AllocationError, InputError) as error:
+        raise TargetError(f"the devices of {profile.driver} cannot be counted: {error}") from None
+    finally:
+        scope.close()
+    return replace(
+        capabilities,
+        nodes=tuple(found),
+        devices=len(set().union(*found.values())),
+        devices_on={name: len(devices) for name, devices in found.items() if devices},
+    )
+
+
+def _found(
+    snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile
+) -> dict[str, set[_Device]]:
+    """Node -> the devices that pods could have there, of those nodes where pods may go."""
+    classes = profile.spec.classes
+    wanted = classes.get(COUNTED_CLASS) or next(iter(classes.values()))
+    ours = {"metadata": {"name": wanted.name}, "spec": wanted.spec}
+    there = {item["metadata"]["name"]: item for item in (ours, *snapshot.device_classes)}
+    index = Index(
+        snapshot.features,
+        snapshot.slices,
+        list(there.values()),
+        snapshot.allocated,
+        kubernetes=snapshot.kubernetes,
+    )
+    pod = {"tolerations": list(profile.spec.tolerations)}
+    usable = {
+        str(node["metadata"]["name"]): node
+        for node in snapshot.nodes
+        if node["metadata"]["name"] in nodes and not node_problem(node, pod)
+    }
+    published = dict.fromkeys(usable, 0)
+    for item in snapshot.slices:
+        name = item["spec"].get("nodeName")
+        if name in published:
+            published[name] += len(item["spec"].get("devices") or ())
+    counted = sorted(usable, key=lambda name: (-published[name], name))[:ENOUGH_NODES]
+    return {name: _taken(index, usable[name], wanted.name) for name in sorted(counted)}
+
+
+def _taken(index: Index, node: Object, device_class: str) -> set[_Device]:
+    """The devices that claims for one each get on a node; afterwards they are free again."""
+    allocator = Allocator.over(index)
+    request = {"name": "one", "exactly": {"deviceClassName": device_class}}
+    found: dict[_Device, str] = {}
+    while True:
+        name = f"claim-{len(found)}"
+        claim = default_claim(
+            {
+                "metadata": {"name": name, "namespace": "default", "uid": name},
+                "spec": {"devices": {"requests": [request]}},
+            }
+        )
+        outcome = allocator.allocate(node, [claim])
+        if outcome.kind != "allocated":
+            break
+        [result] = outcome.allocations[0]["devices"]["results"]
+        device = (result["pool"], result["device"])
+        if device in found:
+            break  # It may be shared, and so can be had without end.
+        found[device] = name
+        index.put_claim({**claim, "status": {"allocation": outcome.allocations[0]}})
+    for name in found.values():
+        index.remove_claim("default", name)
+    return set(found)

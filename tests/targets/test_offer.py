@@ -1,0 +1,169 @@
+"""How many devices scenarios may count on: what pods could really have, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from conformance.scenario.profile import DriverProfile, load_profile
+from conformance.targets.base import Capabilities, Obj, Ref
+from conformance.targets.offer import with_devices
+from conformance.targets.reference.nodes.device_source import DescribedDevices
+from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+from tests.scenario.shipped import ROOT
+from tests.targets.reference import kit
+
+PROFILE: DriverProfile = load_profile("gpu.example.com", ROOT / "drivers")
+DRIVER = PROFILE.driver
+NODES = ("n0", "n1")
+TAINT = {"key": "k", "effect": "NoSchedule"}
+
+
+def published(pool: str, *devices: Obj, generation: int = 1, **where: Any) -> Obj:
+    spec = {
+        "driver": DRIVER,
+        "pool": {"name": pool, "generation": generation, "resourceSliceCount": 1},
+        "devices": list(devices),
+        **where,
+    }
+    name = f"{pool}-{generation}-{len(devices)}"
+    return {
+        "apiVersion": kit.DRA,
+        "kind": "ResourceSlice",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def gpus(node: str, *names: str, **more: Any) -> Obj:
+    return published(node, *({"name": name, **more} for name in names), nodeName=node)
+
+
+def offered(
+    *slices: Obj,
+    given: Callable[[ReferenceScope], object] = lambda scope: None,
+    **profile: Any,
+) -> Capabilities:
+    """What there is for the profile, changed as told, after something was done to the cluster."""
+    spec = PROFILE.spec.model_copy(update=profile)
+    used = PROFILE.model_copy(update={"spec": spec})
+    source = DescribedDevices(used, slices)
+    with ReferenceTarget(ReferenceOptions(nodes=NODES, devices=source)) as target:
+        scope = target.scope("others")
+        labels = {"resource.kubernetes.io/admin-access": "true"}
+        meta = {"name": "others", "labels": labels}
+        scope.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+        given(scope)
+        return with_devices(target, used)
+
+
+def used_by_somebody(scope: ReferenceScope, **request: Any) -> None:
+    scope.create(kit.device_class("theirs", selectors=[]))
+    scope.create(kit.claim("c", kit.request("r", "theirs", **request)))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    kit.runs(scope, "p")
+
+
+def change_node(**spec: Any) -> Callable[[ReferenceScope], object]:
+    return lambda scope: scope.patch(Ref("v1", "Node", "n0"), {"spec": spec})
+
+
+def not_ready(scope: ReferenceScope) -> None:
+    conditions = [{"type": "Ready", "status": "Unknown"}]
+    scope.patch(Ref("v1", "Node", "n0"), {"status": {"conditions": conditions}}, "status")
+
+
+def partitions() -> Obj:
+    counters = {"counterSet": "all", "counters": {"memory": {"value": "4Gi"}}}
+    half = {"counterSet": "all", "counters": {"memory": {"value": "2Gi"}}}
+    return published(
+        "n0",
+        {"name": "half-0", "consumesCounters": [half]},
+        {"name": "whole", "consumesCounters": [counters]},
+        {"name": "half-1", "consumesCounters": [half]},
+        nodeName="n0",
+    )
+
+
+def counter_set() -> Obj:
+    sets = [{"name": "all", "counters": {"memory": {"value": "4Gi"}}}]
+    return published("n0", nodeName="n0", sharedCounters=sets)
+
+
+def of_two(*slices: Obj) -> list[Obj]:
+    for item in slices:
+        item["spec"]["pool"]["resourceSliceCount"] = 2
+        if not item["spec"]["devices"]:
+            del item["spec"]["devices"]
+    return list(slices)
+
+
+TWO_NODES = [gpus("n0", "a", "b"), gpus("n1", "a")]
+
+
+@pytest.mark.parametrize(
+    ("slices", "given", "devices", "on"),
+    [
+        pytest.param(TWO_NODES, None, 3, {"n0": 2, "n1": 1}, id="all free"),
+        pytest.param(TWO_NODES, used_by_somebody, 2, {"n0": 1, "n1": 1}, id="somebody has one"),
+        pytest.param(
+            TWO_NODES,
+            lambda scope: used_by_somebody(scope, adminAccess=True),
+            3,
+            {"n0": 2, "n1": 1},
+            id="somebody looks at one",
+        ),
+        pytest.param(TWO_NODES, change_node(unschedulable=True), 1, {"n1": 1}, id="cordoned"),
+        pytest.param(TWO_NODES, change_node(taints=[TAINT]), 1, {"n1": 1}, id="tainted node"),
+        pytest.param(TWO_NODES, not_ready, 1, {"n1": 1}, id="not ready"),
+        pytest.param([gpus("n0", "a", taints=[TAINT])], None, 0, {}, id="tainted device"),
+        pytest.param(
+            [published("rack", {"name": "a"}, {"name": "b"}, allNodes=True)],
+            None,
+            2,
+            {"n0": 2, "n1": 2},
+            id="network-attached",
+        ),
+        pytest.param(of_two(counter_set(), partitions()), None, 2, {"n0": 2}, id="partitions"),
+        pytest.param(
+            [gpus("n0", "a", allowMultipleAllocations=True)], None, 1, {"n0": 1}, id="shareable"
+        ),
+        pytest.param(
+            [
+                published("n0", {"name": "a"}, {"name": "b"}, nodeName="n0"),
+                published("n0", {"name": "a"}, generation=2, nodeName="n0"),
+            ],
+            None,
+            1,
+            {"n0": 1},
+            id="an old generation",
+        ),
+    ],
+)
+def test_what_pods_could_have_is_counted(
+    slices: list[Obj],
+    given: Callable[[ReferenceScope], object] | None,
+    devices: int,
+    on: dict[str, int],
+) -> None:
+    found = offered(*slices, given=given or (lambda scope: None))
+    assert (found.devices, found.devices_on) == (devices, on)
+
+
+def test_only_devices_of_the_profiles_class_are_counted() -> None:
+    one = PROFILE.spec.classes["gpu"]
+    selectors = [{"cel": {"expression": "device.attributes['gpu.example.com'].size == 'big'"}}]
+    classes = {"gpu": one.model_copy(update={"spec": {"selectors": selectors}})}
+    sizes = (("a", "big"), ("b", "small"), ("c", "big"))
+    devices = [{"name": name, "attributes": {"size": {"string": size}}} for name, size in sizes]
+    found = offered(published("n0", *devices, nodeName="n0"), classes=classes)
+    assert (found.devices, found.devices_on) == (2, {"n0": 2})
+
+
+def test_nodes_that_the_profile_tolerates_are_counted() -> None:
+    tolerations = ({"key": "k", "operator": "Exists"},)
+    found = offered(*TWO_NODES, given=change_node(taints=[TAINT]), tolerations=tolerations)
+    assert (found.devices, found.nodes) == (3, NODES)
