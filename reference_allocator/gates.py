@@ -125,6 +125,21 @@ def gates_for_version(version: str) -> Mapping[str, Gate]:
     return MappingProxyType(found)
 
 
+def settled(version: str) -> dict[str, bool]:
+    """Gates that have one value in every cluster of a minor: those that it locks, or lacks.
+
+    For a version that is not in `MINORS` those of the nearest.
+    """
+    known = gates_for_version(nearest_minor(version))
+    locked = {name: gate.default for name, gate in known.items() if gate.locked}
+    return {**dict.fromkeys(_TABLE.keys() - known.keys(), False), **locked}
+
+
+def needed_by(gate: str) -> tuple[str, ...]:
+    """The gates without which this one cannot be on."""
+    return _DEPENDENCIES.get(gate, ())
+
+
 def check_gates(version: str, chosen: Mapping[str, bool]) -> None:
     """Refuses gates with which no binary of a Kubernetes version would start.
 

@@ -28,8 +28,14 @@ def reason_to_skip(
         if api not in capabilities.served_apis:
             return f"API {api} is not served"
     for gate in needs.feature_gates:
-        if not capabilities.feature_gates.get(gate, False):
-            return f"feature gate {gate} is not known to be on"
+        on = capabilities.feature_gates.get(gate)
+        if on is None:
+            return (
+                f"whether the feature gate {gate} is on is not known: neither the API server's"
+                " /metrics nor a dry run tells"
+            )
+        if not on:
+            return f"feature gate {gate} is off"
     for ability in needs.abilities:
         if ability not in capabilities.abilities:
             return f"this target lacks the ability {ability}"

@@ -43,7 +43,7 @@ class Requires(Strict):
         description="depends on how many devices are free, so no other node scenario may run",
     )
     feature_gates: tuple[str, ...] = Field(
-        default=(), alias="featureGates", description="feature gates that must be known to be on"
+        default=(), alias="featureGates", description="feature gates that must be on"
     )
     apis: tuple[str, ...] = Field(default=(), description="served group/versions")
     abilities: tuple[str, ...] = Field(

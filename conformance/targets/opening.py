@@ -216,7 +216,9 @@ def connect(access: ClusterAccess, options: TargetOptions) -> Iterator[Opened]:
 
 
 @contextmanager
-def _connected(access: ClusterAccess, options: TargetOptions) -> Iterator[Target]:
+def _connected(
+    access: ClusterAccess, options: TargetOptions, *, only_read: bool = False
+) -> Iterator[Target]:
     from conformance.targets.cluster.target import ClusterTarget
 
     local = local_cluster(options) if options.cluster == "local" else None
@@ -224,6 +226,7 @@ def _connected(access: ClusterAccess, options: TargetOptions) -> Iterator[Target
         access,
         driver=options.profile().driver,
         record=options.record,
+        only_read=only_read,
         cdi_roots=[local.layout.node(i + 1).cdi for i in range(len(access.nodes))] if local else (),
         fault=_injector(local) if local else None,
         fault_components=[row.name for row in local.status()] if local else (),
@@ -256,7 +259,7 @@ def open_existing(options: TargetOptions) -> Iterator[Target | None]:
     if access is None:
         yield None
         return
-    with _connected(access, options) as target:
+    with _connected(access, options, only_read=True) as target:
         yield target
 
 

@@ -52,6 +52,7 @@ class Miniature:
             served_apis=frozenset({"v1", "resource.k8s.io/v1"}),
             tiers=frozenset({"allocation", "node"}),
             devices=self.devices,
+            feature_gates={"DRAOff": False},
         )
 
     def scope(self, namespace: str) -> MiniScope:

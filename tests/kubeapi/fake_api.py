@@ -11,13 +11,15 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import yaml
+
+from conformance.kubeapi.errors import ApiError
 
 TOKEN = "secret-of-the-test-user"
 
@@ -90,13 +92,15 @@ class FakeApi:
         self.failures: list[tuple[str, str, int, Mapping[str, str]]] = []
         self.refusal: tuple[int, str] | None = None  # of every request
         self.cut_watches = 0
+        self.git_version = "v1.37.1+fake"
         self.served = {gv: dict(kinds) for gv, kinds in KINDS.items()}
         self.logs: dict[str, str] = {}
         self.finalized: set[str] = set()  # plurals whose objects stay when deleted
         self.mute = False  # watches deliver nothing
         self.deaf = False  # requests are taken and never answered
         self.answers: dict[str, tuple[int, str]] = {}  # path -> status and body, whatever is asked
-        self.metrics = ""
+        self.metrics = ""  # closed
+        self.dry_run: Callable[[dict[str, Any]], dict[str, Any]] = lambda body: body
         self.stopped = False
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -253,8 +257,11 @@ class _Handler(BaseHTTPRequestHandler):
         if fixed is not None:
             self._send(200, fixed)
             return
-        if url.path == "/metrics":
+        if url.path == "/metrics" and self.api.metrics:
             self._send(200, self.api.metrics)
+            return
+        if url.path == "/metrics":
+            self._status(403, "Forbidden", 'forbidden: User "user" cannot get path "/metrics"')
             return
         found = _PATH.match(url.path)
         # "/api/v1/namespaces/x" is the namespace, not a kind in it.
@@ -272,7 +279,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _fixed(self, path: str) -> Any:
         served = self.api.served
         if path == "/version":
-            return {"gitVersion": "v1.37.1+fake", "major": "1", "minor": "37"}
+            return {"gitVersion": self.api.git_version}
         if path == "/api":
             return {"versions": ["v1"]}
         if path == "/apis":
@@ -304,6 +311,9 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             if namespace:
                 meta["namespace"] = namespace
+            if query.get("dryRun"):
+                self._dry_run({**body, "metadata": meta})
+                return
             if (plural, namespace, meta["name"]) in api.objects:
                 self._status(409, "AlreadyExists", f'{plural} "{meta["name"]}" already exists')
                 return
@@ -339,6 +349,12 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(200, {"kind": "Status", "status": "Success"})
         else:
             self._send(200, {**obj, **typed})
+
+    def _dry_run(self, body: dict[str, Any]) -> None:
+        try:
+            self._send(201, self.api.dry_run(body))
+        except ApiError as error:
+            self._status(error.code, error.reason, error.message)
 
     def _list(self, plural: str, namespace: str, query: Any, typed: dict[str, str]) -> None:
         label = query.get("labelSelector", "")

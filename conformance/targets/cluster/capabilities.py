@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.clusters.kubeconfig import is_ready
 from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
-from conformance.targets.base import ApiError, Capabilities, Obj, TargetError, Tier
+from conformance.targets.base import Capabilities, Obj, Tier
+from conformance.targets.cluster.gates import feature_gates
 from conformance.targets.simulation import simulated_devices
 
-_GATE = re.compile(rb'^kubernetes_feature_enabled\{name="([^"]+)"[^}]*\} ([01])', re.MULTILINE)
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
@@ -22,6 +21,7 @@ def discover_capabilities(
     driver: str | None,
     abilities: Iterable[str],
     versions: Mapping[str, str],
+    only_read: bool = False,
 ) -> Capabilities:
     """What scenarios may count on.
 
@@ -31,6 +31,7 @@ def discover_capabilities(
         driver: the driver of the ``node`` tier.
         abilities: what the cluster's source adds to it.
         versions: what the cluster's source knows of its parts and no node tells.
+        only_read: find out by reading alone; more feature gates stay unknown.
 
     Raises:
         ApiError: something that is needed may not be read.
@@ -50,26 +51,18 @@ def discover_capabilities(
             if not simulated:
                 tiers.add("device")
     matched = _VERSION.match(git_version)
+    version = matched[1] if matched else git_version
     return Capabilities(
-        kubernetes_version=matched[1] if matched else git_version,
+        kubernetes_version=version,
         served_apis=api.discovery.served(),
         tiers=frozenset(tiers),
         driver=driver,
         nodes=tuple(sorted(node["metadata"]["name"] for node in usable)),
         abilities=frozenset(can),
-        feature_gates=_gates(api.connection),
+        feature_gates=feature_gates(api, version, only_read=only_read),
         simulated=tuple(simulated),
         versions={"kubernetes": git_version, **_node_versions(usable), **versions},
     )
-
-
-def _gates(connection: Connection) -> dict[str, bool]:
-    """The API server's feature gates; empty where its metrics may not be read."""
-    try:
-        text = connection.text("GET", "/metrics", accept="text/plain", patience=5.0)
-    except (ApiError, TargetError):
-        return {}
-    return {name.decode(): value == b"1" for name, value in _GATE.findall(text)}
 
 
 def _node_versions(nodes: Iterable[Obj]) -> dict[str, str]:

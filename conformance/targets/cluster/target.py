@@ -32,6 +32,7 @@ class ClusterTarget:
         fault: restarts and kills components, where the cluster's source can.
         fault_components: the components that ``fault`` knows.
         record: follow all claims, slices, classes and nodes, so that `Scope.decisions` works.
+        only_read: find out what the cluster can do by reading alone.
 
     Raises:
         ClusterUsageError: the kubeconfig or the context is wrong.
@@ -47,10 +48,12 @@ class ClusterTarget:
         fault: FaultInjector | None = None,
         fault_components: Sequence[str] = (),
         record: bool = False,
+        only_read: bool = False,
     ) -> None:
         self.name = name
         self.access = access
         self.driver = driver
+        self._only_read = only_read
         self._lock = threading.Lock()
         self._capabilities: Capabilities | None = None
         self._scopes: list[ClusterScope] = []
@@ -88,6 +91,7 @@ class ClusterTarget:
                     driver=self.driver,
                     abilities=abilities,
                     versions=self.access.versions,
+                    only_read=self._only_read,
                 )
             return self._capabilities
 

@@ -1,0 +1,60 @@
+"""A feature gate that is off is a reason to skip, never to fail; one that is on is tested."""
+
+from __future__ import annotations
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.engine.scenario_run import Setup
+from conformance.engine.suite import run_suite
+from conformance.scenario.profile import load_profile
+from conformance.scenario.registry import load_registry
+from conformance.targets.opening import Opened
+from conformance.targets.reference import ReferenceOptions, ReferenceTarget
+from reference_allocator.gates import MINORS, gates_for_version
+from tests.scenario.shipped import ROOT, shipped
+
+STABLE = "DynamicResourceAllocation"
+
+
+def finished(minor: str, *, on: bool) -> dict[str, ScenarioFinished]:
+    """The whole corpus on a reference of that minor with all gates on or off that may be."""
+    gates = {
+        name: gate.default if gate.locked else on
+        for name, gate in gates_for_version(minor).items()
+        if name != STABLE
+    }
+    options = ReferenceOptions(kubernetes_version=f"{minor}.0", feature_gates=gates)
+    profile = load_profile("gpu.nvidia.com", ROOT / "drivers")
+    with ReferenceTarget(options) as target:
+        opened = Opened(target, target.capabilities(), profile, "image")
+        result = run_suite(shipped(), Setup("gates", opened), ())
+    return {item.scenario.id: item for item in result.finished}
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_without_any_gate_nothing_fails(minor: str) -> None:
+    found = finished(minor, on=False)
+    fine = {Outcome.PASSED, Outcome.SKIPPED}
+    assert {name: item.message for name, item in found.items() if item.outcome not in fine} == {}
+    skipped = {item.message for item in found.values() if item.outcome is Outcome.SKIPPED}
+    assert [why for why in skipped if "gate" not in why and "Kubernetes" not in why] == []
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_with_every_gate_all_runs_that_the_minor_has(minor: str) -> None:
+    found = finished(minor, on=True)
+    newer = {
+        loaded.id
+        for loaded in shipped()
+        if not SpecifierSet(loaded.scenario.spec.requires.kubernetes).contains(f"{minor}.0")
+    }
+    assert {name for name, item in found.items() if item.outcome is not Outcome.PASSED} == newer
+
+
+def test_a_scenario_asks_for_the_gate_of_its_feature() -> None:
+    features = load_registry().features
+    gates = {item.id: features[item.scenario.spec.feature].gate for item in shipped()}
+    needs = {item.id: {*item.scenario.spec.requires.feature_gates, STABLE} for item in shipped()}
+    assert [name for name, gate in gates.items() if gate not in needs[name]] == []
