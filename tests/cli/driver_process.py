@@ -51,13 +51,13 @@ class DriverProcess:
     def stop(self) -> None:
         """SIGTERM; it must end well."""
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(20) == 0, self.log.read_text()
+        assert self.process.wait(60) == 0, self.log.read_text()
         assert "Traceback" not in self.log.read_text(), self.log.read_text()
 
     def kill(self) -> None:
         """SIGKILL."""
         self.process.kill()
-        self.process.wait(20)
+        self.process.wait(60)
 
     def metrics(self) -> dict[tuple[str, str], float]:
         """(sample's name, operation) -> value, as a scraper gets them over HTTP."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -101,3 +102,12 @@ def test_without_its_binaries_the_real_cluster_is_not_tried(checkout: Path) -> N
     assert code == 1
     assert "FAILED    binaries of the real cluster" in output
     assert calls == ["dra-conformance cluster"]
+
+
+def test_what_needs_root_go_or_kind_is_marked_in_the_file_where_it_stands() -> None:
+    """ci/test gives pytest only the test files that name such a mark."""
+    marks = re.compile(r"mark\.needs_(root|go|kind)")
+    marking = {
+        path.name for path in (ROOT / "tests").rglob("*.py") if marks.search(path.read_text())
+    }
+    assert [name for name in sorted(marking) if not name.startswith("test_")] == []
