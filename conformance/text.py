@@ -38,15 +38,9 @@ def _escape(match: re.Match[str]) -> str:
 
 def shorten(text: str, lines: int, characters: int) -> str:
     """At most so many lines and characters, with a note on what was left out."""
-    kept = text
-    if len(kept) > characters:
-        kept = kept[:characters]
-    parts = kept.split("\n")
-    if len(parts) > lines:
-        kept = "\n".join(parts[:lines])
-    if len(kept) == len(text):
-        return text
-    return f"{kept}\n... ({len(text) - len(kept)} more characters)"
+    kept = "\n".join(text[:characters].split("\n")[:lines])
+    left_out = len(text) - len(kept)
+    return f"{kept}\n... ({left_out} more characters)" if left_out else text
 
 
 def cut(text: str, longest: int) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -13,8 +11,6 @@ from pydantic.alias_generators import to_camel
 
 from conformance.errors import ExitCode, UsageError
 from conformance.scenario.base import API_VERSION, Strict
-from conformance.scenario.schema import published
-from conformance.scenario.validate import load_document
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Number = Annotated[int, Field(ge=0)]
@@ -83,22 +79,14 @@ class Implementation(_Model):
     contact: tuple[Text, ...] = ()
 
 
-def implementation(
-    *, organization: str, project: str, url: str, version: str, contact: Sequence[str] = ()
-) -> Implementation:
-    """The implementation as described by command-line options.
+def implementation(**options: object) -> Implementation:
+    """The implementation as described by command-line options: field -> what was given.
 
     Raises:
         UsageError: one of them has not its form; names the option.
     """
     try:
-        return Implementation(
-            organization=organization,
-            project=project,
-            url=url,
-            version=version,
-            contact=tuple(contact),
-        )
+        return Implementation.model_validate(options)
     except ValidationError as error:
         item = error.errors()[0]
         name = str(item["loc"][0])
@@ -207,17 +195,3 @@ class ConformanceReport(_Model):
         return yaml.dump(
             self.to_json(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
         )
-
-
-def load_report(path: Path) -> ConformanceReport:
-    """Read a report.
-
-    Raises:
-        UsageError: it is missing or malformed, with ``file:line: $.path``.
-    """
-    return load_document(ConformanceReport, path, "report")
-
-
-def report_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a conformance report."""
-    return published("report", ConformanceReport.model_json_schema(by_alias=True))

@@ -15,17 +15,13 @@ from pathlib import Path
 from conformance import __version__
 from conformance.certify.build import OtherSuiteError, believed, others
 from conformance.certify.contradictions import Discrepancy, contradictions
-from conformance.certify.model import ConformanceReport, load_report
+from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import Profile, ProfileSet
 from conformance.engine.events import PlannedScenario
 from conformance.errors import ExitCode, UsageError
 from conformance.jsondiff import differences, json_text
-from conformance.resultfile.read import (
-    ResultFileError,
-    UnknownVersionError,
-    UnreadableResultFileError,
-    load_results,
-)
+from conformance.resultfile.read import ResultFileError, load_results
+from conformance.scenario.validate import load_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +65,9 @@ def verify(
         OtherSuiteError: the run was of another version of the suite, so that the catalogue and the
             rules of this one say nothing about it.
     """
-    report = load_report(report_path)
+    report = load_document(ConformanceReport, report_path, "report")
     try:
         result = load_results(results_path)
-    except (UnknownVersionError, UnreadableResultFileError):
-        raise
     except ResultFileError as error:
         return Verification(report, (Discrepancy("results", str(error)),))
     if result.run.suite_version != __version__:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -49,11 +50,8 @@ def _known(kubernetes: str) -> str:
 
 
 def _answer(questions: Path | None, respond: Callable[[bytes], str]) -> None:
-    if questions is None:
-        _each(sys.stdin.buffer, respond)
-        return
     try:
-        with questions.open("rb") as stream:
+        with questions.open("rb") if questions else nullcontext(sys.stdin.buffer) as stream:
             _each(stream, respond)
     except OSError as error:
         raise UsageError(f"{questions}: cannot be read: {error.strerror}") from None

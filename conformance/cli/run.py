@@ -6,7 +6,7 @@ import os
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -93,7 +93,7 @@ def _run(
     output = folder.path
     diagnostics = DiagnosticsFolder(output / DIAGNOSTICS)
     with ExitStack() as stack:
-        results = stack.enter_context(ResultFile(output / RESULTS))
+        results = stack.enter_context(closing(ResultFile(output / RESULTS)))
         terminal = TerminalReporter(
             live=False if os.environ.get("CI") or not sys.stdout.isatty() else None,
             diagnostics=diagnostics.place,

@@ -229,13 +229,13 @@ def _example(which: SchemaName) -> Path:
 
 def schema_of(which: SchemaName) -> dict[str, Any]:
     """The schema by its name."""
-    from conformance.certify.model import report_schema
+    from conformance.certify.model import ConformanceReport
     from conformance.resultfile.lines import result_schema
     from conformance.scenario.schema import json_schema, published
 
     match which:
         case "report":
-            return report_schema()
+            return published(which, ConformanceReport.model_json_schema(by_alias=True))
         case "results":
             return published(which, result_schema())
         case _:

@@ -27,8 +27,8 @@ from conformance.clusters.base import (
     silent,
 )
 from conformance.clusters.kubeconfig import KubeconfigCluster, is_ready
+from conformance.data import cache_folder, state_folder
 from conformance.errors import TargetError
-from conformance.folders import cache_folder, state_folder
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import ApiError
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from conformance.engine.events import Outcome
 from conformance.engine.result import RunResult
 from conformance.errors import ExitCode
+from conformance.text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +74,9 @@ def conclude(
     return Conclusion(ExitCode.CONFORMANT)
 
 
-def _reasons(*counted: tuple[Sequence[str], str]) -> tuple[str, ...]:
+def _reasons(*lists: tuple[Sequence[str], str]) -> tuple[str, ...]:
     """``2 scenarios skipped`` for each list of ids that is not empty."""
-    return tuple(
-        f"{len(ids)} scenario{'' if len(ids) == 1 else 's'} {what}" for ids, what in counted if ids
-    )
+    return tuple(f"{counted(len(ids), 'scenario')} {what}" for ids, what in lists if ids)
 
 
 def uncertified(result: RunResult) -> tuple[str, ...]:

@@ -20,8 +20,8 @@ from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.model import Scenario, Step
 
-NO_DEVICES = "cannot allocate all claims"
-"""What the scheduler says of a pod whose claims exist and find no devices."""
+_CLAIMS = ("ResourceClaim", "ResourceClaimTemplate")
+_SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,10 @@ def demands(scenario: Scenario) -> Demand:
     pods: dict[str, Sequence[Mapping[str, Any]]] = {}
     claims: dict[WantedClaim, None] = {}
     waiting: dict[str, None] = {}
+    made: set[str] = set()
     for step in scenario.spec.steps:
         pods.update(_pods(step))
+        made |= {name_of(obj) for obj in step.apply or () if obj.get("kind") in _CLAIMS}
         placed = (pair for item in step.expect or () for pair in item.placed())
         for name, number in placed:
             for entry in pods.get(name, ()):
@@ -92,7 +94,14 @@ def demands(scenario: Scenario) -> Demand:
                 if not any("${" in text for text in (one.owner, one.entry, one.claim)):
                     claims[one] = None
         for name in _kept_waiting(step):
-            if pods.get(name) and "${" not in name:
+            sources = {
+                str(entry.get(key))
+                for entry in pods.get(name, ())
+                for key in _SOURCES
+                if key in entry
+            }
+            # The target has nothing to allocate where a claim is not there, or has its devices.
+            if sources <= made and sources - {one.claim for one in claims} and "${" not in name:
                 waiting[name] = None
     return Demand(tuple(claims), tuple(waiting))
 
@@ -148,6 +157,4 @@ def _pods(step: Step) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
 def _kept_waiting(step: Step) -> Iterator[str]:
     for item in step.expect or ():
         if isinstance(item, PodExpectation) and item.pending and item.consistently is None:
-            message = item.pending.message or ""
-            if NO_DEVICES in message:
-                yield item.pod
+            yield item.pod

@@ -12,7 +12,7 @@ from conformance.errors import UsageError
 from conformance.strictjson import read_object
 from conformance.targets.base import Obj, Ref, Scope
 from reference_allocator.api.reading import InputError
-from reference_allocator.explain import Explanation, explain
+from reference_allocator.explain import explain
 from reference_allocator.snapshot import Snapshot
 
 SECONDS = 30.0
@@ -105,10 +105,6 @@ def _text(snapshot: Snapshot) -> str:
         f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}"
         for item in snapshot.claims
     )
-    return "\n".join([f"{names}: {found.text}", *_hint(found)])
-
-
-def _hint(found: Explanation) -> Iterable[str]:
     fitting = [report.node for report in found.nodes if report.kind == "allocated"]
-    if fitting:
-        yield _ALLOCATES.format(nodes=", ".join(fitting))
+    hint = "\n" + _ALLOCATES.format(nodes=", ".join(fitting)) if fitting else ""
+    return f"{names}: {found.text}{hint}"

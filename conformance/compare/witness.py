@@ -12,11 +12,9 @@ from dataclasses import dataclass
 
 from conformance.compare.evidence import Obj, key_of, node_named, reading
 from reference_allocator.allocator import Allocator
-from reference_allocator.api import ResourceClaim
-from reference_allocator.api.claims import AllocatedDevice
+from reference_allocator.api import ResourceClaim, schema
 from reference_allocator.api.defaulting import default_claim
-from reference_allocator.api.nodes import NodeSelector
-from reference_allocator.api.reading import InputError, child, items, mapping, string, text_item
+from reference_allocator.api.reading import InputError, describe
 from reference_allocator.checks import check
 from reference_allocator.snapshot import Snapshot
 
@@ -102,32 +100,9 @@ def _defaulted(claims: Sequence[Obj]) -> list[Obj]:
 
 
 def _readable(allocations: Sequence[Obj]) -> Sequence[Obj]:
-    """The allocations, the form of their parts checked as far as the checker compares them."""
-    for index, allocation in enumerate(allocations):
-        try:
-            child(allocation, "nodeSelector", NodeSelector.from_dict)
-            child(allocation, "devices", _read_devices)
-        except InputError as error:
-            raise error.under("allocations", index) from None
+    """The allocations, the types of their fields checked; fields of a newer API are let be."""
+    for mistake in schema.mistakes("[]resource/v1.AllocationResult", list(allocations)):
+        if isinstance(mistake, schema.WrongType):
+            text = f"expected {mistake.shape}, got {describe(mistake.value)}"
+            raise InputError(text, "allocations", *mistake.path)
     return allocations
-
-
-def _read_devices(value: object) -> None:
-    devices = mapping(value)
-    items(devices, "config", _read_config)
-    items(devices, "results", _read_result)
-
-
-def _read_config(value: object) -> None:
-    config = mapping(value)
-    string(config, "source")
-    items(config, "requests", text_item)
-    child(config, "opaque", mapping)
-
-
-def _read_result(value: object) -> None:
-    result = mapping(value)
-    AllocatedDevice.from_dict(result)
-    items(result, "tolerations", mapping)
-    for field in ("bindingConditions", "bindingFailureConditions", "skipNodeOperations"):
-        items(result, field, text_item)

@@ -8,7 +8,6 @@ pytest imports this module in every session.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +73,7 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
-def given(config: pytest.Config, table: type[Any]) -> Iterator[tuple[str, Any]]:
-    """What the user gave of a table: field name and value."""
-    for row in _rows(table):
-        value = config.getoption(destination(row))
-        if value is not None:
-            yield row.name, value
+def given(config: pytest.Config, table: type[Any]) -> dict[str, Any]:
+    """What the user gave of a table: field name -> value."""
+    values = {row.name: config.getoption(destination(row)) for row in _rows(table)}
+    return {name: value for name, value in values.items() if value is not None}

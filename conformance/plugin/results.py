@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ class SessionResults:
         """Write down what is going to run; once, before the first scenario ends."""
         if self._dispatcher is not None:
             return
-        file = self._stack.enter_context(ResultFile(self._path / RESULTS))
+        file = self._stack.enter_context(closing(ResultFile(self._path / RESULTS)))
         reporters: list[Reporter] = [
             self._folder,
             file,

@@ -59,8 +59,6 @@ class Session:
     stack: ExitStack = field(default_factory=ExitStack)
     setup: Setup | None = None
     results: SessionResults | None = None
-    left: tuple[str, ...] = ()
-    """What the classes' cleanup did not remove."""
 
 
 SESSION = pytest.StashKey[Session]()
@@ -69,9 +67,9 @@ SESSION = pytest.StashKey[Session]()
 def pytest_configure(config: pytest.Config) -> None:
     """Note the options; the controller also opens the cluster, the workers learn of it."""
     try:
-        options = from_given(TargetOptions, dict(given(config, TargetOptions)))
-        about = from_given(RunOptions, dict(given(config, RunOptions)))
-        selection = from_given(Selection, dict(given(config, Selection)))
+        options = from_given(TargetOptions, given(config, TargetOptions))
+        about = from_given(RunOptions, given(config, RunOptions))
+        selection = from_given(Selection, given(config, Selection))
         options = replace(options, record=about.compare)
         if about.compare and options.target == "reference":
             raise UsageError("--dra-compare judges a cluster; use --dra-target cluster")
@@ -96,7 +94,9 @@ def pytest_configure(config: pytest.Config) -> None:
             session.access, session.options = session.stack.enter_context(
                 open_cluster(options, print)
             )
-            _provide_classes(session)
+            # The driver's DeviceClasses stay for as long as the session lasts.
+            opened = session.stack.enter_context(connect(session.access, session.options))
+            session.stack.enter_context(_classes(Setup(session.run, opened)))
         if about.output is not None:
             session.results = SessionResults(about.output, _setup(session))
     except ConformanceError as error:
@@ -124,7 +124,7 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
 
 def _filters(config: pytest.Config) -> dict[str, Any]:
     workers = getattr(config.option, "numprocesses", None) or 1
-    return {"workers": workers, **dict(given(config, Selection))}
+    return {"workers": workers, **given(config, Selection)}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -157,13 +157,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if found.results is None:
         return
     found.setup = None
+    left: tuple[str, ...] = ()
     try:
         found.stack.close()
-    except InfrastructureError as error:
-        found.left = (str(error),)
+    except InfrastructureError as error:  # what the classes' cleanup did not remove
+        left = (str(error),)
     interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
     try:
-        found.results.finish(interrupted=interrupted, left=found.left)
+        found.results.finish(interrupted=interrupted, left=left)
     except ConformanceError as error:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         print(f"error: {error}", file=sys.stderr)
@@ -244,10 +245,8 @@ class ScenarioItem(pytest.Item):
         alone = session.access is not None and self.loaded.scenario.spec.tier != "allocation"
         with file_lock(_lock_file(setup.run)) if alone else ExitStack():
             finished = run_scenario(self.loaded, setup, self.events.append)
-        diagnostics: dict[str, str] = {}
-        for event in self.events:
-            if isinstance(event, Diagnostics):
-                diagnostics.update(event.items)
+        found = [event.items for event in self.events if isinstance(event, Diagnostics)]
+        diagnostics = {name: text for items in found for name, text in items.items()}
         for step in finished.steps:
             self.add_report_section("call", "steps", f"{step.outcome}: {step.title}")
         if diagnostics and self.config.get_verbosity() > 0:
@@ -303,30 +302,17 @@ def _raise(finished: ScenarioFinished) -> None:
 def _setup(session: Session) -> Setup:
     """Open this process's target when the first scenario needs it."""
     if session.setup is None:
-        session.setup = session.stack.enter_context(_opened(session))
+        with ExitStack() as stack:
+            if session.access is not None:
+                opened = stack.enter_context(connect(session.access, session.options))
+            else:
+                opened = stack.enter_context(open_reference(session.options))
+            setup = Setup(session.run, opened, worker=session.worker)
+            if session.access is None:  # otherwise the controller has provided them
+                stack.enter_context(_classes(setup))
+            session.stack.enter_context(stack.pop_all())
+        session.setup = setup
     return session.setup
-
-
-@contextmanager
-def _opened(session: Session) -> Iterator[Setup]:
-    with (
-        connect(session.access, session.options)
-        if session.access is not None
-        else open_reference(session.options)
-    ) as opened:
-        setup = Setup(session.run, opened, worker=session.worker)
-        if session.access is not None:  # the controller has provided the classes
-            yield setup
-            return
-        with _classes(setup):
-            yield setup
-
-
-def _provide_classes(session: Session) -> None:
-    """In the controller: the driver's DeviceClasses stay for as long as the session lasts."""
-    assert session.access is not None
-    opened = session.stack.enter_context(connect(session.access, session.options))
-    session.stack.enter_context(_classes(Setup(session.run, opened)))
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,15 +24,5 @@ def write_properties(file: Path, values: Mapping[str, str]) -> None:
 
 
 def _escape(text: str) -> str:
-    out = []
-    for char in redact(text):
-        if char in "\\:=#!":
-            out.append(f"\\{char}")
-        elif char == "\n":
-            out.append("\\n")
-        elif " " <= char <= "~":
-            out.append(char)
-        else:
-            units = char.encode("utf-16-be")
-            out += [f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2)]
-    return "".join(out)
+    # A JSON string has the same escapes for what is not printable ASCII.
+    return re.sub("[:=#!]", r"\\\g<0>", json.dumps(redact(text))[1:-1])

@@ -89,7 +89,7 @@ def from_line(line: Json, planned: Mapping[str, PlannedScenario]) -> Recorded:
 
 
 def result_schema() -> Json:
-    """JSON Schema (2020-12) of one line of a result file."""
+    """The schema of one line of a result file, as pydantic says it."""
     _, schema = TypeAdapter.json_schemas(
         [(name, "serialization", adapter) for name, adapter in ADAPTERS.items()],
         by_alias=True,
@@ -111,10 +111,7 @@ def result_schema() -> Json:
     step = definitions["StepFinished"]
     del step["properties"]["scenario"]
     step["required"].remove("scenario")
-    del definitions["PlannedScenario"]["title"]
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "One line of a dra-conformance result file",
         "oneOf": [{"$ref": f"#/$defs/{event.__name__}"} for event in _RECORDS],
         "$defs": definitions,
     }

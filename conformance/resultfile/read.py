@@ -1,7 +1,7 @@
 """Read a result file, and tell apart the ways in which one can be wrong.
 
 A file that was cut off, edited or put together from two runs must never be taken for a good one.
-Each way has an error of its own, and each message names ``file:line`` and what to do.
+Each message names ``file:line`` and what to do.
 """
 
 from __future__ import annotations
@@ -29,35 +29,7 @@ MAX_BYTES = 512 << 20
 
 
 class ResultFileError(UsageError):
-    """A result file cannot be used; the message begins with its path."""
-
-
-class UnreadableResultFileError(ResultFileError):
-    """It does not exist, may not be read, or is not a regular file."""
-
-
-class EmptyResultFileError(ResultFileError):
-    """Nothing is in it: the run ended before it began, or the disk was full."""
-
-
-class TruncatedResultFileError(ResultFileError):
-    """There is no footer: the run was killed, or the file was cut off."""
-
-
-class DuplicateRecordError(ResultFileError):
-    """A scenario or a header occurs twice: two runs in one file."""
-
-
-class DigestMismatchError(ResultFileError):
-    """The file is not as it was written: the footer does not fit the lines before it."""
-
-
-class UnknownVersionError(ResultFileError):
-    """Written by another version of the format."""
-
-
-class MalformedResultFileError(ResultFileError):
-    """A line is not what the format says."""
+    """A result file is not as a run writes it; the message says where, in what, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,16 +61,17 @@ def load_results(path: Path, *, truncated_ok: bool = False) -> RecordedRun:
             lost. A last line that was cut off in the middle is then left out.
 
     Raises:
-        ResultFileError: one of its kinds, which say what is wrong.
+        UsageError: it cannot be read, or is of another version of the format.
+        ResultFileError: it is not as a run writes it; the message says what is wrong.
     """
     try:
         content = read_regular(path, MAX_BYTES)
     except OSError as error:
-        raise UnreadableResultFileError(
+        raise UsageError(
             f"{path}: cannot be read: {error.strerror}; give the result file of a run"
         ) from None
     if not content.strip():
-        raise EmptyResultFileError(f"{path}: is empty; nothing was run, or the disk was full")
+        raise ResultFileError(f"{path}: is empty; nothing was run, or the disk was full")
     return _Reader(path, content).read(truncated_ok)
 
 
@@ -116,17 +89,17 @@ class _Reader:
             if document is not None:
                 self._take(number, offset, document)
         if self.collector.run is None:
-            raise TruncatedResultFileError(f"{self.path}:1: was cut off in its header; run again")
+            raise ResultFileError(f"{self.path}:1: was cut off in its header; run again")
         result = self.collector.result()
         if result.footer is None and not truncated_ok:
             lost = len(self.planned) - len(result.finished)
-            raise TruncatedResultFileError(
+            raise ResultFileError(
                 f"{self.path}: has no footer, so the run was killed or the file was cut off"
                 f" ({lost} of {len(self.planned)} planned scenarios have no result); run again"
             )
         counts = {str(outcome): len(ids) for outcome, ids in result.outcomes.items()}
         if result.footer is not None and result.footer.counts != counts:
-            raise DigestMismatchError(
+            raise ResultFileError(
                 f"{self.path}: the footer's counts are not those of the lines before it; the file"
                 " was changed after the run"
             )
@@ -157,30 +130,30 @@ class _Reader:
             # A whole line ends with a newline.
             if self.collector.footer is None and number == self.content.count(b"\n") + 1:
                 return None
-            raise MalformedResultFileError(
+            raise ResultFileError(
                 f"{self.path}:{number}: is not JSON as a run writes it"
                 f" ({cut(str(error), 120)}); the file was changed"
             ) from None
         if not isinstance(document, dict):
-            raise MalformedResultFileError(f"{self.path}:{number}: is not a JSON object")
+            raise ResultFileError(f"{self.path}:{number}: is not a JSON object")
         return document
 
     def _take(self, number: int, offset: int, document: dict[str, Any]) -> None:
         where = f"{self.path}:{number}"
         if self.collector.footer is not None:
-            raise MalformedResultFileError(f"{where}: follows the footer; keep one run to a file")
+            raise ResultFileError(f"{where}: follows the footer; keep one run to a file")
         if self.collector.run is None:
             _check_version(where, document)
         digest = document.pop("digest", None) if document.get("record") == "footer" else None
         try:
             event = from_line(document, self.planned)
         except ValidationError as error:
-            raise MalformedResultFileError(f"{where}: {_first(error)}") from None
+            raise ResultFileError(f"{where}: {_first(error)}") from None
         except ValueError as error:
-            raise MalformedResultFileError(f"{where}: {cut(str(error), 200)}") from None
+            raise ResultFileError(f"{where}: {cut(str(error), 200)}") from None
         self._check(where, event)
         if isinstance(event, RunFinished) and digest != _digest(self.content[:offset]):
-            raise DigestMismatchError(
+            raise ResultFileError(
                 f"{where}: the footer's digest is not that of the lines before it; the file was"
                 " changed after the run"
             )
@@ -194,33 +167,29 @@ class _Reader:
         match event:
             case RunStarted():
                 if self.collector.run is not None:
-                    raise DuplicateRecordError(f"{where}: a second header; keep one run to a file")
+                    raise ResultFileError(f"{where}: a second header; keep one run to a file")
                 for item in event.planned:
                     if item.id in self.planned:
-                        raise DuplicateRecordError(f"{where}: scenario {item.id} is planned twice")
+                        raise ResultFileError(f"{where}: scenario {item.id} is planned twice")
                     self.planned[item.id] = item
             case ScenarioFinished() if ("scenario", event.scenario.id) in self.numbers:
-                raise DuplicateRecordError(
-                    f"{where}: scenario {event.scenario.id} has a second result"
-                )
+                raise ResultFileError(f"{where}: scenario {event.scenario.id} has a second result")
             case ScenarioCompared() if ("compared", event.scenario) in self.numbers:
-                raise DuplicateRecordError(
-                    f"{where}: scenario {event.scenario} has a second comparison"
-                )
+                raise ResultFileError(f"{where}: scenario {event.scenario} has a second comparison")
             case RunFinished() if self.collector.run and event.run != self.collector.run.run:
-                raise DigestMismatchError(f"{where}: the footer belongs to another run")
+                raise ResultFileError(f"{where}: the footer belongs to another run")
             case _:
                 pass
 
 
 def _check_version(where: str, document: Mapping[str, Any]) -> None:
     if document.get("record") != "header":
-        raise MalformedResultFileError(
+        raise ResultFileError(
             f"{where}: the first line is not a header; give the JSON result file of a run"
         )
     if document.get("apiVersion") != API_VERSION:
         found = cut(repr(document.get("apiVersion")), 120)
-        raise UnknownVersionError(
+        raise UsageError(
             f"{where}: $.apiVersion is {found}, this suite reads {API_VERSION}; use the version of"
             " the suite that wrote the file"
         )

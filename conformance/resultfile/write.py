@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 from conformance.engine.events import (
@@ -55,17 +54,6 @@ class ResultFile:
 
     def __str__(self) -> str:
         return f"the result file {self.path}"
-
-    def __enter__(self) -> ResultFile:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def handle(self, event: Event) -> None:
         """Write the line that the event stands for, if any."""

@@ -7,7 +7,7 @@ what the models say.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile
 from conformance.scenario.registry import FeatureRegistry, load_registry
+from conformance.scenario.yamlfile import walk
 
 MODELS: Final[dict[str, type[BaseModel]]] = {
     "features": FeatureRegistry,
@@ -22,9 +23,6 @@ MODELS: Final[dict[str, type[BaseModel]]] = {
     "scenario": Scenario,
 }
 _ID: Final = "https://dra-conformance.dev/v1/{which}.schema.json"
-_MAPS: Final = ("$defs", "properties", "patternProperties")
-_LISTS: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
-_SINGLE: Final = ("additionalProperties", "contains", "items", "not", "propertyNames")
 
 
 def json_schema(which: str) -> dict[str, Any]:
@@ -41,31 +39,19 @@ def published(which: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
     OpenAPI's ``discriminator`` goes, and so do titles that are made of the names of fields.
     """
-    for one in subschemas(schema):
-        one.pop("title", None)
+    for _, one in walk(schema):
+        if not isinstance(one, dict):
+            continue
         one.pop("discriminator", None)
-        if "description" in one:
+        if isinstance(one.get("title"), str):  # and not a property of that name
+            del one["title"]
+        if isinstance(one.get("description"), str):
             one["description"] = one["description"].replace("``", "`").replace("\n", " ")
     return {
         **schema,
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": _ID.format(which=which),
     }
-
-
-def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
-    """A schema and every schema in it."""
-    if not isinstance(schema, dict):
-        return
-    yield schema
-    for word in _MAPS:
-        for inner in schema.get(word, {}).values():
-            yield from subschemas(inner)
-    for word in _LISTS:
-        for inner in schema.get(word, ()):
-            yield from subschemas(inner)
-    for word in _SINGLE:
-        yield from subschemas(schema.get(word))
 
 
 def schema_text(schema: Mapping[str, Any]) -> str:

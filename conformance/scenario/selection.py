@@ -48,7 +48,9 @@ class Selection:
 
     def fits(self, loaded: LoadedScenario) -> bool:
         """Whether a scenario fits every filter."""
-        return self.wants(loaded.id) and all(fits(loaded) for _, fits in self._filters())
+        return self.wants(loaded.id) and all(
+            fits(loaded.scenario.spec) for _, fits in self._filters()
+        )
 
     def left(self, scenarios: Sequence[LoadedScenario]) -> list[LoadedScenario]:
         """The scenarios that fit.
@@ -59,7 +61,7 @@ class Selection:
         found = list(scenarios)
         said = [f"{len(found)} in all"]
         for name, fits in self._filters():
-            found = [item for item in found if fits(item)]
+            found = [item for item in found if fits(item.scenario.spec)]
             said.append(f"{len(found)} with {name}")
             if not found:
                 raise UsageError(
@@ -68,13 +70,13 @@ class Selection:
                 )
         return found
 
-    def _filters(self) -> list[tuple[str, Callable[[LoadedScenario], bool]]]:
+    def _filters(self) -> list[tuple[str, Callable[[Spec], bool]]]:
         """Each filter that is given, as it was written, and what it lets through."""
         features = {name.lower() for name in self.feature}
-        filters: list[tuple[str, Sequence[str], Callable[[LoadedScenario], bool]]] = [
-            ("--tier", self.tier, lambda item: _spec(item).tier in self.tier),
-            ("--level", self.level, lambda item: _spec(item).level in self.level),
-            ("--feature", self.feature, lambda item: _spec(item).feature.lower() in features),
+        filters: list[tuple[str, Sequence[str], Callable[[Spec], bool]]] = [
+            ("--tier", self.tier, lambda spec: spec.tier in self.tier),
+            ("--level", self.level, lambda spec: spec.level in self.level),
+            ("--feature", self.feature, lambda spec: spec.feature.lower() in features),
         ]
         return [(_said(flag, values), fits) for flag, values, fits in filters if values]
 
@@ -105,10 +107,6 @@ def select(paths: Sequence[Path] = (), selection: Selection | None = None) -> li
         what = f"whose id fits {_said('-k', selection.only)}" if selection.only else "(YAML)"
         raise UsageError(f"no scenario {what} below {where}; see `dra-conformance list`")
     return selection.left(scenarios)
-
-
-def _spec(loaded: LoadedScenario) -> Spec:
-    return loaded.scenario.spec
 
 
 def _said(flag: str, values: Sequence[str]) -> str:

@@ -6,15 +6,15 @@ that is nothing but one ``${...}`` becomes the value with its type (a list, a ma
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from conformance import probe
 from conformance.errors import UsageError
-from conformance.scenario.profile import DriverProfile
+from conformance.scenario.near import nearest
+from conformance.scenario.profile import DriverProfile, ProfileSpec
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 UNCLOSED = re.compile(r"\$\{[^}]*\Z")
@@ -24,14 +24,14 @@ FIXED_NAMES = ("driver", "image", "namespace", "probe.exit", "probe.hold")
 SYNTHETIC_DOMAIN = "dra-conformance.dev"
 
 
-class UnknownVariableError(UsageError):
-    """A scenario uses a ``${...}`` that nothing defines."""
-
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        names = list(known)
-        near = difflib.get_close_matches(name, names, n=1)
-        meant = f" (did you mean ${{{near[0]}}}?)" if near else ""
-        super().__init__(f"unknown variable ${{{name}}}{meant}; known are {', '.join(names)}")
+def profile_variables(spec: ProfileSpec) -> dict[str, dict[str, Any]]:
+    """The variables that a profile defines: group -> name -> value."""
+    return {
+        "attribute": {**spec.attributes},
+        "class": {key: value.name for key, value in spec.classes.items()},
+        "config": {**spec.config},
+        "selector": {**spec.selectors},
+    }
 
 
 def suffix(run: str, scenario_id: str) -> str:
@@ -66,30 +66,27 @@ class Variables:
         if profile is None:
             fixed["driver"] = f"d-{unique}.{SYNTHETIC_DOMAIN}"
         else:
-            spec = profile.spec
-            fixed["driver"] = spec.driver
-            fixed |= {f"class.{key}": value.name for key, value in spec.classes.items()}
-            fixed |= {f"attribute.{key}": value for key, value in spec.attributes.items()}
-            fixed |= {f"selector.{key}": value for key, value in spec.selectors.items()}
-            fixed |= {f"config.{key}": value for key, value in spec.config.items()}
+            fixed["driver"] = profile.driver
+            for group, defined in profile_variables(profile.spec).items():
+                fixed |= {f"{group}.{name}": value for name, value in defined.items()}
         self._fixed = fixed
 
     def value(self, name: str) -> Any:
         """What ``${name}`` stands for.
 
         Raises:
-            UnknownVariableError: nothing defines it.
+            UsageError: nothing defines it.
         """
         if name in self._fixed:
             return self._fixed[name]
         group, _, rest = name.partition(".")
         if rest and (group in {"node", "name"} or (group == "class" and self._profile is None)):
-            return (
-                f"{rest}-{self._unique}.{SYNTHETIC_DOMAIN}"
-                if group == "class"
-                else (f"dra-{rest}-{self._unique}")
-            )
-        raise UnknownVariableError(name, [*sorted(self._fixed), "node.NAME", "name.NAME"])
+            own = f"{rest}-{self._unique}"
+            return f"{own}.{SYNTHETIC_DOMAIN}" if group == "class" else f"dra-{own}"
+        known = [*sorted(self._fixed), "node.NAME", "name.NAME"]
+        near = nearest(name, known)
+        meant = f" (did you mean ${{{near}}}?)" if near else ""
+        raise UsageError(f"unknown variable ${{{name}}}{meant}; known are {', '.join(known)}")
 
     def canonical(self, text: str) -> str:
         """``text`` without what differs from run to run."""

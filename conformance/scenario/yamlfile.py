@@ -217,14 +217,17 @@ class _Builder:
         self.lines[path] = line
         self._values += 1
         if self._values > MAX_VALUES:
-            raise YamlError(f"{self.file}:{line}: more than {MAX_VALUES} values")
+            raise self._error(line, f"more than {MAX_VALUES} values")
         if len(path) > MAX_DEPTH:
-            raise YamlError(f"{self.file}:{line}: nested deeper than {MAX_DEPTH}")
+            raise self._error(line, f"nested deeper than {MAX_DEPTH}")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
             return [self.build(item, (*path, index)) for index, item in enumerate(node.value)]
         return self._scalar(node, line)
+
+    def _error(self, line: int, text: str) -> YamlError:
+        return YamlError(f"{self.file}:{line}: {text}")
 
     def _mapping(self, node: yaml.MappingNode, path: PathTuple) -> dict[str, Any]:
         result: dict[str, Any] = {}
@@ -232,10 +235,10 @@ class _Builder:
             line = key_node.start_mark.line + 1
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
             if key is None:
-                raise YamlError(f"{self.file}:{line}: a key must be plain text")
+                raise self._error(line, "a key must be plain text")
             self._check_text(key, line)
             if key in result:
-                raise YamlError(f"{self.file}:{line}: {dotted((*path, key))} is given twice")
+                raise self._error(line, f"{dotted((*path, key))} is given twice")
             result[key] = self.build(value_node, (*path, key))
             self.lines[(*path, key)] = line
         return result
@@ -245,39 +248,33 @@ class _Builder:
             return node.value
         numeric = node.tag in {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
         if numeric and len(node.value) > MAX_NUMBER:
-            raise YamlError(
-                f"{self.file}:{line}: a number of {len(node.value)} characters is too long; quote"
-                " it if it is text"
-            )
+            text = f"a number of {len(node.value)} characters is too long; quote it if it is text"
+            raise self._error(line, text)
         try:
             value = self._scalars.construct_object(node)
         except (yaml.YAMLError, ValueError, LookupError, ArithmeticError, AttributeError):
-            raise YamlError(
-                f"{self.file}:{line}: {_tag(node)} is not allowed here, or does not fit"
-                f" {node.value!r:.40}"
-            ) from None
+            text = f"{_tag(node)} is not allowed here, or does not fit {node.value!r:.40}"
+            raise self._error(line, text) from None
         self._check_number(value, line)
         if isinstance(value, str):
             self._check_text(value, line)
         if value is None or isinstance(value, str | int | float | bool):
             return value
-        raise YamlError(f"{self.file}:{line}: a value of type {_tag(node)} is not allowed here")
+        raise self._error(line, f"a value of type {_tag(node)} is not allowed here")
 
     def _check_number(self, value: object, line: int) -> None:
         """JSON has no infinity, and Kubernetes no integers of more than 64 bits."""
         if isinstance(value, float) and not math.isfinite(value):
-            raise YamlError(f"{self.file}:{line}: {value} is not a number that Kubernetes accepts")
+            raise self._error(line, f"{value} is not a number that Kubernetes accepts")
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
-            raise YamlError(
-                f"{self.file}:{line}: the number does not fit into 64 bits; quote it if it is text"
-            )
+            raise self._error(line, "the number does not fit into 64 bits; quote it if it is text")
 
     def _check_text(self, text: str, line: int) -> None:
         """Half of a surrogate pair can be written in YAML, but is not a character."""
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise YamlError(f"{self.file}:{line}: {text!r:.40} is not valid Unicode") from None
+            raise self._error(line, f"{text!r:.40} is not valid Unicode") from None
 
 
 def _tag(node: yaml.Node) -> str:

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def genuine(path: Path) -> list[PlannedScenario]:
     options = TargetOptions(target="reference", record=True)
     with open_reference(options) as reference:
         comparer = against(run_suite(scenarios, Setup("r1", reference), ()).finished)
-    with open_reference(options) as opened, ResultFile(path) as file:
+    with open_reference(options) as opened, closing(ResultFile(path)) as file:
         run_suite(scenarios, Setup("r1", opened, comparer), [file])
     return [planned(item) for item in scenarios]
 
@@ -53,7 +54,7 @@ def genuine(path: Path) -> list[PlannedScenario]:
 def run_reference(scenarios: list[LoadedScenario], path: Path) -> list[PlannedScenario]:
     """Write the result file of a run that records decisions and has nobody judge them."""
     options = TargetOptions(target="reference", record=True)
-    with open_reference(options) as opened, ResultFile(path) as file:
+    with open_reference(options) as opened, closing(ResultFile(path)) as file:
         run_suite(scenarios, Setup("r1", opened), [file])
     return [planned(item) for item in scenarios]
 

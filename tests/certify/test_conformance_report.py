@@ -19,10 +19,9 @@ from conformance.certify.model import (
     Implementation,
     Result,
     implementation,
-    load_report,
-    report_schema,
 )
 from conformance.certify.profiles import CORE, Profile, load_profiles
+from conformance.cli.scenarios import schema_of
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.digest import document_digest
@@ -31,6 +30,7 @@ from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.read import RecordedRun, load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.registry import load_registry
+from conformance.scenario.validate import load_document
 from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import HOSTILE, finished, planned, play, sample, stream
 from tests.report.golden import check
@@ -91,8 +91,8 @@ def test_a_report_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     report = built(recorded(tmp_path, *sample()[:2]))
     path = tmp_path / "report.yaml"
     path.write_text(report.to_yaml(), encoding="utf-8")
-    assert load_report(path) == report
-    assert load_report(path).to_yaml() == report.to_yaml()
+    assert load_document(ConformanceReport, path, "report") == report
+    assert load_document(ConformanceReport, path, "report").to_yaml() == report.to_yaml()
 
 
 @settings(deadline=None)
@@ -104,7 +104,7 @@ def test_any_text_survives_the_round_trip(text: str, tmp_path_factory: Any) -> N
     report = built(recorded(folder, [event.scenario], [event]), about=implementation)
     path = folder / "any.yaml"
     path.write_text(report.to_yaml(), encoding="utf-8")
-    assert load_report(path) == report
+    assert load_document(ConformanceReport, path, "report") == report
 
 
 def test_hostile_texts_stay_data(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_malformed_report_is_told_with_its_place(
     assert change[0] in report.to_yaml()
     path.write_text(report.to_yaml().replace(*change, 1))
     with pytest.raises(UsageError, match=message) as caught:
-        load_report(path)
+        load_document(ConformanceReport, path, "report")
     assert caught.value.exit_code is ExitCode.USAGE
 
 
@@ -270,12 +270,12 @@ def test_several_documents_are_no_report(tmp_path: Path) -> None:
     path = tmp_path / "report.yaml"
     path.write_text("a: 1\n---\nb: 2\n")
     with pytest.raises(UsageError, match="2 documents"):
-        load_report(path)
+        load_document(ConformanceReport, path, "report")
 
 
 def test_the_schema_has_every_field_of_a_report(tmp_path: Path) -> None:
     report = built(recorded(tmp_path, *sample()[:2]))
-    assert set(report_schema()["properties"]) == set(report.to_json())
+    assert set(schema_of("report")["properties"]) == set(report.to_json())
     assert json.loads(json.dumps(report.to_json())) == report.to_json()
     assert ConformanceReport.model_validate(report.to_json()) == report
 

@@ -18,7 +18,7 @@ from conformance.compare.demands import WantedClaim, demand_of, unrecorded
 from conformance.digest import set_digest
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
 from conformance.errors import ExitCode, UsageError
-from conformance.resultfile.read import MalformedResultFileError, load_results
+from conformance.resultfile.read import ResultFileError, load_results
 from conformance.scenario.selection import select
 from tests.certify.evidence import (
     IMPLEMENTATION,
@@ -249,7 +249,7 @@ def test_a_key_that_is_there_twice_is_refused(forgery: Forgery) -> None:
     forgery.write(
         lambda text: text.replace('"outcome": "passed"', '"outcome": "failed", "outcome": "passed"')
     )
-    with pytest.raises(MalformedResultFileError, match=r":\d+: .*the key 'outcome' occurs twice"):
+    with pytest.raises(ResultFileError, match=r":\d+: .*the key 'outcome' occurs twice"):
         load_results(forgery.results)
     verification = forgery.verify()
     assert verification.exit_code is ExitCode.NOT_CONFORMANT

@@ -47,7 +47,7 @@ def test_a_scenario_runs_where_no_program_but_the_base_systems_is_to_be_found(
     commands += [f"{mount} --bind {programs} {place}" for place in hidden]
     with support.short_directory() as state:
         run = [
-            *(sys.executable, "-m", "conformance.cli", "run", "--target", "cluster"),
+            *(sys.executable, "-m", "conformance", "run", "--target", "cluster"),
             *("--cluster", "local", "--name", "bare", "--binaries", str(binaries)),
             *("-k", "core/generated-claim-containers-share-device", "--compare"),
         ]

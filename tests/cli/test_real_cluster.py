@@ -25,7 +25,7 @@ JOB = "core/job-separate-and-shared-claims"
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "conformance.cli", *arguments]
+    return [sys.executable, "-m", "conformance", *arguments]
 
 
 def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:

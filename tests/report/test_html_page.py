@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def test_a_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
 
 def test_a_truncated_run_says_so(tmp_path: Path) -> None:
     path = tmp_path / "r"
-    with ResultFile(path) as reporter:
+    with closing(ResultFile(path)) as reporter:
         play(reporter, stream(*sample(), footer=False))
     assert "the result file was cut off" in render_html(load_results(path, truncated_ok=True))
 

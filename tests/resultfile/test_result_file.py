@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,8 @@ from hypothesis import strategies as st
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.verdicts import Judgement, Verdict
 from conformance.errors import UsageError
-from conformance.resultfile import read as results
 from conformance.resultfile.lines import result_schema
-from conformance.resultfile.read import load_results
+from conformance.resultfile.read import ResultFileError, load_results
 from conformance.resultfile.write import ResultFile
 from tests.report.builders import (
     HOSTILE,
@@ -32,7 +32,7 @@ from tests.report.builders import (
 
 
 def write(path: Path, **changes: Any) -> Path:
-    with ResultFile(path) as reporter:
+    with closing(ResultFile(path)) as reporter:
         play(reporter, stream(*sample(), **changes))
     return path
 
@@ -94,7 +94,7 @@ def test_a_line_is_on_disk_before_the_next_event(tmp_path: Path) -> None:
 
 def test_a_run_without_footer_is_recognised_as_truncated(tmp_path: Path) -> None:
     path = write(tmp_path / "r", footer=False)
-    with pytest.raises(results.TruncatedResultFileError, match=r"no footer.*1 of 5 planned"):
+    with pytest.raises(ResultFileError, match=r"no footer.*1 of 5 planned"):
         load_results(path)
 
 
@@ -112,12 +112,7 @@ def test_no_cut_gives_a_good_file(data: st.DataObject, tmp_path_factory: Any) ->
     path = tmp_path_factory.getbasetemp() / "cut.jsonl"
     whole = write(path).read_bytes()
     path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 2))])
-    with pytest.raises(
-        (
-            results.TruncatedResultFileError,
-            results.EmptyResultFileError,
-        )
-    ):
+    with pytest.raises(ResultFileError, match=r"has no footer|was cut off|is empty"):
         load_results(path)
 
 
@@ -131,14 +126,14 @@ def test_no_changed_byte_goes_unnoticed(data: st.DataObject, tmp_path_factory: A
     new = data.draw(st.integers(0, 255).filter(lambda value: value != whole[place]))
     whole[place] = new
     path.write_bytes(whole)
-    with pytest.raises(results.ResultFileError):
+    with pytest.raises(ResultFileError):
         load_results(path)
 
 
 def test_an_empty_file_is_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "r"
     path.write_bytes(b"\n")
-    with pytest.raises(results.EmptyResultFileError):
+    with pytest.raises(ResultFileError, match="is empty"):
         load_results(path)
 
 
@@ -151,45 +146,45 @@ def test_a_second_result_of_a_scenario_is_told_with_its_line(tmp_path: Path) -> 
     path = write(tmp_path / "r")
     content = lines(path)
     path.write_bytes(b"".join([*content[:2], content[1], *content[2:]]))
-    with pytest.raises(results.DuplicateRecordError, match=r"r:3: .*core/passing"):
+    with pytest.raises(ResultFileError, match=r"r:3: .*core/passing"):
         load_results(path)
 
 
 def test_two_runs_in_one_file_are_told(tmp_path: Path) -> None:
     path = write(tmp_path / "r")
     path.write_bytes(path.read_bytes() * 2)
-    with pytest.raises(results.MalformedResultFileError, match="follows the footer"):
+    with pytest.raises(ResultFileError, match="follows the footer"):
         load_results(path)
     content = lines(write(path))
     path.write_bytes(b"".join([content[0], *content]))
-    with pytest.raises(results.DuplicateRecordError, match=r":2: a second header"):
+    with pytest.raises(ResultFileError, match=r":2: a second header"):
         load_results(path)
 
 
 def test_an_edited_outcome_is_told(tmp_path: Path) -> None:
     path = write(tmp_path / "r")
     path.write_bytes(path.read_bytes().replace(b'"outcome": "failed"', b'"outcome": "passed"', 1))
-    with pytest.raises(results.DigestMismatchError, match="changed after the run"):
+    with pytest.raises(ResultFileError, match="changed after the run"):
         load_results(path)
 
 
 def test_edited_counts_in_the_footer_are_told(tmp_path: Path) -> None:
     path = write(tmp_path / "r")
     path.write_bytes(path.read_bytes().replace(b'"failed": 1', b'"failed": 0'))
-    with pytest.raises(results.DigestMismatchError, match="counts"):
+    with pytest.raises(ResultFileError, match="counts"):
         load_results(path)
 
 
 def test_a_footer_of_another_run_is_told(tmp_path: Path) -> None:
     path = write(tmp_path / "r", end={"run": "r2"})
-    with pytest.raises(results.DigestMismatchError, match="another run"):
+    with pytest.raises(ResultFileError, match="another run"):
         load_results(path)
 
 
 def test_another_version_of_the_format_is_told(tmp_path: Path) -> None:
     path = write(tmp_path / "r")
     path.write_bytes(path.read_bytes().replace(b"dra-conformance/v1", b"dra-conformance/v9"))
-    with pytest.raises(results.UnknownVersionError, match=r"r:1: \$\.apiVersion"):
+    with pytest.raises(UsageError, match=r"r:1: \$\.apiVersion"):
         load_results(path)
 
 
@@ -212,21 +207,21 @@ def test_a_damaged_line_is_told_with_its_place(tmp_path: Path, line: bytes, mess
     path = write(tmp_path / "r")
     content = lines(path)
     path.write_bytes(b"".join([content[0], line, *content[1:]]))
-    with pytest.raises(results.MalformedResultFileError, match=message):
+    with pytest.raises(ResultFileError, match=message):
         load_results(path)
 
 
 def test_any_other_file_is_told_to_be_none(tmp_path: Path) -> None:
     path = tmp_path / "r"
     path.write_text('{"record": "scenario"}\n')
-    with pytest.raises(results.MalformedResultFileError, match="first line is not a header"):
+    with pytest.raises(ResultFileError, match="first line is not a header"):
         load_results(path)
 
 
 def test_a_result_that_was_not_planned_is_told(tmp_path: Path) -> None:
     path = tmp_path / "r"
     play(ResultFile(path), stream([planned("core/a")], [finished("core/b")]))
-    with pytest.raises(results.MalformedResultFileError, match="core/b was not planned"):
+    with pytest.raises(ResultFileError, match="core/b was not planned"):
         load_results(path)
 
 
@@ -289,7 +284,7 @@ def test_a_second_comparison_of_a_scenario_is_told(tmp_path: Path) -> None:
     play(ResultFile(path), stream(*sample(), compared=[compared("core/passing", "identical")]))
     content = lines(path)
     path.write_bytes(b"".join([*content[:2], content[1], *content[2:]]))
-    with pytest.raises(results.DuplicateRecordError, match=r"r:3: .*core/passing has a second"):
+    with pytest.raises(ResultFileError, match=r"r:3: .*core/passing has a second"):
         load_results(path)
 
 
@@ -331,7 +326,7 @@ def test_what_is_no_file_of_reasonable_size_is_refused_at_once(
     else:
         monkeypatch.setattr("conformance.resultfile.read.MAX_BYTES", 1 << 20)
         path.write_bytes(bytes((1 << 20) + 1))
-    with pytest.raises(results.UnreadableResultFileError, match=r"not a regular file|larger than"):
+    with pytest.raises(UsageError, match=r"not a regular file|larger than"):
         load_results(path)
 
 
@@ -343,7 +338,10 @@ def test_a_place_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
 def test_a_disk_that_is_full_is_told_once_and_closing_is_no_second_error() -> None:
-    with ResultFile(Path("/dev/full")) as reporter, pytest.raises(OSError, match="No space left"):
+    with (
+        closing(ResultFile(Path("/dev/full"))) as reporter,
+        pytest.raises(OSError, match="No space left"),
+    ):
         reporter.handle(started([planned()]))
     reporter.handle(finished())
 

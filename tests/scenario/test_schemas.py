@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
 from typing import Any, get_args
 
 import pytest
@@ -11,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from conformance.cli.scenarios import SchemaName, schema_of
 from conformance.scenario.registry import load_registry
-from conformance.scenario.schema import schema_text, subschemas
+from conformance.scenario.schema import schema_text
 from tests.scenario.shipped import ROOT, shipped
 
 VOCABULARY = {
@@ -22,6 +23,26 @@ VOCABULARY = {
     *("required", "type", "uniqueItems", "maxProperties", "minProperties", "format"),
 }
 """Words of JSON Schema 2020-12 that are in use; a validator that is strict refuses any other."""
+
+
+_MAPS = ("$defs", "properties", "patternProperties")
+_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_SINGLE = ("additionalProperties", "contains", "items", "not", "propertyNames")
+
+
+def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
+    """A schema and every schema in it."""
+    if not isinstance(schema, dict):
+        return
+    yield schema
+    for word in _MAPS:
+        for inner in schema.get(word, {}).values():
+            yield from subschemas(inner)
+    for word in _LISTS:
+        for inner in schema.get(word, ()):
+            yield from subschemas(inner)
+    for word in _SINGLE:
+        yield from subschemas(schema.get(word))
 
 
 def shipped_schema(which: SchemaName) -> dict[str, Any]:

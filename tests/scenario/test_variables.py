@@ -6,9 +6,9 @@ import pytest
 
 from conformance import probe
 from conformance.data import scenarios_dir
+from conformance.errors import UsageError
 from conformance.scenario.profile import load_profile
 from conformance.scenario.variables import (
-    UnknownVariableError,
     Variables,
     substitute,
     suffix,
@@ -42,7 +42,7 @@ def test_a_class_that_the_profile_lacks_is_unknown() -> None:
     profile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
     variables = Variables(profile, "0badcafe", "busybox")
     assert variables.value("class.gpu") == "gpu.nvidia.com"
-    with pytest.raises(UnknownVariableError, match="known are attribute"):
+    with pytest.raises(UsageError, match="known are attribute"):
         variables.value("class.nothing")
 
 

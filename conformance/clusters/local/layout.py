@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.clusters.base import ClusterUsageError
-from conformance.folders import cache_folder, state_folder
+from conformance.data import cache_folder, state_folder
 
 SOCKET_PATH_BYTES = 107
 """Longest path of a unix socket: sun_path is 108 bytes with its final NUL (unix(7))."""

@@ -70,43 +70,33 @@ class Cluster(Protocol):
     @property
     def profile(self) -> DriverProfile | None:
         """What is known of the driver, for example how containers show its devices."""
-        ...
 
     def get(self, kind: str, name: str) -> Obj | None:
         """An object of the scenario's namespace, or a cluster-scoped one."""
-        ...
 
     def find(self, selector: ObjectSelector) -> list[Obj]:
         """All objects that a selector names, by name."""
-        ...
 
     def pods(self, selector: PodSelector) -> list[Obj]:
         """The pods of a Job, or with labels, by name."""
-        ...
 
     def claim_of(self, pod: str, pod_claim: str) -> Obj | None:
         """The ResourceClaim behind an entry of ``pod.spec.resourceClaims``."""
-        ...
 
     def claim_uid(self, pod: str, pod_claim: str) -> str | None:
         """The uid of that claim, also when it is gone by now; None if it was never seen."""
-        ...
 
     def observe(self, pod: str, container: str) -> ContainerView | None:
         """What a container has seen, None as long as it has shown nothing."""
-        ...
 
     def cdi_specs(self, uid: str) -> Sequence[str]:
         """Names of the CDI specs on the nodes that mention a claim."""
-        ...
 
     def refusal(self, obj: Obj) -> Refusal | None:
         """Create an object and say why it was refused; None if it was accepted."""
-        ...
 
     def canonical(self, text: str) -> str:
         """A text without what differs from run to run."""
-        ...
 
 
 Path = tuple[str | int, ...]

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import PodSelector, Strict
 from conformance.scenario.expectations.base import Cluster, Known, Pods, Seen, Timed, lint_seen_by
 from conformance.scenario.expectations.identity import Device, allocated, identified
+from conformance.text import counted
 
 Views = dict[str, frozenset[Device]]
 """``pod/container`` -> the devices that it sees."""
@@ -91,7 +92,7 @@ class DevicesExpectation(Timed):
             who = ", ".join(wanted.seen_by)
         parts = []
         if wanted.count is not None:
-            parts.append(f"{wanted.count} device{'' if wanted.count == 1 else 's'} each")
+            parts.append(f"{counted(wanted.count, 'device')} each")
         if wanted.relation == "same":
             parts.append("the same devices")
         if wanted.relation == "different":

@@ -12,8 +12,8 @@ from conformance.scenario.lint.objects import field_problems
 from conformance.scenario.lint.variables import PROFILE_GROUPS, texts
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import nearest
-from conformance.scenario.profile import DriverProfile, ProfileSpec
-from conformance.scenario.variables import VARIABLE
+from conformance.scenario.profile import DriverProfile
+from conformance.scenario.variables import VARIABLE, profile_variables
 from conformance.scenario.yamlfile import PathTuple, Problem, read_documents, yaml_files
 
 
@@ -30,7 +30,7 @@ def profile_problems(profile: DriverProfile) -> Iterator[Problem]:
             yield Problem((*place, *problem.path), problem.message)
     for key, expression in spec.selectors.items():
         yield from expression_problems(expression, ("spec", "selectors", key))
-    defined = _defined(spec)
+    defined = profile_variables(spec)
     for group, name in sorted(_used_by_shipped()):
         if name not in defined[group]:
             yield Problem(
@@ -61,23 +61,13 @@ def check_profile_names(
         profiles: those that are known.
         must: the scenario is to run with one of these, so that a name they lack is an error.
     """
-    defined = [_defined(profile.spec) for profile in profiles]
+    defined = [profile_variables(profile.spec) for profile in profiles]
     known = {group: {name for one in defined for name in one[group]} for group in PROFILE_GROUPS}
     for index, name in enumerate(scenario.spec.requires.config):
         place: PathTuple = ("spec", "requires", "config", index)
         yield from _unknown(f"config {name}", name, known["config"], place, must)
     for path, group, name in _names(data):
         yield from _unknown(f"variable ${{{group}.{name}}}", name, known[group], path, must)
-
-
-def _defined(spec: ProfileSpec) -> dict[str, set[str]]:
-    """Group of variables -> the names in it that a profile defines."""
-    return {
-        "attribute": set(spec.attributes),
-        "class": set(spec.classes),
-        "config": set(spec.config),
-        "selector": set(spec.selectors),
-    }
 
 
 def _names(data: Any) -> Iterator[tuple[PathTuple, str, str]]:
