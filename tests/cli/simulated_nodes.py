@@ -40,7 +40,7 @@ class Case(NamedTuple):
 
 
 def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "conformance.cli", *arguments]
+    command = [sys.executable, "-m", "conformance", *arguments]
     return subprocess.run(
         command, cwd=cwd, capture_output=True, text=True, check=False, timeout=500
     )

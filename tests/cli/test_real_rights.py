@@ -91,7 +91,7 @@ def test_scenarios_pass_with_the_suites_rights(
     kubeconfig, _, image = suite_user
     context = yaml.safe_load(kubeconfig.read_text())["current-context"]
     command = [
-        *(sys.executable, "-m", "conformance.cli", "run", "--target", "cluster", "-n", "2"),
+        *(sys.executable, "-m", "conformance", "run", "--target", "cluster", "-n", "2"),
         *("--cluster", "kubeconfig", "--kubeconfig", str(kubeconfig), "--context", context),
         *("--image", image, "-o", str(tmp_path / "out")),
         *(word for name in SCENARIOS for word in ("-k", name)),
