@@ -68,7 +68,8 @@ class Setup:
         """The names of a scenario in this run."""
         synthetic = loaded.scenario.spec.tier == "allocation"
         profile = None if synthetic else self.opened.profile
-        return Variables(profile, suffix(self.run, loaded.id), self.opened.image)
+        on = self.opened.capabilities.devices_on
+        return Variables(profile, suffix(self.run, loaded.id), self.opened.image, on)
 
     def namespace(self, loaded: LoadedScenario) -> str:
         """The namespace of a scenario in this run."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from conformance import probe
@@ -20,6 +20,12 @@ VARIABLE = re.compile(r"\$\{([^}]*)\}")
 UNCLOSED = re.compile(r"\$\{[^}]*\Z")
 FIXED_NAMES = ("driver", "image", "namespace", "probe.exit", "probe.hold")
 """The variables that every scenario has, whatever the driver profile."""
+
+DEVICE_NAMES = ("tolerations", "worker.majority", "worker.name")
+"""The variables beside them where there are devices of a driver: not in the allocation tier."""
+
+MOST_DEVICES = 32
+"""That one claim may have (``AllocationResultsMaxSize`` of the API)."""
 
 SYNTHETIC_DOMAIN = "dra-conformance.dev"
 
@@ -52,9 +58,16 @@ class Variables:
             scenario brings a synthetic driver with a name of its own.
         unique: from :func:`suffix`.
         image: the image that scenario pods run.
+        devices_on: node -> how many devices of the driver are free there.
     """
 
-    def __init__(self, profile: DriverProfile | None, unique: str, image: str) -> None:
+    def __init__(
+        self,
+        profile: DriverProfile | None,
+        unique: str,
+        image: str,
+        devices_on: Mapping[str, int] | None = None,
+    ) -> None:
         self._unique = unique
         self._profile = profile
         fixed: dict[str, Any] = {
@@ -66,7 +79,12 @@ class Variables:
         if profile is None:
             fixed["driver"] = f"d-{unique}.{SYNTHETIC_DOMAIN}"
         else:
-            fixed["driver"] = profile.driver
+            tolerations = list(profile.spec.tolerations)
+            fixed |= {"driver": profile.driver, "tolerations": tolerations}
+            if devices_on:
+                worker = max(devices_on, key=lambda node: _suits(devices_on[node]))
+                majority = min(devices_on[worker] // 2 + 1, MOST_DEVICES)
+                fixed |= {"worker.name": worker, "worker.majority": majority}
             for group, defined in profile_variables(profile.spec).items():
                 fixed |= {f"{group}.{name}": value for name, value in defined.items()}
         self._fixed = fixed
@@ -91,6 +109,11 @@ class Variables:
     def canonical(self, text: str) -> str:
         """``text`` without what differs from run to run."""
         return text.replace(self._unique, "*")
+
+
+def _suits(devices: int) -> tuple[bool, int]:
+    """Prefers nodes where one claim can have the majority of the devices, of these the largest."""
+    return devices // 2 + 1 <= MOST_DEVICES, devices
 
 
 def substitute(value: Any, lookup: Callable[[str], Any]) -> Any:

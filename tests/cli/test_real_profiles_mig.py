@@ -9,7 +9,6 @@ import pytest
 
 from tests.cli.simulated_nodes import (
     MIG,
-    TAKES_ALL,
     Case,
     pass_as_on_the_reference,
     running_cluster,
@@ -19,8 +18,7 @@ pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 
 NAME = "profiles-mig"
 CASES = [
-    # Nobody can have all partitions of a GPU: they overlap, and are more than a claim may have.
-    Case("a30x4", MIG, dynamic_mig=True, left_out=frozenset({TAKES_ALL})),
+    Case("a30x4", MIG, dynamic_mig=True),
     # Full GPUs beside 200 partitions of them.
     Case("h100-80x8", dynamic_mig=True),
     Case("mixed", MIG),

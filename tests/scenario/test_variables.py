@@ -48,3 +48,29 @@ def test_a_class_that_the_profile_lacks_is_unknown() -> None:
 
 def test_observations_lose_what_differs_from_run_to_run() -> None:
     assert SYNTHETIC.canonical("dra-x-0badcafe") == "dra-x-*"
+
+
+@pytest.mark.parametrize(
+    ("devices_on", "worker", "majority"),
+    [
+        ({"a": 1}, "a", 1),
+        ({"a": 1, "b": 4, "c": 3}, "b", 3),
+        # A claim has at most 32 devices.
+        ({"a": 64, "b": 2, "c": 63}, "c", 32),
+        ({"a": 64, "b": 128}, "b", 32),
+    ],
+)
+def test_a_worker_is_where_most_devices_are_of_which_one_claim_can_have_the_majority(
+    devices_on: dict[str, int], worker: str, majority: int
+) -> None:
+    profile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
+    variables = Variables(profile, "0badcafe", "busybox", devices_on)
+    assert variables.value("worker.name") == worker
+    assert substitute("${worker.majority}", variables.value) == majority
+
+
+def test_pods_tolerate_what_the_profile_says() -> None:
+    profile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
+    variables = Variables(profile, "0badcafe", "busybox")
+    tolerations = substitute("${tolerations}", variables.value)
+    assert tolerations == [{"key": "nvidia.com/gpu", "operator": "Exists"}]

@@ -7,39 +7,24 @@ from typing import Any
 
 import pytest
 
-from conformance.scenario.profile import DriverProfile, load_profile
-from conformance.targets.base import Capabilities, Obj, Ref
+from conformance.targets.base import Capabilities, Obj
 from conformance.targets.offer import with_devices
 from conformance.targets.reference.nodes.device_source import DescribedDevices
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
-from tests.scenario.shipped import ROOT
-from tests.targets.reference import kit
+from tests.targets.devices import (
+    PARTITIONS,
+    PROFILE,
+    TAINT,
+    TWO_NODES,
+    change_node,
+    gpus,
+    not_ready,
+    published,
+    used_by_somebody,
+)
 
-PROFILE: DriverProfile = load_profile("gpu.example.com", ROOT / "drivers")
-DRIVER = PROFILE.driver
 NODES = ("n0", "n1")
-TAINT = {"key": "k", "effect": "NoSchedule"}
-
-
-def published(pool: str, *devices: Obj, generation: int = 1, **where: Any) -> Obj:
-    spec = {
-        "driver": DRIVER,
-        "pool": {"name": pool, "generation": generation, "resourceSliceCount": 1},
-        "devices": list(devices),
-        **where,
-    }
-    name = f"{pool}-{generation}-{len(devices)}"
-    return {
-        "apiVersion": kit.DRA,
-        "kind": "ResourceSlice",
-        "metadata": {"name": name},
-        "spec": spec,
-    }
-
-
-def gpus(node: str, *names: str, **more: Any) -> Obj:
-    return published(node, *({"name": name, **more} for name in names), nodeName=node)
 
 
 def offered(
@@ -58,50 +43,6 @@ def offered(
         scope.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
         given(scope)
         return with_devices(target, used)
-
-
-def used_by_somebody(scope: ReferenceScope, **request: Any) -> None:
-    scope.create(kit.device_class("theirs", selectors=[]))
-    scope.create(kit.claim("c", kit.request("r", "theirs", **request)))
-    scope.create(kit.pod("p", claims={"g": "c"}))
-    kit.runs(scope, "p")
-
-
-def change_node(**spec: Any) -> Callable[[ReferenceScope], object]:
-    return lambda scope: scope.patch(Ref("v1", "Node", "n0"), {"spec": spec})
-
-
-def not_ready(scope: ReferenceScope) -> None:
-    conditions = [{"type": "Ready", "status": "Unknown"}]
-    scope.patch(Ref("v1", "Node", "n0"), {"status": {"conditions": conditions}}, "status")
-
-
-def partitions() -> Obj:
-    counters = {"counterSet": "all", "counters": {"memory": {"value": "4Gi"}}}
-    half = {"counterSet": "all", "counters": {"memory": {"value": "2Gi"}}}
-    return published(
-        "n0",
-        {"name": "half-0", "consumesCounters": [half]},
-        {"name": "whole", "consumesCounters": [counters]},
-        {"name": "half-1", "consumesCounters": [half]},
-        nodeName="n0",
-    )
-
-
-def counter_set() -> Obj:
-    sets = [{"name": "all", "counters": {"memory": {"value": "4Gi"}}}]
-    return published("n0", nodeName="n0", sharedCounters=sets)
-
-
-def of_two(*slices: Obj) -> list[Obj]:
-    for item in slices:
-        item["spec"]["pool"]["resourceSliceCount"] = 2
-        if not item["spec"]["devices"]:
-            del item["spec"]["devices"]
-    return list(slices)
-
-
-TWO_NODES = [gpus("n0", "a", "b"), gpus("n1", "a")]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +68,7 @@ TWO_NODES = [gpus("n0", "a", "b"), gpus("n1", "a")]
             {"n0": 2, "n1": 2},
             id="network-attached",
         ),
-        pytest.param(of_two(counter_set(), partitions()), None, 2, {"n0": 2}, id="partitions"),
+        pytest.param(PARTITIONS, None, 2, {"n0": 2}, id="partitions"),
         pytest.param(
             [gpus("n0", "a", allowMultipleAllocations=True)], None, 1, {"n0": 1}, id="shareable"
         ),

@@ -119,7 +119,9 @@ class DevicesExpectation(Timed):
             if isinstance(views, str):
                 return Seen(False, views, {"devices": []})
             wrong += self._wrong(views, cluster)
-            patterns.append(_pattern(views, anonymous=wanted.pods is not None))
+            pattern = _pattern(views, anonymous=wanted.pods is not None)
+            # How many there are to be had, where the scenario does not say, is the cluster's.
+            patterns.append(pattern if wanted.count is not None else [one[:1] for one in pattern])
         observed = {"devices": sorted(patterns, key=str)}
         return Seen(not wrong, "; ".join(wrong) or "as described", observed)
 

@@ -174,11 +174,15 @@ def _may_fit(mistake: schema.WrongType) -> bool:
         return False
     whole = VARIABLE.fullmatch(value)
     group = whole[1].partition(".")[0] if whole else ""
-    if mistake.shape == "[]string":
-        return group == "probe"
+    if mistake.shape in _FITTING:
+        return group == _FITTING[mistake.shape]
     if mistake.shape.startswith(schema.MAP) or mistake.shape in schema.types():
         return group == "config"
     return mistake.shape == "quantity"
+
+
+_FITTING = {"[]string": "probe", "[]core/v1.Toleration": "tolerations", "int64": "worker"}
+"""Type of a field -> the group of variables that has such values."""
 
 
 def _words(shape: str) -> str:

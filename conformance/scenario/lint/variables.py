@@ -12,7 +12,7 @@ from typing import Any
 
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint, nearest
-from conformance.scenario.variables import FIXED_NAMES, UNCLOSED, VARIABLE
+from conformance.scenario.variables import DEVICE_NAMES, FIXED_NAMES, UNCLOSED, VARIABLE
 from conformance.scenario.yamlfile import PathTuple, Problem, walk
 
 PROFILE_GROUPS = ("attribute", "class", "config", "selector")
@@ -50,22 +50,28 @@ def _variable(name: str, path: PathTuple, scenario: Scenario) -> Iterator[Proble
     spec = scenario.spec
     group, _, rest = name.partition(".")
     given = f"${{{name}}}"
+    synthetic = spec.tier == "allocation"
     if name in FIXED_NAMES:
         return
-    if not rest or group not in (*PROFILE_GROUPS, *_OWN_GROUPS):
+    if name in DEVICE_NAMES and not synthetic:
+        if group == "worker" and not spec.requires.devices_on_one_node:
+            needs = "requires: {devicesOnOneNode: 1}"
+            yield Problem(path, f"{given} needs {needs}, because there may be no such node")
+        return
+    if name not in DEVICE_NAMES and (not rest or group not in (*PROFILE_GROUPS, *_OWN_GROUPS)):
         yield Problem(path, f"unknown variable {given}; {_meant(name)}")
     elif group == "node" and rest not in spec.nodes:
-        if spec.tier != "allocation":
+        if not synthetic:
             yield Problem(
                 path, f"{given}: hollow nodes are for the allocation tier; this is tier {spec.tier}"
             )
         else:
             says = hint(rest, spec.nodes, "none; add it to spec.nodes")
             yield Problem(path, f"unknown variable {given}: spec.nodes has no {rest}; {says}")
-    elif group in _OWN_GROUPS or (group == "class" and spec.tier == "allocation"):
+    elif group in _OWN_GROUPS or (group == "class" and synthetic):
         if not _LABEL.fullmatch(rest):
             yield Problem(path, f"{given}: {rest!r} is not a valid name: {_RULE}")
-    elif spec.tier == "allocation":
+    elif synthetic:
         yield Problem(
             path,
             f"unknown variable {given}: in the allocation tier no driver profile is used; write the"
@@ -84,9 +90,10 @@ def _meant(name: str) -> str:
     """What an unknown variable was probably meant to be."""
     groups = (*PROFILE_GROUPS, *_OWN_GROUPS)
     group, _, rest = name.partition(".")
-    near = nearest(name, FIXED_NAMES)
+    fixed = (*FIXED_NAMES, *DEVICE_NAMES)
+    near = nearest(name, fixed)
     if near is None and (like := nearest(group, groups)) is not None:
         near = f"{like}.{rest or 'NAME'}"
     if near is not None:
         return f"did you mean ${{{near}}}?"
-    return f"known are {', '.join(sorted([*FIXED_NAMES, *(f'{item}.NAME' for item in groups)]))}"
+    return f"known are {', '.join(sorted([*fixed, *(f'{item}.NAME' for item in groups)]))}"

@@ -314,6 +314,8 @@ IN_EITHER_TIER = [
     # Needs.
     ("node", "devices: 3, devicesOnOneNode: 2, ", "", "say how many it needs"),
     ("node", "devicesOnOneNode: 2, ", "", "say so: {devicesOnOneNode: 2}"),
+    ("allocation", "${driver}", "${worker.name}", "in the allocation tier no driver profile"),
+    ("node", "${image}", "${worker.nmae}", "did you mean ${worker.name}?"),
     ("node", '[cdi, "fault:kubelet"]', '["fault:kubelet"]', "add requires: {abilities: ['cdi']}"),
     ("node", "component: kubelet", "component: scheduler", "abilities: ['fault:scheduler']"),
     ("allocation", "scheduled: false}", "phase: Running}", "no pod runs in the allocation tier"),
