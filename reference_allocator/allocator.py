@@ -122,8 +122,6 @@ class Allocator:
 class _Attempt:
     """One call of `Allocator.allocate`."""
 
-    __slots__ = ("_index", "_share_ids", "_steps")
-
     def __init__(self, index: Index, share_ids: ShareIds) -> None:
         self._index = index
         self._share_ids = share_ids

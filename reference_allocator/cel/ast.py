@@ -7,6 +7,7 @@ long as the API allows does not nest.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 NOT_FOLDED: Final = object()
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """An expression.
 
@@ -26,59 +28,47 @@ class Node:
         calcs: likewise.
         type: its static type, set by the checker.
         folded: its value where cel-go computes it when the program is built; set by
-            ``constants.plan``.
+            ``planner.plan``.
         sign: ``!`` or ``-`` while it is the operand of a chain of signs; parser only.
     """
 
-    __slots__ = ("calcs", "folded", "levels", "nesting", "offset", "relations", "sign", "type")
-
-    type: CelType
-
-    def __init__(self, offset: int) -> None:
-        self.offset = offset
-        self.levels = 0
-        self.nesting = 0
-        self.relations = 1
-        self.calcs = 1
-        self.sign = ""
-        self.folded: Any = NOT_FOLDED
+    offset: int
+    levels: int = field(default=0, init=False)
+    nesting: int = field(default=0, init=False)
+    relations: int = field(default=1, init=False)
+    calcs: int = field(default=1, init=False)
+    type: CelType = field(init=False)
+    folded: Any = field(default=NOT_FOLDED, init=False)
+    sign: str = field(default="", init=False)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Literal(Node):
     """A constant; ``value`` is a value as defined by ``runtime.values``."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, offset: int, value: Any) -> None:
-        super().__init__(offset)
-        self.value = value
+    value: Any
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Ident(Node):
     """A name. The checker sets ``local`` (a comprehension's variable) or ``constant`` (a type)."""
 
-    __slots__ = ("constant", "local", "name")
-
-    def __init__(self, offset: int, name: str) -> None:
-        super().__init__(offset)
-        self.name = name
-        self.local = False
-        self.constant: Any = None
+    name: str
+    local: bool = field(default=False, init=False)
+    constant: Any = field(default=None, init=False)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Select(Node):
     """``operand.field``, or its presence test. ``constant`` is set when it names a type."""
 
-    __slots__ = ("constant", "field", "operand", "test_only")
-
-    def __init__(self, offset: int, operand: Node, field: str, *, test_only: bool = False) -> None:
-        super().__init__(offset)
-        self.operand = operand
-        self.field = field
-        self.test_only = test_only
-        self.constant: Any = None
+    operand: Node
+    field: str
+    test_only: bool = False
+    constant: Any = None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Call(Node):
     """A function, operator or method (``target``) call.
 
@@ -86,103 +76,62 @@ class Call(Node):
     constants.
     """
 
-    __slots__ = ("args", "function", "members", "overloads", "target")
-
-    def __init__(
-        self, offset: int, function: str, args: list[Node], target: Node | None = None
-    ) -> None:
-        super().__init__(offset)
-        self.function = function
-        self.args = args
-        self.target = target
-        self.overloads: tuple[str, ...] = ()
-        self.members: frozenset[Any] | None = None
+    function: str
+    args: list[Node]
+    target: Node | None = None
+    overloads: tuple[str, ...] = ()
+    members: frozenset[Any] | None = None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ListExpr(Node):
     """``[a, ?b]``; ``optional`` holds the indices of elements with a question mark."""
 
-    __slots__ = ("elements", "optional")
-
-    def __init__(self, offset: int, elements: list[Node], optional: frozenset[int]) -> None:
-        super().__init__(offset)
-        self.elements = elements
-        self.optional = optional
+    elements: list[Node]
+    optional: frozenset[int]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Entry:
     """``?key: value`` of a map, or a field of a message when ``key`` is a literal string."""
 
-    __slots__ = ("key", "offset", "optional", "value")
-
-    def __init__(self, offset: int, key: Node, value: Node, *, optional: bool) -> None:
-        self.offset = offset
-        self.key = key
-        self.value = value
-        self.optional = optional
+    offset: int
+    key: Node
+    value: Node
+    optional: bool
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class MapExpr(Node):
     """``{key: value}``."""
 
-    __slots__ = ("entries",)
-
-    def __init__(self, offset: int, entries: list[Entry]) -> None:
-        super().__init__(offset)
-        self.entries = entries
+    entries: list[Entry]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class StructExpr(Node):
     """``Type{field: value}``."""
 
-    __slots__ = ("entries", "type_name")
-
-    def __init__(self, offset: int, type_name: str, entries: list[Entry]) -> None:
-        super().__init__(offset)
-        self.type_name = type_name
-        self.entries = entries
+    type_name: str
+    entries: list[Entry]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Comprehension(Node):
     """A fold, as every macro but ``has`` becomes one.
 
     ``macro`` and ``parts`` say which macro it came from and with which of its arguments, so that
     generated code can use Python's own loops: ``parts`` is (predicate,), (transform,) or
-    (predicate, transform) of the macro, the body for ``bind``.
+    (predicate, transform) of the macro, the body for ``bind``. ``iter_var2`` may be empty.
     """
 
-    __slots__ = (
-        "accu_init",
-        "accu_var",
-        "condition",
-        "iter_range",
-        "iter_var",
-        "iter_var2",
-        "macro",
-        "parts",
-        "result",
-        "step",
-    )
-
-    def __init__(
-        self,
-        offset: int,
-        macro: str,
-        parts: tuple[Node, ...],
-        *,
-        iter_range: Node,
-        iter_vars: tuple[str, str],
-        accu: tuple[str, Node],
-        condition: Node,
-        step: Node,
-        result: Node,
-    ) -> None:
-        super().__init__(offset)
-        self.macro = macro
-        self.parts = parts
-        self.iter_range = iter_range
-        self.iter_var, self.iter_var2 = iter_vars
-        self.accu_var, self.accu_init = accu
-        self.condition = condition
-        self.step = step
-        self.result = result
+    macro: str
+    parts: tuple[Node, ...]
+    iter_range: Node
+    iter_var: str
+    iter_var2: str
+    accu_var: str
+    accu_init: Node
+    condition: Node
+    step: Node
+    result: Node

@@ -22,8 +22,6 @@ DYN: Final = types.DYN
 class Program:
     """A compiled expression over named JSON values. Thread-safe."""
 
-    __slots__ = ("_cost_limit", "_evaluate", "_node", "expression", "source", "type")
-
     def __init__(self, expression: str, node: Node, cost_limit: int | None) -> None:
         self.expression = expression
         self.type: CelType = node.type

@@ -31,26 +31,13 @@ _SHORT: Final = 20_000
 """An evaluation that cannot cost more ends within milliseconds: no need to watch a deadline."""
 
 
-class Selector:
-    """A compiled device selector. Thread-safe.
+class _Compiled:
+    """A compiled expression about a device. Thread-safe.
 
     Attributes:
         max_cost: the most that an evaluation can cost; the API refuses new expressions beyond
             `COST_LIMIT`.
-        source: the generated Python function, empty when there is none.
     """
-
-    __slots__ = (
-        "_cost_limit",
-        "_evaluate",
-        "_node",
-        "_recover",
-        "_terms",
-        "expression",
-        "max_cost",
-        "source",
-        "type",
-    )
 
     def __init__(self, expression: str, node: Node, cost_limit: int) -> None:
         self.expression = expression
@@ -58,6 +45,29 @@ class Selector:
         self.max_cost = estimate(node, device_size)
         self._node = node
         self._cost_limit = cost_limit
+
+    def evaluate_with_cost(
+        self, device: CelDevice, *, deadline: float | None = None
+    ) -> tuple[Any, int]:
+        """The value for the device, by the interpreter, and what it cost.
+
+        Raises:
+            CelRuntimeError: the expression has no value.
+        """
+        interpreter = Interpreter(self._cost_limit, deadline)
+        value = interpret(interpreter, self._node, {".device": device.as_map})
+        return value, interpreter.cost
+
+
+class Selector(_Compiled):
+    """A compiled device selector. Thread-safe.
+
+    Attributes:
+        source: the generated Python function, empty when there is none.
+    """
+
+    def __init__(self, expression: str, node: Node, cost_limit: int) -> None:
+        super().__init__(expression, node, cost_limit)
         self._evaluate, self.source = generate(node, device=True)
         self._recover: Recovery | None = None
         self._terms = isinstance(node, Call) and node.function in ("_&&_", "_||_", "!_")
@@ -108,34 +118,13 @@ class Selector:
         """`matches` without generated code: slower, by the same rules."""
         return to_bool(self.evaluate_with_cost(device, deadline=deadline)[0])
 
-    def evaluate(self, device: CelDevice) -> Any:
-        """The value for the device, by the interpreter; raises CelRuntimeError."""
-        return self.evaluate_with_cost(device)[0]
-
-    def evaluate_with_cost(
-        self, device: CelDevice, *, deadline: float | None = None
-    ) -> tuple[Any, int]:
-        """The value for the device and what it cost; raises CelRuntimeError."""
-        interpreter = Interpreter(self._cost_limit, deadline)
-        value = interpret(interpreter, self._node, {".device": device.as_map})
-        return value, interpreter.cost
-
 
 def _undecided(_device: CelDevice) -> bool | str:
     raise UndecidedError
 
 
-class DerivedAttribute:
+class DerivedAttribute(_Compiled):
     """A compiled expression whose value is a device attribute. Thread-safe."""
-
-    __slots__ = ("_cost_limit", "_node", "expression", "max_cost", "type")
-
-    def __init__(self, expression: str, node: Node, cost_limit: int) -> None:
-        self.expression = expression
-        self.type: CelType = node.type
-        self.max_cost = estimate(node, device_size)
-        self._node = node
-        self._cost_limit = cost_limit
 
     def attribute(self, device: CelDevice, *, deadline: float | None = None) -> dict[str, Any]:
         """The attribute of a device, as a v1 DeviceAttribute such as ``{"string": "a"}``.
@@ -147,8 +136,7 @@ class DerivedAttribute:
         Raises:
             CelRuntimeError: the expression has no value, or one that cannot be an attribute.
         """
-        interpreter = Interpreter(self._cost_limit, deadline)
-        return to_attribute(interpret(interpreter, self._node, {".device": device.as_map}))
+        return to_attribute(self.evaluate_with_cost(device, deadline=deadline)[0])
 
 
 @lru_cache(maxsize=4096)

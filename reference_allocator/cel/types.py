@@ -156,8 +156,6 @@ def join(first: CelType, second: CelType) -> CelType:
 class Bindings:
     """What type parameters stand for, as far as is known; parameters are unique per check."""
 
-    __slots__ = ("_bound", "_count")
-
     def __init__(self) -> None:
         self._bound: dict[str, CelType] = {}
         self._count = 0

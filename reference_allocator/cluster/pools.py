@@ -7,7 +7,7 @@ stays with it as long as its content does, since many nodes and decisions ask th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from reference_allocator.api import Attribute, Device, DeviceId, PoolId, ResourceSlice
@@ -23,6 +23,7 @@ _BYTES: Final = 16
 """For one counter of a pool; an amount needs at most 12 (an int64 in units of 1e-9)."""
 
 
+@dataclass(slots=True, eq=False)
 class DeviceFacts:
     """What has been computed about one device, kept as long as its content stays the same.
 
@@ -34,14 +35,11 @@ class DeviceFacts:
         consumptions: what requests take of the device; the keys are those of `Request.wish`.
     """
 
-    __slots__ = ("cel", "compared", "consumptions", "derived", "outcomes")
-
-    def __init__(self) -> None:
-        self.cel: CelDevice | None = None
-        self.outcomes: dict[str, bool | str] = {}
-        self.derived: dict[str, Attribute] = {}
-        self.compared: dict[str, frozenset[Key] | None] = {}
-        self.consumptions: dict[int, Consumption | None] = {}
+    cel: CelDevice | None = None
+    outcomes: dict[str, bool | str] = field(default_factory=dict)
+    derived: dict[str, Attribute] = field(default_factory=dict)
+    compared: dict[str, frozenset[Key] | None] = field(default_factory=dict)
+    consumptions: dict[int, Consumption | None] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -92,26 +90,6 @@ class Pool:
         of_node: which devices can be used depends on the node.
         matching: memo of the validation of allocationMode All.
     """
-
-    __slots__ = (
-        "_baseline",
-        "_baseline_version",
-        "_by_name",
-        "_drawn",
-        "_places",
-        "counters",
-        "devices",
-        "has_binding_conditions",
-        "id",
-        "incomplete",
-        "invalid_reason",
-        "matching",
-        "not_overdrawn",
-        "of_node",
-        "other_devices",
-        "usable",
-        "use",
-    )
 
     def __init__(
         self,

@@ -7,11 +7,13 @@ about a claim changes what it names and nothing else, and a search asks without 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from dataclasses import dataclass, field
 
 from reference_allocator.api import AllocatedDevice, DeviceId, PoolId
 from reference_allocator.features import Features
 
 
+@dataclass(slots=True, eq=False)
 class DeviceUse:
     """How far one device is in use by allocated claims.
 
@@ -21,12 +23,9 @@ class DeviceUse:
         capacity: capacity name -> amount in use, in units of 1e-9.
     """
 
-    __slots__ = ("capacity", "held", "shares")
-
-    def __init__(self) -> None:
-        self.held = 0
-        self.shares = 0
-        self.capacity: dict[str, int] = {}
+    held: int = 0
+    shares: int = 0
+    capacity: dict[str, int] = field(default_factory=dict)
 
     @property
     def used(self) -> bool:
@@ -34,6 +33,7 @@ class DeviceUse:
         return bool(self.held or self.shares)
 
 
+@dataclass(slots=True, eq=False)
 class PoolUse:
     """The devices of one pool.
 
@@ -43,12 +43,9 @@ class PoolUse:
         version: grows with every change.
     """
 
-    __slots__ = ("devices", "used", "version")
-
-    def __init__(self) -> None:
-        self.devices: dict[str, DeviceUse] = {}
-        self.used: dict[str, DeviceUse] = {}
-        self.version = 0
+    devices: dict[str, DeviceUse] = field(default_factory=dict)
+    used: dict[str, DeviceUse] = field(default_factory=dict)
+    version: int = 0
 
     def device(self, name: str) -> DeviceUse:
         """The use of a device, none so far if it is new."""

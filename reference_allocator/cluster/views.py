@@ -36,20 +36,6 @@ class NodeView:
         has_invalid: one of the pools is invalid.
     """
 
-    __slots__ = (
-        "_included",
-        "_pool_of",
-        "_skips_operations",
-        "by_id",
-        "candidates",
-        "has_invalid",
-        "log_end",
-        "node",
-        "pool_at",
-        "pools",
-        "version",
-    )
-
     def __init__(self, node: Node, features: Features) -> None:
         self.node = node
         self.by_id: dict[PoolId, Pool] = {}

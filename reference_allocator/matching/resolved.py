@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reference_allocator.api import DeviceClass, DeviceId, RequestSpec, ResourceClaim
 from reference_allocator.cluster.pools import Pool, PoolDevice
@@ -51,24 +51,7 @@ class Request:
 
     def on_node(self, devices: tuple[PoolDevice, ...]) -> Request:
         """The same request for all devices, which are these."""
-        return Request(
-            self.claim,
-            self.spec,
-            self.parent,
-            self.name,
-            self.device_class,
-            self.selectors,
-            self.class_selectors,
-            self.derived,
-            self.constraints,
-            self.kind,
-            self.wish,
-            self.match,
-            self.admin_access,
-            everything=True,
-            count=len(devices),
-            all_devices=devices,
-        )
+        return replace(self, count=len(devices), all_devices=devices)
 
     @property
     def context(self) -> str:
@@ -94,6 +77,7 @@ class ClaimRequests:
     everything: bool = False
 
 
+@dataclass(slots=True, eq=False)
 class Taken:
     """A device that the search gave to a request, and how to take it back.
 
@@ -107,16 +91,13 @@ class Taken:
         groups: compatibility groups before: counter set -> groups.
     """
 
-    __slots__ = ("claim_index", "consumption", "entry", "groups", "pool", "request", "states")
-
-    def __init__(self, request: Request, entry: PoolDevice, claim_index: int) -> None:
-        self.request = request
-        self.entry = entry
-        self.claim_index = claim_index
-        self.consumption: Consumption | None = None
-        self.states: tuple[State, ...] | None = None
-        self.pool: Pool | None = None
-        self.groups: list[tuple[tuple[Pool, str], frozenset[str] | None]] | None = None
+    request: Request
+    entry: PoolDevice
+    claim_index: int
+    consumption: Consumption | None = None
+    states: tuple[State, ...] | None = None
+    pool: Pool | None = None
+    groups: list[tuple[tuple[Pool, str], frozenset[str] | None]] | None = None
 
     @property
     def id(self) -> DeviceId:

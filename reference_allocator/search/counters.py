@@ -22,8 +22,6 @@ class CounterStock:
         left: all counters in one number, as `Pool.baseline` has them.
     """
 
-    __slots__ = ("_pool", "left")
-
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self.left = pool.baseline()

@@ -7,6 +7,7 @@ claim that has all its devices; a part of the search that ended says how (`Endin
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from enum import Enum
 
 from reference_allocator.matching.resolved import Request, Taken
@@ -24,21 +25,18 @@ class Ending(Enum):
 class EndOfClaim:
     """On the stack where a claim has all its devices."""
 
-    __slots__ = ()
 
-
+@dataclass(slots=True, eq=False)
 class AlternativesFrame:
     """A request with firstAvailable."""
 
-    __slots__ = ("all_exceeded", "claim_index", "index", "request_index")
-
-    def __init__(self, claim_index: int, request_index: int) -> None:
-        self.claim_index = claim_index
-        self.request_index = request_index
-        self.index = 0
-        self.all_exceeded = True
+    claim_index: int
+    request_index: int
+    index: int = 0
+    all_exceeded: bool = True
 
 
+@dataclass(slots=True, eq=False)
 class DeviceFrame:
     """One device of a request: the one that is taken and those that are to be tried.
 
@@ -50,36 +48,15 @@ class DeviceFrame:
         failed: kinds of candidates that were tried in vain.
     """
 
-    __slots__ = (
-        "claim_index",
-        "failed",
-        "index",
-        "only",
-        "position",
-        "request",
-        "request_index",
-        "state",
-        "taken",
-    )
-
-    def __init__(
-        self,
-        claim_index: int,
-        request_index: int,
-        request: Request,
-        index: int,
-        position: int,
-        taken: Taken | None,
-    ) -> None:
-        self.claim_index = claim_index
-        self.request_index = request_index
-        self.request = request
-        self.index = index
-        self.position = position
-        self.taken = taken
-        self.only = taken is not None
-        self.state: Hashable = None
-        self.failed: set[Hashable] | None = None
+    claim_index: int
+    request_index: int
+    request: Request
+    index: int
+    position: int
+    taken: Taken | None = None
+    only: bool = False
+    state: Hashable = None
+    failed: set[Hashable] | None = None
 
 
 END_OF_CLAIM = EndOfClaim()

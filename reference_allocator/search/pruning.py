@@ -35,17 +35,6 @@ _MEMO_MAX: Final = 200_000
 class Pruner:
     """The cuts of one search."""
 
-    __slots__ = (
-        "_asked",
-        "_bounds",
-        "_claims",
-        "_facts",
-        "_failed",
-        "_position_of",
-        "_usage",
-        "_view",
-    )
-
     def __init__(self, claims: Sequence[ClaimRequests], view: NodeView, usage: Usage) -> None:
         self._claims = claims
         self._view = view

@@ -136,7 +136,7 @@ class Search:
             if request.count - index > ALLOCATION_RESULTS_MAX - len(results):
                 return Ending.EXCEEDED
             if wanted is None:
-                frame = DeviceFrame(claim_index, request_index, request, index, start, None)
+                frame = DeviceFrame(claim_index, request_index, request, index, start)
                 if not self._take_next(frame):
                     return Ending.FAILED
                 start = frame.position + 1
@@ -144,7 +144,7 @@ class Search:
                 taken = self._take_wanted(request, index, claim_index)
                 if taken is None:
                     return Ending.FAILED
-                frame = DeviceFrame(claim_index, request_index, request, index, 0, taken)
+                frame = DeviceFrame(claim_index, request_index, request, index, 0, taken, only=True)
             self._stack.append(frame)
             index += 1
 

@@ -32,19 +32,6 @@ class Usage:
         results: for each claim what it has got.
     """
 
-    __slots__ = (
-        "_features",
-        "_group_baselines",
-        "_stocks",
-        "capacity",
-        "constraint_states",
-        "groups",
-        "matcher",
-        "results",
-        "shares",
-        "taken_by",
-    )
-
     def __init__(
         self, features: Features, claims: Sequence[ClaimRequests], matcher: Matcher
     ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from reference_allocator.cel.ast import NOT_FOLDED, Call, Literal, Node, Select
@@ -18,25 +19,21 @@ from reference_allocator.cel.runtime.values import (
 )
 
 
+@dataclass(slots=True, eq=False)
 class Err:
     """An error as a value."""
 
-    __slots__ = ("message",)
-
-    def __init__(self, message: str) -> None:
-        self.message = message
+    message: str
 
 
+@dataclass(slots=True, eq=False)
 class Lazy:
     """The initial value of a fold's accumulator, evaluated once, when it is first read."""
 
-    __slots__ = ("known", "result", "scope", "value")
-
-    def __init__(self, scope: dict[str, Any], value: Node) -> None:
-        self.scope = scope
-        self.value = value
-        self.known = False
-        self.result: Any = None
+    scope: dict[str, Any]
+    value: Node
+    known: bool = False
+    result: Any = None
 
 
 class Growing(list[Any]):

@@ -9,8 +9,9 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from reference_allocator.api.names import (
     dns_1035_label_problems,
@@ -23,20 +24,14 @@ from reference_allocator.cel.library.urls import parse_request_uri
 from reference_allocator.cel.runtime.values import Optional
 
 
+@dataclass(slots=True, frozen=True)
 class NamedFormat:
     """A format by name; ``check`` lists what is wrong with a text."""
 
-    __slots__ = ("check", "name", "regex_size")
-    cel_type = "kubernetes.NamedFormat"
-
-    def __init__(self, name: str, check: Callable[[str], list[str]], regex_size: int) -> None:
-        self.name = name
-        self.check = check
-        self.regex_size = regex_size
-
-    def compare(self, other: NamedFormat) -> int:
-        """0 if equal; there is no order."""
-        return int(self.name != other.name)
+    cel_type: ClassVar[str] = "kubernetes.NamedFormat"
+    name: str
+    check: Callable[[str], list[str]] = field(compare=False)
+    regex_size: int = field(compare=False)
 
 
 def _prefix_of(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:

@@ -9,61 +9,36 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.equality import no_overload
 
 
+@dataclass(slots=True, unsafe_hash=True)
 class IP:
     """An address."""
 
-    __slots__ = ("address",)
-    cel_type = "net.IP"
-
-    def __init__(self, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
-        self.address = address
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, IP) and self.address == other.address
-
-    def __hash__(self) -> int:
-        return hash(self.address)
+    cel_type: ClassVar[str] = "net.IP"
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address
 
     def __str__(self) -> str:
         return str(self.address)
 
-    def compare(self, other: IP) -> int:
-        """0 if equal; there is no order."""
-        return int(self != other)
 
-
+@dataclass(slots=True, unsafe_hash=True)
 class CIDR:
     """A network prefix: an address, which may have host bits, and a length."""
 
-    __slots__ = ("address", "bits")
-    cel_type = "net.CIDR"
-
-    def __init__(self, address: IP, bits: int) -> None:
-        self.address = address
-        self.bits = bits
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CIDR):
-            return False
-        return self.address == other.address and self.bits == other.bits
-
-    def __hash__(self) -> int:
-        return hash((self.address, self.bits))
+    cel_type: ClassVar[str] = "net.CIDR"
+    address: IP
+    bits: int
 
     def __str__(self) -> str:
         return f"{self.address}/{self.bits}"
-
-    def compare(self, other: CIDR) -> int:
-        """0 if equal; there is no order."""
-        return int(self != other)
 
     def covers(self, other: IP) -> bool:
         """Whether an address begins as the prefix does."""

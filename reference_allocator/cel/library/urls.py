@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
 from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.errors import CelRuntimeError
@@ -22,31 +23,19 @@ class _UrlError(ValueError):
     """Why a text is not a URL, in Go's words."""
 
 
+@dataclass(slots=True, unsafe_hash=True)
 class URL:
     """The parts of a URL; ``path`` is escaped as Go would."""
 
-    __slots__ = ("host", "path", "query", "scheme", "text")
-    cel_type = "kubernetes.URL"
-
-    def __init__(self, scheme: str, host: str, path: str, query: str, text: str) -> None:
-        self.scheme = scheme
-        self.host = host
-        self.path = path
-        self.query = query
-        self.text = text
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, URL) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
+    cel_type: ClassVar[str] = "kubernetes.URL"
+    scheme: str = field(compare=False)
+    host: str = field(compare=False)
+    path: str = field(compare=False)
+    query: str = field(compare=False)
+    text: str
 
     def __str__(self) -> str:
         return self.text
-
-    def compare(self, other: URL) -> int:
-        """0 if equal; there is no order."""
-        return int(self != other)
 
 
 def _unescape(text: str, *, plus: bool = False) -> bytes:

@@ -58,38 +58,42 @@ def _two_variables(first: Node, second: Node) -> tuple[str, str]:
     return names
 
 
+def _fold(
+    at: int,
+    macro: str,
+    parts: tuple[Node, ...],
+    target: Node,
+    iter_vars: tuple[str, str],
+    init: Node,
+    step: Node,
+    condition: Node | None = None,
+    result: Node | None = None,
+) -> Comprehension:
+    """A fold to its end, whose value is the accumulator, if not said otherwise."""
+    condition = condition or Literal(at, True)
+    result = result or Ident(at, ACCUMULATOR)
+    accu = (ACCUMULATOR, init)
+    return Comprehension(at, macro, parts, target, *iter_vars, *accu, condition, step, result)
+
+
 def _quantifier(
     at: int, macro: str, target: Node, iter_vars: tuple[str, str], predicate: Node
 ) -> Node:
-    accu = Ident(at, ACCUMULATOR)
-    if macro == "all":
-        init: Node = Literal(at, True)
-        condition: Node = Call(at, "@not_strictly_false", [Ident(at, ACCUMULATOR)])
-        step: Node = Call(at, "_&&_", [Ident(at, ACCUMULATOR), predicate])
-        result: Node = accu
-    elif macro == "exists":
-        init = Literal(at, False)
-        negated = Call(at, "!_", [Ident(at, ACCUMULATOR)])
-        condition = Call(at, "@not_strictly_false", [negated])
-        step = Call(at, "_||_", [Ident(at, ACCUMULATOR), predicate])
-        result = accu
-    else:
-        init = Literal(at, 0)
-        condition = Literal(at, True)
-        more = Call(at, "_+_", [Ident(at, ACCUMULATOR), Literal(at, 1)])
-        step = Call(at, "_?_:_", [predicate, more, Ident(at, ACCUMULATOR)])
-        result = Call(at, "_==_", [accu, Literal(at, 1)])
-    return Comprehension(
-        at,
-        macro,
-        (predicate,),
-        iter_range=target,
-        iter_vars=iter_vars,
-        accu=(ACCUMULATOR, init),
-        condition=condition,
-        step=step,
-        result=result,
-    )
+    def accu() -> Node:
+        return Ident(at, ACCUMULATOR)
+
+    if macro == "exists_one":
+        more = Call(at, "_+_", [accu(), Literal(at, 1)])
+        step = Call(at, "_?_:_", [predicate, more, accu()])
+        result = Call(at, "_==_", [accu(), Literal(at, 1)])
+        return _fold(
+            at, macro, (predicate,), target, iter_vars, Literal(at, 0), step, result=result
+        )
+    every = macro == "all"
+    undecided = accu() if every else Call(at, "!_", [accu()])
+    condition = Call(at, "@not_strictly_false", [undecided])
+    step = Call(at, "_&&_" if every else "_||_", [accu(), predicate])
+    return _fold(at, macro, (predicate,), target, iter_vars, Literal(at, every), step, condition)
 
 
 def _collect(
@@ -97,103 +101,82 @@ def _collect(
     macro: str,
     target: Node,
     iter_vars: tuple[str, str],
-    predicate: Node | None,
+    parts: list[Node],
     added: Node,
-    parts: tuple[Node, ...],
     init: Node | None = None,
 ) -> Comprehension:
-    """A fold that adds something for each element, or for those that satisfy ``predicate``."""
+    """A fold that adds something for each element, or for those that satisfy a predicate.
+
+    Args:
+        at: where the macro is.
+        macro: its name.
+        target: what it is over.
+        iter_vars: its variables.
+        parts: its other arguments: the predicate, if there is one, and what is added.
+        added: the accumulator with an element added.
+        init: the accumulator at first, by default an empty list.
+    """
     step = added
-    if predicate is not None:
-        step = Call(at, "_?_:_", [predicate, step, Ident(at, ACCUMULATOR)])
-    return Comprehension(
-        at,
-        macro,
-        parts,
-        iter_range=target,
-        iter_vars=iter_vars,
-        accu=(ACCUMULATOR, init or ListExpr(at, [], frozenset())),
-        condition=Literal(at, True),
-        step=step,
-        result=Ident(at, ACCUMULATOR),
-    )
+    if len(parts) == 2 or macro == "filter":
+        step = Call(at, "_?_:_", [parts[0], added, Ident(at, ACCUMULATOR)])
+    init = init or ListExpr(at, [], frozenset())
+    return _fold(at, macro, tuple(parts), target, iter_vars, init, step)
 
 
 def _append(at: int, element: Node) -> Call:
     return Call(at, "_+_", [Ident(at, ACCUMULATOR), ListExpr(at, [element], frozenset())])
 
 
-def _has(_at: int, _target: Node | None, args: list[Node]) -> Node:
-    if not isinstance(args[0], Select):
-        raise MacroError(args[0], "invalid argument to has() macro")
-    return Select(_at, args[0].operand, args[0].field, test_only=True)
+def _has(at: int, argument: Node) -> Node:
+    if not isinstance(argument, Select):
+        raise MacroError(argument, "invalid argument to has() macro")
+    return Select(at, argument.operand, argument.field, test_only=True)
 
 
-def _one_variable(macro: str) -> Callable[[int, Node, list[Node]], Node]:
+def _quantified(macro: str) -> Callable[[int, Node, list[Node]], Node]:
     def expander(at: int, target: Node, args: list[Node]) -> Node:
-        variable = _iteration_variable(args[0], "argument must be a simple name")
-        return _quantifier(at, macro, target, (variable, ""), args[1])
-
-    return expander
-
-
-def _two_variable(macro: str) -> Callable[[int, Node, list[Node]], Node]:
-    def expander(at: int, target: Node, args: list[Node]) -> Node:
-        return _quantifier(at, macro, target, _two_variables(args[0], args[1]), args[2])
+        if len(args) == 3:
+            names = _two_variables(args[0], args[1])
+        else:
+            names = (_iteration_variable(args[0], "argument must be a simple name"), "")
+        return _quantifier(at, macro, target, names, args[-1])
 
     return expander
 
 
 def _map(at: int, target: Node, args: list[Node]) -> Comprehension:
     variable = _iteration_variable(args[0], "argument is not an identifier")
-    predicate = args[1] if len(args) == 3 else None
-    added = _append(at, args[-1])
-    return _collect(at, "map", target, (variable, ""), predicate, added, tuple(args[1:]))
+    return _collect(at, "map", target, (variable, ""), args[1:], _append(at, args[-1]))
 
 
 def _filter(at: int, target: Node, args: list[Node]) -> Node:
     variable = _iteration_variable(args[0], "argument is not an identifier")
-    added = _append(at, args[0])
-    return _collect(at, "filter", target, (variable, ""), args[1], added, (args[1],))
+    return _collect(at, "filter", target, (variable, ""), args[1:], _append(at, args[0]))
 
 
 def _transform_list(at: int, target: Node, args: list[Node]) -> Node:
     names = _two_variables(args[0], args[1])
-    predicate = args[2] if len(args) == 4 else None
-    added = _append(at, args[-1])
-    return _collect(at, "transformList", target, names, predicate, added, tuple(args[2:]))
+    return _collect(at, "transformList", target, names, args[2:], _append(at, args[-1]))
 
 
 def _transform_map(at: int, target: Node, args: list[Node]) -> Node:
     names = _two_variables(args[0], args[1])
-    predicate = args[2] if len(args) == 4 else None
     insert = [Ident(at, ACCUMULATOR), Ident(at, names[0]), args[-1]]
     added = Call(at, "cel.@mapInsert", insert)
-    parts = tuple(args[2:])
-    return _collect(at, "transformMap", target, names, predicate, added, parts, MapExpr(at, []))
+    return _collect(at, "transformMap", target, names, args[2:], added, MapExpr(at, []))
 
 
 def _transform_map_entry(at: int, target: Node, args: list[Node]) -> Node:
     names = _two_variables(args[0], args[1])
-    predicate = args[2] if len(args) == 4 else None
     added = Call(at, "cel.@mapInsert", [Ident(at, ACCUMULATOR), args[-1]])
-    parts = tuple(args[2:])
-    return _collect(
-        at, "transformMapEntry", target, names, predicate, added, parts, MapExpr(at, [])
-    )
+    return _collect(at, "transformMapEntry", target, names, args[2:], added, MapExpr(at, []))
 
 
 def _binding(at: int, name: str, value: Node, body: Node) -> Node:
+    nothing = ListExpr(at, [], frozenset())
+    condition, step = Literal(at, False), Ident(at, name)
     return Comprehension(
-        at,
-        "bind",
-        (body,),
-        iter_range=ListExpr(at, [], frozenset()),
-        iter_vars=(_UNUSED, ""),
-        accu=(name, value),
-        condition=Literal(at, False),
-        step=Ident(at, name),
-        result=body,
+        at, "bind", (body,), nothing, _UNUSED, "", name, value, condition, step, body
     )
 
 
@@ -232,13 +215,13 @@ def _sort_by(at: int, target: Node, args: list[Node]) -> Node:
 
 
 _RECEIVER: Final[dict[tuple[str, int], Callable[[int, Node, list[Node]], Node | None]]] = {
-    ("all", 2): _one_variable("all"),
-    ("exists", 2): _one_variable("exists"),
-    ("exists_one", 2): _one_variable("exists_one"),
-    ("all", 3): _two_variable("all"),
-    ("exists", 3): _two_variable("exists"),
-    ("exists_one", 3): _two_variable("exists_one"),
-    ("existsOne", 3): _two_variable("exists_one"),
+    ("all", 2): _quantified("all"),
+    ("exists", 2): _quantified("exists"),
+    ("exists_one", 2): _quantified("exists_one"),
+    ("all", 3): _quantified("all"),
+    ("exists", 3): _quantified("exists"),
+    ("exists_one", 3): _quantified("exists_one"),
+    ("existsOne", 3): _quantified("exists_one"),
     ("map", 2): _map,
     ("map", 3): _map,
     ("filter", 2): _filter,
@@ -262,6 +245,6 @@ def expand(at: int, name: str, target: Node | None, args: list[Node]) -> Node | 
         MacroError: it is one, with arguments that do not fit.
     """
     if target is None:
-        return _has(at, None, args) if (name, len(args)) == ("has", 1) else None
+        return _has(at, args[0]) if (name, len(args)) == ("has", 1) else None
     expander = _RECEIVER.get((name, len(args)))
     return None if expander is None else expander(at, target, args)

@@ -75,7 +75,7 @@ def equal(left: Any, right: Any) -> bool:
     if name in _STRICT:
         if name != other or getattr(right, "derived", False):
             raise no_overload()
-        return bool(left.compare(right) == 0)
+        return bool(left == right)
     if name != other:
         return False
     if name == "list":

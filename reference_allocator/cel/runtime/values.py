@@ -16,7 +16,8 @@ JSON data is therefore usable as it is, without conversion.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
 
@@ -31,69 +32,41 @@ class UInt(int):
     __slots__ = ()
 
 
+@dataclass(slots=True, unsafe_hash=True)
 class TypeValue:
     """A type as a value, such as the result of ``type(1)``."""
 
-    __slots__ = ("name",)
-    cel_type = "type"
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TypeValue) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
+    cel_type: ClassVar[str] = "type"
+    name: str
 
 
 class UndefinedType(TypeValue):
     """A name that the type checker knows as a type, but that no value has."""
 
-    __slots__ = ()
 
-
+@dataclass(slots=True, unsafe_hash=True)
 class Duration:
     """A signed time span in nanoseconds (64 bits)."""
 
-    __slots__ = ("nanos",)
-    cel_type = "google.protobuf.Duration"
-
-    def __init__(self, nanos: int) -> None:
-        self.nanos = nanos
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Duration) and self.nanos == other.nanos
-
-    def __hash__(self) -> int:
-        return hash(self.nanos)
+    cel_type: ClassVar[str] = "google.protobuf.Duration"
+    nanos: int
 
 
+@dataclass(slots=True, unsafe_hash=True)
 class Timestamp:
     """A point in time, in nanoseconds since 1970-01-01T00:00:00Z."""
 
-    __slots__ = ("nanos",)
-    cel_type = "google.protobuf.Timestamp"
-
-    def __init__(self, nanos: int) -> None:
-        self.nanos = nanos
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Timestamp) and self.nanos == other.nanos
-
-    def __hash__(self) -> int:
-        return hash(self.nanos)
+    cel_type: ClassVar[str] = "google.protobuf.Timestamp"
+    nanos: int
 
 
+@dataclass(slots=True, eq=False)
 class Optional:
     """A value that may be absent. Never compared by Python; see ``runtime.equality``."""
 
-    __slots__ = ("present", "value")
-    cel_type = "optional_type"
-
-    def __init__(self, value: Any = None, *, present: bool) -> None:
-        self.present = present
-        self.value = value
+    cel_type: ClassVar[str] = "optional_type"
+    value: Any = None
+    present: bool = field(kw_only=True)
 
     def get(self) -> Any:
         """The value; raises CelRuntimeError when it is absent."""
@@ -102,19 +75,21 @@ class Optional:
         return self.value
 
 
+@dataclass(slots=True, eq=False)
 class Message:
     """A protobuf message that stays one: ``Empty`` and the entries of a ``Struct``.
 
     All others become what they stand for (``Int64Value`` an int) as soon as they are built.
+
+    Attributes:
+        cel_type: its name.
+        fields: those that are set.
+        go_type: how Go's errors call the value.
     """
 
-    __slots__ = ("cel_type", "fields", "go_type")
-
-    def __init__(self, name: str, fields: dict[str, Any], go_type: str) -> None:
-        """``fields`` are those that are set; ``go_type`` is how Go's errors call the value."""
-        self.cel_type = name
-        self.fields = fields
-        self.go_type = go_type
+    cel_type: str
+    fields: dict[str, Any]
+    go_type: str
 
 
 _TYPE_NAMES: dict[type, str] = {
