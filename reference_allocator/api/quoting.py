@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-_ESCAPES: Final = {
+ESCAPES: Final = {
     "\a": "\\a",
     "\b": "\\b",
     "\f": "\\f",
@@ -15,6 +15,7 @@ _ESCAPES: Final = {
     '"': '\\"',
     "\\": "\\\\",
 }
+"""What has an escape of its own in a Go string."""
 
 
 def go_quote(text: str) -> str:
@@ -22,8 +23,8 @@ def go_quote(text: str) -> str:
     parts = []
     for char in text:
         code = ord(char)
-        if char in _ESCAPES:
-            parts.append(_ESCAPES[char])
+        if char in ESCAPES:
+            parts.append(ESCAPES[char])
         elif 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8, by Python's surrogateescape
             parts.append(f"\\x{code - 0xDC00:02x}")
         elif char.isprintable():

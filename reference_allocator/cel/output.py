@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.protobuf.native import to_native
-from reference_allocator.cel.runtime.maps import JsonMap, unmap_key
+from reference_allocator.cel.runtime.go_types import go_value
+from reference_allocator.cel.runtime.maps import unmap_key
 from reference_allocator.cel.runtime.values import (
     Message,
     Optional,
@@ -21,25 +22,6 @@ from reference_allocator.cel.runtime.values import (
 from reference_allocator.cel.types import CelType
 
 _SCALARS: Final = frozenset({"bool", "int", "string", "any", "dyn", "kubernetes.Semver"})
-_GO_VALUES: Final = {
-    "bool": "bool",
-    "int": "int64",
-    "uint": "uint64",
-    "double": "float64",
-    "string": "string",
-    "bytes": "[]uint8",
-    "null_type": "structpb.NullValue",
-    "map": "map[ref.Val]ref.Val",
-    "list": "[]ref.Val",
-    "google.protobuf.Duration": "time.Duration",
-    "google.protobuf.Timestamp": "time.Time",
-    "kubernetes.Quantity": "*resource.Quantity",
-    "kubernetes.NamedFormat": "cel.Format",
-    "kubernetes.Semver": "semver.Version",
-    "kubernetes.URL": "*url.URL",
-    "net.CIDR": "netip.Prefix",
-    "net.IP": "netip.Addr",
-}
 
 
 def to_bool(value: Any) -> bool:
@@ -101,15 +83,6 @@ def _held(value: Any) -> Any:
     return value.name if isinstance(value, TypeValue) else value
 
 
-def _go(value: Any) -> str:
-    if isinstance(value, Message):
-        return value.go_type
-    if value.__class__ is JsonMap:
-        return "*structpb.Struct"
-    name = type_name(value)
-    return _GO_VALUES.get(name, name)
-
-
 def to_attribute(value: Any) -> dict[str, Any]:
     """The value as a DeviceAttribute of the v1 API, such as ``{"int": 5}``.
 
@@ -122,17 +95,17 @@ def to_attribute(value: Any) -> dict[str, Any]:
     if name in kinds:
         return {kinds[name]: str(held) if kinds[name] == "version" else held}
     if value.__class__ is not list:  # Kubernetes does not take a list in an optional for one
-        raise CelRuntimeError(f"unsupported CEL return type: {_go(held)}")
+        raise CelRuntimeError(f"unsupported CEL return type: {go_value(held)}")
     if not value:
         return {"strings": []}
     items = [_held(item) for item in value]
     first = type_name(items[0])
     if first not in kinds:
-        raise CelRuntimeError(f"unsupported list element type: {_go(items[0])}")
+        raise CelRuntimeError(f"unsupported list element type: {go_value(items[0])}")
     for index, item in enumerate(items):
         if type_name(item) != first:
             wanted = {"kubernetes.Semver": "semver"}.get(first, first)
-            message = f"expected list element at index {index} to be {wanted}, got {_go(item)}"
+            message = f"expected list element at index {index} to be {wanted}, got {go_value(item)}"
             raise CelRuntimeError(message)
     version = first == "kubernetes.Semver"
     return {f"{kinds[first]}s": [str(item) if version else item for item in items]}

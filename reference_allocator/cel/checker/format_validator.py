@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from reference_allocator.cel.ast import Call, ListExpr, Literal, MapExpr, Node
 from reference_allocator.cel.errors import CelRuntimeError, Issue
 from reference_allocator.cel.library.formatting import CLAUSE_ERRORS, parse_clauses
@@ -38,28 +35,20 @@ _ALLOWED = {
 }
 
 
-class _Misfit(Exception):  # noqa: N818 - a signal
-    def __init__(self, node: Node) -> None:
-        super().__init__()
-        self.node = node
-
-
 def _runtime_name(checked: CelType) -> str:
     return checked.name if checked.nullable else checked.declared.partition("(")[0]
 
 
-def _verify(node: Node, clause: str) -> None:
-    if node.type.kind != "dyn" and node.type.kind not in _ALLOWED[clause]:
-        raise _Misfit(node)
-    if clause != "s":
-        return
-    if isinstance(node, ListExpr):
-        for element in node.elements:
-            _verify(element, clause)
-    elif isinstance(node, MapExpr):
-        for entry in node.entries:
-            _verify(entry.key, clause)
-            _verify(entry.value, clause)
+def _misfit(node: Node, letter: str) -> Node | None:
+    """The node, or the part of a literal list or map, that the clause does not take."""
+    if node.type.kind != "dyn" and node.type.kind not in _ALLOWED[letter]:
+        return node
+    parts: list[Node] = []
+    if letter == "s" and isinstance(node, ListExpr):
+        parts = node.elements
+    elif letter == "s" and isinstance(node, MapExpr):
+        parts = [part for entry in node.entries for part in (entry.key, entry.value)]
+    return next((found for part in parts if (found := _misfit(part, letter))), None)
 
 
 def check_format(node: Call) -> list[Issue]:
@@ -71,30 +60,15 @@ def check_format(node: Call) -> list[Issue]:
         return []
     elements = values.elements
     used = 0
-
-    def clause(kind: str, _precision: int | None) -> Callable[[Any], str]:
-        def verify(index: Any) -> str:
-            _verify(elements[index], kind)
-            return ""
-
-        return verify
-
-    def argument(index: int) -> int:
-        nonlocal used
-        used += 1
-        return index
-
-    kinds: list[str] = []
-
-    def remember(kind: str, precision: int | None) -> Callable[[Any], str]:
-        kinds.append(kind)
-        return clause(kind, precision)
-
     try:
-        parse_clauses(text.value, len(elements), argument, remember)
-    except _Misfit as misfit:
-        message = CLAUSE_ERRORS[kinds[-1]].format(_runtime_name(misfit.node.type))
-        return [Issue(misfit.node.offset, f"error during formatting: {message}")]
+        for part in parse_clauses(text.value, len(elements)):
+            if isinstance(part, str):
+                continue
+            misfit = _misfit(elements[used], part.letter)
+            if misfit is not None:
+                message = CLAUSE_ERRORS[part.letter].format(_runtime_name(misfit.type))
+                return [Issue(misfit.offset, f"error during formatting: {message}")]
+            used += 1
     except CelRuntimeError as error:
         return [Issue(node.offset, str(error))]
     if len(elements) > used:

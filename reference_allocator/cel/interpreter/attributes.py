@@ -12,12 +12,12 @@ from reference_allocator.cel.interpreter.outcomes import (
     Err,
     as_value,
     conditional_root,
-    go_type,
     list_index,
 )
 from reference_allocator.cel.interpreter.state import Evaluation
 from reference_allocator.cel.protobuf.messages import qualify
 from reference_allocator.cel.runtime.conversions import shown
+from reference_allocator.cel.runtime.go_types import go_type
 from reference_allocator.cel.runtime.maps import KEY_CLASSES, MISSING, find
 from reference_allocator.cel.runtime.values import Message, Optional
 

@@ -11,7 +11,6 @@ from reference_allocator.cel.errors import CelCostError, CelInternalError, CelRu
 from reference_allocator.cel.interpreter.attributes import Attributes
 from reference_allocator.cel.interpreter.outcomes import (
     Err,
-    Growing,
     check_tracked,
     equality_result,
     has_constant_pattern,
@@ -22,7 +21,7 @@ from reference_allocator.cel.library.dispatch import implementation
 from reference_allocator.cel.parser.macros import ACCUMULATOR
 from reference_allocator.cel.runtime.equality import NO_OVERLOAD
 from reference_allocator.cel.runtime.membership import is_member
-from reference_allocator.cel.runtime.values import Optional
+from reference_allocator.cel.runtime.values import Growing, Optional
 
 
 class Calls(Attributes):

@@ -25,7 +25,8 @@ from reference_allocator.cel.ast import (
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.interpreter.aggregates import Aggregates
 from reference_allocator.cel.interpreter.calls import Calls
-from reference_allocator.cel.interpreter.outcomes import Err, Growing
+from reference_allocator.cel.interpreter.outcomes import Err
+from reference_allocator.cel.runtime.values import Growing
 
 
 class Interpreter(Calls, Aggregates):

@@ -10,9 +10,10 @@ from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.library.dispatch import SINGLETONS
 from reference_allocator.cel.runtime.conversions import shown
 from reference_allocator.cel.runtime.equality import equal
+from reference_allocator.cel.runtime.go_types import go_type
 from reference_allocator.cel.runtime.maps import map_keys, unmap_key
 from reference_allocator.cel.runtime.values import (
-    Message,
+    Growing,
     Optional,
     UInt,
     type_name,
@@ -36,46 +37,8 @@ class Lazy:
     result: Any = None
 
 
-class Growing(list[Any]):
-    """The list that a fold builds; appended to in place, as cel-go's ``mutableList``."""
-
-    __slots__ = ()
-
-
 ABSENT: Final = object()
 SELECTIONS: Final = frozenset({"_[_]", "_[?_]", "_?._"})
-
-_GO_TYPES: Final = {
-    "int": "types.Int",
-    "uint": "types.Uint",
-    "double": "types.Double",
-    "bool": "types.Bool",
-    "string": "types.String",
-    "bytes": "types.Bytes",
-    "null_type": "types.Null",
-    "google.protobuf.Duration": "types.Duration",
-    "google.protobuf.Timestamp": "types.Timestamp",
-    "type": "*types.Type",
-    "optional_type": "*types.Optional",
-    "kubernetes.Quantity": "cel.Quantity",
-    "kubernetes.Semver": "cel.Semver",
-    "kubernetes.URL": "cel.URL",
-    "kubernetes.NamedFormat": "cel.Format",
-    "net.CIDR": "cel.CIDR",
-    "net.IP": "cel.IP",
-    "list": "*types.baseList",
-    "map": "*types.baseMap",
-}
-
-
-def go_type(value: Any) -> str:
-    """The Go type that cel-go's messages show for a value."""
-    if value.__class__ is Message:
-        return "*types.protoObj"
-    if value.__class__ is Growing:
-        return "*types.mutableList"
-    name = type_name(value)
-    return _GO_TYPES.get(name, name)
 
 
 def stops_at_errors(node: Call, operands: list[Node]) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 
 from reference_allocator.cel.ast import Ident, Node
 from reference_allocator.cel.errors import CelCostError, CelInterruptedError
-from reference_allocator.cel.interpreter.outcomes import Growing, Lazy
+from reference_allocator.cel.interpreter.outcomes import Lazy
+from reference_allocator.cel.runtime.values import Growing
 
 
 class Evaluation:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
 
 from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.errors import CelRuntimeError
@@ -38,45 +38,40 @@ _SUPERSCRIPTS: Final = str.maketrans(
 )
 
 
-def parse_clauses(
-    text: str,
-    count: int,
-    argument: Callable[[int], Any],
-    clause: Callable[[str, int | None], Callable[[Any], str]],
-) -> str:
-    """Replace each clause of a text.
+class Clause(NamedTuple):
+    """A clause such as ``%.2f``: its letter, and its precision if it says one."""
+
+    letter: str
+    precision: int | None
+
+
+def parse_clauses(text: str, count: int) -> Iterator[str | Clause]:
+    """The parts of a text, in order: what is copied, and the clauses.
 
     Args:
         text: with clauses such as ``%s`` and ``%.2f``; ``%%`` is a percent sign.
-        count: how many arguments there are.
-        argument: gives the argument at an index.
-        clause: gives the formatter for a clause letter and precision.
+        count: how many arguments there are; each clause takes one.
 
     Raises:
         CelRuntimeError: a clause is ill-formed or has no argument.
     """
-    parts: list[str] = []
-    position = 0
-    used = 0
-    while True:
-        start = text.find("%", position)
-        if start < 0:
-            return "".join([*parts, text[position:]])
-        parts.append(text[position:start])
+    position = used = 0
+    while (start := text.find("%", position)) >= 0:
+        yield text[position:start]
         if text.startswith("%%", start):
-            parts.append("%")
+            yield "%"
             position = start + 2
             continue
         if used >= count and start + 1 < len(text):
             raise CelRuntimeError(f"index {used} out of range")
-        letter, precision, position = _clause(text, start)
-        formatter = clause(letter, precision)
-        parts.append(formatter(argument(used)))
+        clause, position = _clause(text, start)
+        yield clause
         used += 1
+    yield text[position:]
 
 
-def _clause(text: str, start: int) -> tuple[str, int | None, int]:
-    """(letter, precision, end) of the clause at ``start``."""
+def _clause(text: str, start: int) -> tuple[Clause, int]:
+    """The clause at ``start``, and where it ends."""
     if start + 1 >= len(text):
         raise CelRuntimeError("unexpected end of string")
     match = _CLAUSE.match(text, start)
@@ -99,7 +94,7 @@ def _clause(text: str, start: int) -> tuple[str, int | None, int]:
     if letter not in CLAUSE_ERRORS:
         shown = letter if ord(letter) < 0x80 else chr(letter.encode()[0])
         raise CelRuntimeError(f'{prefix}unrecognized formatting clause "{shown}"')
-    return letter, precision, match.end()
+    return Clause(letter, precision), match.end()
 
 
 def _refused(letter: str, value: Any) -> CelRuntimeError:
@@ -194,40 +189,31 @@ def _scientific_text(value: float, width: int) -> str:
     return f"{mantissa}\u00d710{shown}".rjust(width)
 
 
-def _formatter(letter: str, precision: int | None) -> Callable[[Any], str]:
-    digits = _DEFAULT_PRECISION if precision is None else precision
-
-    def integer(value: Any, base: str) -> str:
-        if value.__class__ not in (int, UInt):
-            raise _refused(letter, value)
-        return format(int(value), base)
-
-    def hexadecimal(value: Any) -> str:
-        if value.__class__ is str:
-            value = value.encode()
-        if value.__class__ is bytes:
-            text: str = value.hex()
-            return text.upper() if letter == "X" else text
-        return integer(value, letter)
-
-    def binary(value: Any) -> str:
-        return str(int(value)) if value.__class__ is bool else integer(value, "b")
-
-    return {
-        "s": _string,
-        "d": lambda value: integer(value, "d"),
-        "f": lambda value: _fixed_text(_number(value, "f"), digits),
-        "e": lambda value: _scientific_text(_number(value, "e"), digits),
-        "b": binary,
-        "x": hexadecimal,
-        "X": hexadecimal,
-        "o": lambda value: integer(value, "o"),
-    }[letter]
+def _formatted(clause: Clause, value: Any) -> str:
+    letter = clause.letter
+    digits = _DEFAULT_PRECISION if clause.precision is None else clause.precision
+    if letter == "s":
+        return _string(value)
+    if letter == "f":
+        return _fixed_text(_number(value, letter), digits)
+    if letter == "e":
+        return _scientific_text(_number(value, letter), digits)
+    if letter == "b" and value.__class__ is bool:
+        return str(int(value))
+    if letter in "xX" and value.__class__ in (str, bytes):
+        raw = value.encode() if isinstance(value, str) else bytes(value)
+        return raw.hex().upper() if letter == "X" else raw.hex()
+    if value.__class__ not in (int, UInt):
+        raise _refused(letter, value)
+    return format(int(value), letter)
 
 
-def format_text(text: str, values: list[Any]) -> str:
-    """``text.format(values)``."""
-    return parse_clauses(text, len(values), lambda index: values[index], _formatter)
+def _format(text: str, values: list[Any]) -> str:
+    arguments = iter(values)
+    return "".join(
+        part if isinstance(part, str) else _formatted(part, next(arguments))
+        for part in parse_clauses(text, len(values))
+    )
 
 
-OVERLOADS: Final[dict[str, Callable[..., Any]]] = {"string_format": format_text}
+OVERLOADS: Final[dict[str, Callable[..., Any]]] = {"string_format": _format}

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import re2  # type: ignore[import-untyped]
 
+from reference_allocator.api.quoting import ESCAPES
 from reference_allocator.cel.environment.tables import OLDER
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.conversions import shown
@@ -221,22 +222,9 @@ def _join(items: list[Any], separator: str = "") -> str:
     return separator.join(items)
 
 
-_ESCAPES: Final = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
-
-
-def quote(text: str) -> str:
+def _quote(text: str) -> str:
     """The text in quotes with control characters escaped (``strings.quote``)."""
-    return '"' + "".join(_ESCAPES.get(char, char) for char in text) + '"'
+    return '"' + "".join(ESCAPES.get(char, char) for char in text) + '"'
 
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
@@ -266,5 +254,5 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "string_trim": lambda text: text.strip(_SPACE),
     "list_join": _join,
     "list_join_string": _join,
-    "strings_quote": quote,
+    "strings_quote": _quote,
 }

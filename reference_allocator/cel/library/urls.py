@@ -6,14 +6,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
+from urllib.parse import quote, unquote_to_bytes
 
 from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.library.network import parse_address
 
-_HEX: Final = frozenset("0123456789abcdefABCDEF")
 _UNRESERVED: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
-_PATH_SAFE: Final = _UNRESERVED | frozenset("$&+,/:;=@")
 _PATH_VALID: Final = _UNRESERVED | frozenset("!$&'()*+,;=:@[]/")
 _HOST_PLAIN: Final = _UNRESERVED | frozenset("!$&'()*+,;=:[]<>\"")
 _USER_INFO: Final = _UNRESERVED | frozenset("!$&'()*+,;=:@%")
@@ -40,29 +39,11 @@ class URL:
 
 def _unescape(text: str, *, plus: bool = False) -> bytes:
     """Percent-decoding; raises _UrlError for a bad escape."""
-    raw = text.encode()
-    if plus:
-        raw = raw.replace(b"+", b" ")
-    out = bytearray()
-    position = 0
-    while position < len(raw):
-        if raw[position] != ord("%"):
-            out.append(raw[position])
-            position += 1
-            continue
-        digits = raw[position + 1 : position + 3].decode("latin-1")
-        if len(digits) < 2 or not set(digits) <= _HEX:
-            bad = raw[position : position + 3].decode(errors="surrogateescape")
-            raise _UrlError(f"invalid URL escape {go_quote(bad)}")
-        out.append(int(digits, 16))
-        position += 3
-    return bytes(out)
-
-
-def _escape_path(path: bytes) -> str:
-    return "".join(
-        chr(byte) if byte < 0x80 and chr(byte) in _PATH_SAFE else f"%{byte:02X}" for byte in path
-    )
+    bad = re.search("%(?![0-9a-fA-F]{2})", text)
+    if bad is not None:
+        shown = text[bad.start() :].encode()[:3].decode(errors="surrogateescape")
+        raise _UrlError(f"invalid URL escape {go_quote(shown)}")
+    return unquote_to_bytes(text.replace("+", " ") if plus else text)
 
 
 def _escaped_path(raw: str) -> str:
@@ -70,23 +51,15 @@ def _escaped_path(raw: str) -> str:
     decoded = _unescape(raw)
     if all(char in _PATH_VALID or char == "%" for char in raw):
         return raw
-    return "*" if decoded == b"*" else _escape_path(decoded)
+    return "*" if decoded == b"*" else quote(decoded, safe="$&+,/:;=@")
 
 
 def _scheme(text: str) -> tuple[str, str]:
-    for index, char in enumerate(text):
-        if char.isascii() and char.isalpha():
-            continue
-        if char in "0123456789+-.":
-            if index == 0:
-                return "", text
-            continue
-        if char == ":":
-            if index == 0:
-                raise _UrlError("missing protocol scheme")
-            return text[:index].lower(), text[index + 1 :]
-        return "", text
-    return "", text
+    """The scheme in lower case, which may be empty, and what follows its colon."""
+    if text.startswith(":"):
+        raise _UrlError("missing protocol scheme")
+    match = re.match("([a-zA-Z][a-zA-Z0-9+.-]*):", text)
+    return ("", text) if match is None else (match[1].lower(), text[match.end() :])
 
 
 def _host(scheme: str, text: str) -> str:

@@ -8,18 +8,11 @@ from __future__ import annotations
 
 import re
 
+from reference_allocator.api.quoting import ESCAPES
 from reference_allocator.cel.runtime.values import INT_MAX, INT_MIN, UINT_MAX, UInt
 
 _ESCAPE = re.compile(r"\\(?:([xX])(..)|u(....)|U(........)|([0-3][0-7][0-7])|(.))", re.DOTALL)
-_SIMPLE = {
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-}
+_SIMPLE = {escape[1]: char for char, escape in ESCAPES.items()}
 
 
 class LiteralError(ValueError):

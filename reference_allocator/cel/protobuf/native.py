@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.conversions import to_string
+from reference_allocator.cel.runtime.go_types import go_type
 from reference_allocator.cel.runtime.maps import JsonMap, unmap_key
 from reference_allocator.cel.runtime.values import (
     Message,
@@ -27,16 +28,6 @@ JSON_MAP: Final = "*structpb.Struct"
 _JSON_ITEMS: Final = "[]*structpb.Value"
 _ENUM: Final = "protoreflect.EnumNumber"
 _JSON_SAFE: Final = 2**53 - 1
-
-# What Go's errors call the types that convert to nothing but their own Go type, or a string.
-_OPAQUE: Final = {
-    "kubernetes.Quantity": "Quantity",
-    "kubernetes.Semver": "Semver",
-    "kubernetes.URL": "URL",
-    "kubernetes.NamedFormat": "Format",
-    "net.IP": "IP",
-    "net.CIDR": "CIDR",
-}
 
 
 def _failed(source: str, target: str) -> CelRuntimeError:
@@ -197,6 +188,6 @@ def to_native(value: Any, target: str) -> Any:
         return convert(value, target)
     if isinstance(value, Message):
         return _message(value, target)
-    if target == "string" and name in _OPAQUE and name != "kubernetes.NamedFormat":
+    if target == "string" and name != "kubernetes.NamedFormat":
         return str(value)
-    raise _failed(f"'{_OPAQUE.get(name, name)}'", target)
+    raise _failed(f"'{go_type(value).removeprefix('cel.')}'", target)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.equality import no_overload
-from reference_allocator.cel.runtime.times import unix_seconds
+from reference_allocator.cel.runtime.times import MAX_SECONDS, MIN_SECONDS, unix_seconds
 from reference_allocator.cel.runtime.values import (
     INT_MAX,
     INT_MIN,
@@ -21,13 +21,15 @@ from reference_allocator.cel.runtime.values import (
     UInt,
 )
 
-_RECEIVERS: Final = (str, Timestamp, Duration)
-_TIME_MIN: Final = -62135596800 * 10**9
-_TIME_MAX: Final = 253402300799 * 10**9 + 999_999_999
+_NUMBERS: Final = (int, UInt, float)
 
 
-def _unsupported(function: str, left: Any) -> CelRuntimeError:
-    return no_overload() if isinstance(left, _RECEIVERS) else no_overload(function)
+def _check(function: str, kinds: tuple[type, ...], left: Any, right: Any) -> None:
+    """Both have to be of one type, which the operator knows; raises cel-go's error."""
+    if left.__class__ not in kinds and not isinstance(left, (str, Timestamp, Duration)):
+        raise no_overload(function)
+    if left.__class__ not in kinds or left.__class__ is not right.__class__:
+        raise no_overload()
 
 
 def _int(value: int) -> int:
@@ -42,10 +44,6 @@ def _uint(value: int) -> UInt:
     return UInt(value)
 
 
-def _duration(nanos: int) -> Duration:
-    return Duration(_int(nanos))
-
-
 def _shifted(start: Timestamp, nanos: int) -> Timestamp:
     """A time later by a duration; the seconds have to fit 64 bits, and the years 1 to 9999."""
     seconds, rest = divmod(nanos, 10**9)
@@ -54,7 +52,7 @@ def _shifted(start: Timestamp, nanos: int) -> Timestamp:
     total = _int(unix_seconds(start) + seconds)
     carry, rest = divmod(start.nanos % 10**9 + rest, 10**9)
     shifted = _int(total + carry) * 10**9 + rest
-    if not _TIME_MIN <= shifted <= _TIME_MAX:
+    if not MIN_SECONDS <= shifted // 10**9 <= MAX_SECONDS:
         raise CelRuntimeError("timestamp overflow")
     return Timestamp(shifted)
 
@@ -64,17 +62,13 @@ def add(left: Any, right: Any) -> Any:
     kind, other = left.__class__, right.__class__
     if kind is int and other is int:
         return _int(left + right)
-    if kind in (Timestamp, Duration) and other in (Timestamp, Duration):
-        if kind is Duration and other is Duration:
-            return _duration(left.nanos + right.nanos)
-        if kind is Timestamp and other is Timestamp:
-            raise no_overload()
-        time, span = (left, right) if kind is Timestamp else (right, left)
-        return _shifted(time, span.nanos)
-    if kind not in (str, bytes, list, int, UInt, float, Timestamp, Duration):
-        raise _unsupported("_+_", left)
-    if kind is not other:
-        raise no_overload()
+    if kind is Duration and other is Duration:
+        return Duration(_int(left.nanos + right.nanos))
+    if kind is Timestamp and other is Duration:
+        return _shifted(left, right.nanos)
+    if kind is Duration and other is Timestamp:
+        return _shifted(right, left.nanos)
+    _check("_+_", (str, bytes, list, *_NUMBERS), left, right)
     return _uint(int(left) + int(right)) if kind is UInt else left + right
 
 
@@ -83,26 +77,18 @@ def subtract(left: Any, right: Any) -> Any:
     kind, other = left.__class__, right.__class__
     if kind is int and other is int:
         return _int(left - right)
-    if kind is Timestamp and other in (Timestamp, Duration):
-        if other is Timestamp:
-            return _duration(left.nanos - right.nanos)
+    if kind is Timestamp and other is Duration:
         return _shifted(left, _int(-right.nanos))
-    if kind not in (int, UInt, float, Timestamp, Duration):
-        raise _unsupported("_-_", left)
-    if kind is not other:
-        raise no_overload()
-    if kind is Duration:
-        return _duration(left.nanos - right.nanos)
+    if kind is other and kind in (Timestamp, Duration):
+        return Duration(_int(left.nanos - right.nanos))
+    _check("_-_", _NUMBERS, left, right)
     return _uint(int(left) - int(right)) if kind is UInt else left - right
 
 
 def multiply(left: Any, right: Any) -> Any:
     """``left * right``."""
     kind = left.__class__
-    if kind not in (int, UInt, float):
-        raise _unsupported("_*_", left)
-    if kind is not right.__class__:
-        raise no_overload()
+    _check("_*_", _NUMBERS, left, right)
     if kind is int:
         return _int(left * right)
     return _uint(int(left) * int(right)) if kind is UInt else left * right
@@ -111,10 +97,7 @@ def multiply(left: Any, right: Any) -> Any:
 def divide(left: Any, right: Any) -> Any:
     """``left / right``, toward zero for integers."""
     kind = left.__class__
-    if kind not in (int, UInt, float):
-        raise _unsupported("_/_", left)
-    if kind is not right.__class__:
-        raise no_overload()
+    _check("_/_", _NUMBERS, left, right)
     if kind is float:
         if right == 0:
             if left == 0 or left != left:
@@ -132,10 +115,7 @@ def divide(left: Any, right: Any) -> Any:
 def modulo(left: Any, right: Any) -> Any:
     """``left % right``, with the sign of ``left``."""
     kind = left.__class__
-    if kind not in (int, UInt):
-        raise _unsupported("_%_", left)
-    if kind is not right.__class__:
-        raise no_overload()
+    _check("_%_", (int, UInt), left, right)
     if right == 0:
         raise CelRuntimeError("modulus by zero")
     if kind is UInt:
@@ -154,7 +134,7 @@ def negate(value: Any) -> Any:
     if kind is float:
         return -value
     if kind is Duration:
-        return _duration(-value.nanos)
+        return Duration(_int(-value.nanos))
     raise no_overload() if isinstance(value, (str, Timestamp, bool)) else no_overload("-_")
 
 

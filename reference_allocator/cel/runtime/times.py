@@ -31,8 +31,8 @@ _RFC3339: Final = re.compile(
     r"(Z|[+-][0-9]{2}:[0-9]{2})"
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MIN_SECONDS: Final = -62135596800
-_MAX_SECONDS: Final = 253402300799
+MIN_SECONDS: Final = -62135596800
+MAX_SECONDS: Final = 253402300799
 _BEFORE_YEAR_ONE: Final = 292277022400 * 31556952 + 306 * 86400
 """Seconds from Go's first day to the year 1 (``absoluteYears`` and ``marchThruDecember``)."""
 _YEAR: Final = 366 * 86400
@@ -103,7 +103,7 @@ def _decimal(nanos: int, size: int) -> str:
 
 def timestamp_from_seconds(seconds: int) -> Timestamp:
     """A time from Unix seconds."""
-    if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
+    if not MIN_SECONDS <= seconds <= MAX_SECONDS:
         raise CelRuntimeError("timestamp overflow")
     return Timestamp(seconds * 10**9)
 
@@ -112,8 +112,8 @@ def timestamp_of(seconds: int = 0, nanos: int = 0) -> Timestamp:
     """The time of the fields of a protobuf Timestamp, of any year (Go's ``time.Unix``)."""
     whole, rest = divmod(nanos, 10**9)
     # Go counts seconds since the year 1, in 64 bits that may overflow.
-    since_year_one = seconds + whole - _MIN_SECONDS
-    return Timestamp((_int64(since_year_one) + _MIN_SECONDS) * 10**9 + rest)
+    since_year_one = seconds + whole - MIN_SECONDS
+    return Timestamp((_int64(since_year_one) + MIN_SECONDS) * 10**9 + rest)
 
 
 def duration_of(seconds: int = 0, nanos: int = 0) -> Duration:
@@ -148,7 +148,7 @@ def parse_timestamp(text: str) -> Timestamp:
             raise _failed("string", "google.protobuf.Timestamp")
         offset = hours * 3600 + minutes * 60
         seconds -= offset if zone[0] == "+" else -offset
-    if year == 0 or not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
+    if year == 0 or not MIN_SECONDS <= seconds <= MAX_SECONDS:
         raise CelRuntimeError("timestamp overflow")
     nanos = int((match[7] or "0")[:9].ljust(9, "0"))
     return Timestamp(seconds * 10**9 + nanos)
@@ -165,7 +165,7 @@ def _utc(_seconds: int) -> int:
 def _go_seconds(value: Timestamp) -> int:
     """Unix seconds as Go's calendar sees them: before its first day it counts from the end."""
     seconds = value.nanos // 10**9
-    return seconds + 2**64 if seconds - _MIN_SECONDS < -_BEFORE_YEAR_ONE else seconds
+    return seconds + 2**64 if seconds - MIN_SECONDS < -_BEFORE_YEAR_ONE else seconds
 
 
 def _in_python(seconds: int) -> tuple[datetime, int]:
@@ -174,8 +174,8 @@ def _in_python(seconds: int) -> tuple[datetime, int]:
     The calendar repeats itself every 400 years, weekdays included.
     """
     cycles = 0
-    if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
-        cycles = (seconds - _MAX_SECONDS // 2) // _CYCLE
+    if not MIN_SECONDS <= seconds <= MAX_SECONDS:
+        cycles = (seconds - MAX_SECONDS // 2) // _CYCLE
         seconds -= cycles * _CYCLE
     return _EPOCH + timedelta(seconds=seconds), 400 * cycles
 
@@ -254,7 +254,7 @@ def _named_zone(name: str) -> _Offset:
 
     def offset(seconds: int) -> int:
         # Before Python's first years a zone has its local mean time, as in them.
-        moment, _ = _in_python(max(seconds, _MIN_SECONDS + _YEAR))
+        moment, _ = _in_python(max(seconds, MIN_SECONDS + _YEAR))
         if moment.year == MAXYEAR:
             moment = moment.replace(year=MAXYEAR - 400)
         found = moment.astimezone(zone).utcoffset()
@@ -269,49 +269,35 @@ def _truncate(nanos: int, unit: int) -> int:
     return -quotient if nanos < 0 else quotient
 
 
-_FIELDS: Final[dict[str, Callable[[datetime, int], int]]] = {
-    "month": lambda moment, _: moment.month - 1,
-    "day_of_year": lambda moment, _: moment.timetuple().tm_yday - 1,
-    "day_of_month": lambda moment, _: moment.day - 1,
-    "day_of_month_1_based": lambda moment, _: moment.day,
-    "day_of_week": lambda moment, _: moment.isoweekday() % 7,
-    "hours": lambda moment, _: moment.hour,
-    "minutes": lambda moment, _: moment.minute,
-    "seconds": lambda moment, _: moment.second,
-    "milliseconds": lambda _, nanos: nanos // 10**6,
+_FIELDS: Final[dict[str, Callable[[datetime, int, int], int]]] = {
+    "year": lambda moment, years, _: moment.year + years,
+    "month": lambda moment, *_: moment.month - 1,
+    "day_of_year": lambda moment, *_: moment.timetuple().tm_yday - 1,
+    "day_of_month": lambda moment, *_: moment.day - 1,
+    "day_of_month_1_based": lambda moment, *_: moment.day,
+    "day_of_week": lambda moment, *_: moment.isoweekday() % 7,
+    "hours": lambda moment, *_: moment.hour,
+    "minutes": lambda moment, *_: moment.minute,
+    "seconds": lambda moment, *_: moment.second,
+    "milliseconds": lambda _moment, _years, nanos: nanos // 10**6,
 }
+"""Of a time as `_local` has it, and of its nanoseconds within the second."""
 
 
-def _accessor(field: Callable[[datetime, int], int]) -> Callable[..., int]:
+def _accessor(field: Callable[[datetime, int, int], int]) -> Callable[..., int]:
     def access(value: Timestamp, zone: str = "UTC") -> int:
-        return field(_local(value, _zone(zone))[0], value.nanos % 10**9)
+        return field(*_local(value, _zone(zone)), value.nanos % 10**9)
 
     return access
 
 
-def _year(value: Timestamp, zone: str = "UTC") -> int:
-    moment, years = _local(value, _zone(zone))
-    return moment.year + years
-
-
-def _duration_milliseconds(value: Duration) -> int:
-    return _truncate(value.nanos, 10**6)
-
-
-def _overloads() -> dict[str, Callable[..., Any]]:
-    table: dict[str, Callable[..., Any]] = {
-        "duration_to_hours": lambda value: _truncate(value.nanos, 3600 * 10**9),
-        "duration_to_minutes": lambda value: _truncate(value.nanos, 60 * 10**9),
-        "duration_to_seconds": lambda value: _truncate(value.nanos, 10**9),
-        "duration_to_milliseconds": _duration_milliseconds,
-    }
-    for name, field in _FIELDS.items():
-        access = _accessor(field)
-        table[f"timestamp_to_{name}"] = access
-        table[f"timestamp_to_{name}_with_tz"] = access
-    table["timestamp_to_year"] = table["timestamp_to_year_with_tz"] = _year
-    table["timestamp_to_seconds_tz"] = table.pop("timestamp_to_seconds_with_tz")
-    return table
-
-
-OVERLOADS: Final = _overloads()
+OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
+    "duration_to_hours": lambda value: _truncate(value.nanos, 3600 * 10**9),
+    "duration_to_minutes": lambda value: _truncate(value.nanos, 60 * 10**9),
+    "duration_to_seconds": lambda value: _truncate(value.nanos, 10**9),
+    "duration_to_milliseconds": lambda value: _truncate(value.nanos, 10**6),
+}
+for _name, _field in _FIELDS.items():
+    _suffix = "_tz" if _name == "seconds" else "_with_tz"
+    OVERLOADS[f"timestamp_to_{_name}"] = _accessor(_field)
+    OVERLOADS[f"timestamp_to_{_name}{_suffix}"] = _accessor(_field)

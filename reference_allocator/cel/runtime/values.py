@@ -92,6 +92,12 @@ class Message:
     go_type: str
 
 
+class Growing(list[Any]):
+    """The list that a fold builds; appended to in place, as cel-go's ``mutableList``."""
+
+    __slots__ = ()
+
+
 _TYPE_NAMES: dict[type, str] = {
     bool: "bool",
     int: "int",
