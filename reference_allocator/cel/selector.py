@@ -11,7 +11,6 @@ from reference_allocator.cel.codegen.recovery import Recovery, recovery
 from reference_allocator.cel.codegen.support import UndecidedError
 from reference_allocator.cel.compile import compile_node, instantiate
 from reference_allocator.cel.cost.estimate import estimate
-from reference_allocator.cel.cost.sizes import device_size
 from reference_allocator.cel.device import CelDevice
 from reference_allocator.cel.environment.declarations import (
     CelFeatures,
@@ -42,7 +41,7 @@ class _Compiled:
     def __init__(self, expression: str, node: Node, cost_limit: int) -> None:
         self.expression = expression
         self.type: CelType = node.type
-        self.max_cost = estimate(node, device_size)
+        self.max_cost = estimate(node)
         self._node = node
         self._cost_limit = cost_limit
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.matching.resolved import ClaimRequests, Request
-from reference_allocator.search.counters import Drawing
 from reference_allocator.search.facts import CandidateFacts, RequestFacts
 from reference_allocator.search.needs import Free, Need, enough_for_all, satisfiable
+from reference_allocator.search.partitions import Drawing
 from reference_allocator.search.usage import Usage
 
 

@@ -16,8 +16,14 @@ from reference_allocator.matching.matcher import Matcher
 from reference_allocator.matching.resolved import ClaimRequests, Request, Taken
 from reference_allocator.rules.capacity import Consumption
 from reference_allocator.rules.constraints import State
-from reference_allocator.search.counters import CounterStock
-from reference_allocator.search.groups import Groups, admits, groups_in_use, groups_of, join
+from reference_allocator.search.partitions import (
+    CounterStock,
+    Groups,
+    admits,
+    groups_in_use,
+    groups_of,
+    join,
+)
 
 
 class Usage:

@@ -29,8 +29,7 @@ from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
 from reference_allocator.gates import MINORS
 from reference_allocator.rules.derived_cost import derived_cost_problem
-from reference_allocator.wire.lines import Json, answer_line
-from reference_allocator.wire.objects import check_form
+from reference_allocator.wire.lines import Json, answer_line, check_form
 
 SHARE_ID: Final = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 """Stands for every share id, as they are random upstream."""

@@ -34,8 +34,7 @@ from reference_allocator.cel import (
 from reference_allocator.environment import converted, derived_environment, selector_environment
 from reference_allocator.features import Features
 from reference_allocator.gates import MINORS, minor_of
-from reference_allocator.wire.lines import Json, answer_line
-from reference_allocator.wire.objects import check_form
+from reference_allocator.wire.lines import Json, answer_line, check_form
 
 _FIELDS: Final = ("id", "expression", "device", "features", "env", "derived", "costLimit", "repeat")
 _DEVICE: Final = {

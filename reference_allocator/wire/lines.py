@@ -10,7 +10,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from reference_allocator.api.reading import InputError, mapping, string
+from reference_allocator.api.reading import InputError, describe, mapping, string
+from reference_allocator.api.schema import LIST, MAP, UnknownField, mistakes, types
 
 MAX_LINE: Final = 256 * 1024 * 1024
 """The longest line that is read, in bytes: a snapshot of 100,000 devices is about a fifth of it."""
@@ -103,3 +104,45 @@ def _once(pairs: list[tuple[str, Any]]) -> Json:
 
 def _no_constant(text: str) -> object:
     raise InputError(f"not JSON: {text}")
+
+
+_EXPECTED: Final = {
+    "bool": "true or false",
+    "int32": "an integer",
+    "int64": "an integer",
+    "quantity": "a quantity",
+    "string": "a string",
+    "time": "a time",
+}
+
+
+def check_form(value: object, shape: str) -> None:
+    """Checks a value against a shape of the table (`reference_allocator.api.schema`).
+
+    Args:
+        value: decoded JSON.
+        shape: for example ``resource/v1.ResourceSlice``.
+
+    Raises:
+        InputError: an unknown field, a wrong type, or something that is nested too deeply;
+            names the path.
+    """
+    if value is None:
+        raise InputError(f"expected {_expected(shape)}, got null")
+    for mistake in mistakes(shape, value):
+        if isinstance(mistake, UnknownField):
+            known = ", ".join(sorted(types()[mistake.owner]))
+            raise InputError(f"unknown field; known are {known}", *mistake.path)
+        if mistake.shape == "any":
+            raise InputError(mistake.why, *mistake.path)
+        text = f"expected {_expected(mistake.shape)}, got {describe(mistake.value)}"
+        why = f": {mistake.why}" if mistake.why else ""
+        raise InputError(text + why, *mistake.path)
+
+
+def _expected(shape: str) -> str:
+    if shape.startswith(LIST):
+        return "a list"
+    if shape.startswith(MAP) or shape in types():
+        return "an object"
+    return _EXPECTED[shape]

@@ -12,7 +12,7 @@ from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.api.reading import InputError
 from reference_allocator.features import Features
 from reference_allocator.index import Index
-from reference_allocator.wire.objects import check_form
+from reference_allocator.wire.lines import check_form
 
 Json = Mapping[str, Any]
 

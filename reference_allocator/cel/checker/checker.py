@@ -6,10 +6,13 @@ The rules, the order in which they are applied and the messages are cel-go's
 
 from __future__ import annotations
 
+from typing import Final
+
 from reference_allocator.cel import types
 from reference_allocator.cel.ast import (
     Call,
     Comprehension,
+    Entry,
     Ident,
     ListExpr,
     Literal,
@@ -18,12 +21,45 @@ from reference_allocator.cel.ast import (
     Select,
     StructExpr,
 )
-from reference_allocator.cel.checker.calls import CallChecker
-from reference_allocator.cel.checker.messages import MessageChecker
+from reference_allocator.cel.checker.calls import NameChecker
 from reference_allocator.cel.environment.declarations import Environment
 from reference_allocator.cel.errors import Issue
 from reference_allocator.cel.runtime.values import UInt
 from reference_allocator.cel.types import CelType
+
+_MESSAGES: Final = {
+    "any": "google.protobuf.Any",
+    "bool": "google.protobuf.BoolValue",
+    "bytes": "google.protobuf.BytesValue",
+    "double": "google.protobuf.DoubleValue",
+    "duration": "google.protobuf.Duration",
+    "dyn": "google.protobuf.Value",
+    "int": "google.protobuf.Int64Value",
+    "list": "google.protobuf.ListValue",
+    "null": "google.protobuf.NullValue",
+    "map": "google.protobuf.Struct",
+    "string": "google.protobuf.StringValue",
+    "timestamp": "google.protobuf.Timestamp",
+    "uint": "google.protobuf.UInt64Value",
+}
+
+
+def _message_name(checked: CelType) -> str | None:
+    """The protobuf message that stands for a type; None if there is none."""
+    if checked.kind == "struct":
+        return checked.name
+    if checked.kind == "list" and checked.params[0].kind != "dyn":
+        return None
+    if checked.kind == "map" and (checked.params[0].kind, checked.params[1].kind) != (
+        "string",
+        "dyn",
+    ):
+        return None
+    scalar = checked.kind in ("bool", "bytes", "double", "int", "string", "uint")
+    if scalar and not checked.nullable:
+        return None
+    return _MESSAGES.get(checked.kind)
+
 
 _LITERAL_TYPES = {
     bool: types.BOOL,
@@ -36,7 +72,7 @@ _LITERAL_TYPES = {
 }
 
 
-class _Checker(CallChecker, MessageChecker):
+class _Checker(NameChecker):
     """One check of one expression."""
 
     def check(self, node: Node) -> CelType:
@@ -91,6 +127,44 @@ class _Checker(CallChecker, MessageChecker):
                 checked = self.optional(entry.value, checked)
             value_type = self.join(value_type, checked)
         return types.map_of(key_type or self.bindings.fresh(), value_type or self.bindings.fresh())
+
+    # Messages
+    def struct(self, node: StructExpr) -> CelType:
+        name = node.type_name.removeprefix(".")
+        result = self.environment.type_names.get(name)
+        if result is None:
+            if name not in self.environment.messages:
+                return self.undeclared(node, node.type_name)
+            result = self.environment.messages[name].type
+        node.type_name = name
+        well_known = _message_name(result)
+        if result.kind == "list" and name == "list" and not self.environment.modern:
+            well_known = None
+        if well_known is None:
+            self.report(node, f"'{result.name}' is not a message type")
+            well_known, result = name, types.ERROR
+        for entry in node.entries:
+            self.initializer(entry, well_known)
+        return result
+
+    def initializer(self, entry: Entry, message: str) -> None:
+        assert isinstance(entry.key, Literal)
+        name = entry.key.value
+        entry.key.type = types.STRING
+        checked = self.check(entry.value)
+        known = self.environment.messages.get(message)
+        expected = types.ERROR
+        if known is None:
+            self.issues.append(Issue(entry.offset, f"unexpected failed resolution of '{message}'"))
+        elif name in known.fields:
+            expected = known.fields[name]
+        else:
+            self.issues.append(Issue(entry.offset, f"undefined field '{name}'"))
+        if entry.optional:
+            checked = self.optional(entry.value, checked)
+        if not self.assignable(expected, checked):
+            message = f"expected type of field '{name}' is '{expected.text}' but provided type is"
+            self.issues.append(Issue(entry.offset, f"{message} '{checked.text}'"))
 
     # Folds
 

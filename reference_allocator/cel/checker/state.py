@@ -1,7 +1,4 @@
-"""What every part of the type checker shares: scopes, type parameters and what is wrong so far.
-
-`checker` says what is checked; its parts are `check_names`, `check_calls` and `check_messages`.
-"""
+"""What every part of the type checker shares: scopes, type parameters and what is wrong so far."""
 
 from __future__ import annotations
 

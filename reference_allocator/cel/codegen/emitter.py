@@ -11,7 +11,7 @@ from reference_allocator.cel.codegen.support import NAMESPACE
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.library.dispatch import IMPLEMENTATIONS, implementation
 from reference_allocator.cel.runtime.equality import compare, equal
-from reference_allocator.cel.runtime.membership import is_member
+from reference_allocator.cel.runtime.maps import is_member
 from reference_allocator.cel.types import CelType
 
 _CONCRETE: Final = frozenset({"string", "int", "uint", "double", "bool", "bytes", "list", "map"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from reference_allocator.cel.ast import (
@@ -187,11 +186,6 @@ class _Estimator(Knowledge):
             self.entries[id(target)] = entries
 
 
-def estimate(node: Node, by_path: Callable[[tuple[str, ...]], Range | None]) -> int:
-    """The largest cost of a checked expression.
-
-    Args:
-        node: the checked tree.
-        by_path: the largest size of what a path from a variable leads to, None if unbounded.
-    """
-    return _Estimator(by_path).cost(node).high
+def estimate(node: Node) -> int:
+    """The largest cost of a checked expression about a device."""
+    return _Estimator().cost(node).high

@@ -8,7 +8,6 @@ to leave the call to the general rules.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +23,7 @@ from reference_allocator.cel.cost.ranges import (
     Range,
     fixed,
 )
+from reference_allocator.cel.cost.sizes import device_size
 from reference_allocator.cel.library.lists import MAX_ATTRIBUTE_VALUES
 from reference_allocator.cel.types import CelType
 
@@ -39,20 +39,19 @@ class Operand:
     type: CelType
     expr: Node | None
     size: Range | None
-    by_path: Callable[[tuple[str, ...]], Range | None]
 
     def size_or_unknown(self) -> Range:
         """Its size, as far as the value or its path tells."""
         if self.size is not None:
             return self.size
-        return self.by_path(self.path) or UNKNOWN
+        return device_size(self.path) or UNKNOWN
 
     def element(self) -> Operand | None:
         """An element of the list (or, as upstream has it, a key of the map)."""
         if not self.type.params:
             return None
         path = (*self.path, "@items")
-        return Operand(path, self.type.params[0], None, None, self.by_path)
+        return Operand(path, self.type.params[0], None, None)
 
 
 def _literal_int(operand: Operand, default: int) -> int:

@@ -6,12 +6,12 @@ reached from a variable by a path (cel-go ``checker/cost.go``, ``computeSize`` a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from reference_allocator.cel.ast import Ident, ListExpr, Literal, MapExpr, Node
 from reference_allocator.cel.cost.functions import Operand
 from reference_allocator.cel.cost.ranges import UNKNOWN, Range, fixed
+from reference_allocator.cel.cost.sizes import device_size
 from reference_allocator.cel.parser.macros import ACCUMULATOR
 from reference_allocator.cel.types import CelType
 
@@ -54,8 +54,7 @@ def union(first: Entries | None, second: Entries | None) -> Entries | None:
 class Knowledge:
     """What is known about the nodes of one expression so far."""
 
-    def __init__(self, by_path: Callable[[tuple[str, ...]], Range | None]) -> None:
-        self.by_path = by_path
+    def __init__(self) -> None:
         self.paths: dict[int, tuple[str, ...]] = {}
         self.sizes: dict[int, Range] = {}
         self.entries: dict[int, Entries] = {}
@@ -83,7 +82,7 @@ class Knowledge:
             return fixed(len(node.elements))
         if isinstance(node, MapExpr):
             return fixed(len(node.entries))
-        found = self.by_path(self.path(node))
+        found = device_size(self.path(node))
         if found is not None:
             self.sizes[id(node)] = found
             return found
@@ -109,7 +108,7 @@ class Knowledge:
         path = self.path(node)
         if path and path[0] == ACCUMULATOR:
             path = ()
-        return Operand(path, node.type, node, self.size(node), self.by_path)
+        return Operand(path, node.type, node, self.size(node))
 
     def push(self, name: str, local: Local) -> None:
         """Declare a fold's variable."""

@@ -20,7 +20,7 @@ from reference_allocator.cel.interpreter.outcomes import (
 from reference_allocator.cel.library.dispatch import implementation
 from reference_allocator.cel.parser.macros import ACCUMULATOR
 from reference_allocator.cel.runtime.equality import NO_OVERLOAD
-from reference_allocator.cel.runtime.membership import is_member
+from reference_allocator.cel.runtime.maps import is_member
 from reference_allocator.cel.runtime.values import Growing, Optional
 
 

@@ -22,14 +22,17 @@ from reference_allocator.cel.ast import (
     Select,
     StructExpr,
 )
+from reference_allocator.cel.cost.ranges import LIST_COST, MAP_COST, STRUCT_COST
 from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.interpreter.aggregates import Aggregates
 from reference_allocator.cel.interpreter.calls import Calls
-from reference_allocator.cel.interpreter.outcomes import Err
-from reference_allocator.cel.runtime.values import Growing
+from reference_allocator.cel.interpreter.outcomes import ABSENT, Err, Lazy, plain, visited
+from reference_allocator.cel.protobuf.messages import build
+from reference_allocator.cel.runtime.conversions import shown
+from reference_allocator.cel.runtime.maps import map_key
+from reference_allocator.cel.runtime.values import Growing, Optional
 
 
-class Interpreter(Calls, Aggregates):
+class Interpreter(Calls):
     """One evaluation; ``scope`` maps variable names to values.
 
     ``cost`` counts what it cost so far; beyond ``limit`` it stops with a CelCostError. After
@@ -62,6 +65,104 @@ class Interpreter(Calls, Aggregates):
         if node.folded is not NOT_FOLDED:
             return node.folded
         return self._evaluators[node.__class__](node, scope)
+
+    def list(self, node: ListExpr, scope: dict[str, Any]) -> Any:
+        """The value of a list literal."""
+        value = self._elements(node, scope)
+        self.charge(LIST_COST)  # also for an element that is an error
+        return value
+
+    def _elements(self, node: ListExpr, scope: dict[str, Any]) -> Any:
+        result: list[Any] = []
+        for index, element in enumerate(node.elements):
+            value = self._part(element, scope, "list element" if index in node.optional else "")
+            if value.__class__ is Err:
+                return value
+            if value is not ABSENT:
+                result.append(value)
+        return result
+
+    def map(self, node: MapExpr, scope: dict[str, Any]) -> Any:
+        """The value of a map literal."""
+        value = self._entries(node, scope)
+        self.charge(MAP_COST)
+        return value
+
+    def _entries(self, node: MapExpr, scope: dict[str, Any]) -> Any:
+        result: dict[Any, Any] = {}
+        for entry in node.entries:
+            key = self.evaluate(entry.key, scope)
+            if key.__class__ is Err:
+                return key
+            optional = f"entry '{shown(key)}'" if entry.optional else ""
+            value = self._part(entry.value, scope, optional)
+            if value.__class__ is Err:
+                return value
+            if value is ABSENT:
+                result.pop(map_key(key), None)
+            else:
+                result[map_key(key)] = value
+        return result
+
+    def message(self, node: StructExpr, scope: dict[str, Any]) -> Any:
+        """The value of a message that is built."""
+        value = self._built(node, scope)
+        self.charge(STRUCT_COST)
+        return value
+
+    def _built(self, node: StructExpr, scope: dict[str, Any]) -> Any:
+        fields: dict[str, Any] = {}
+        for entry in node.entries:
+            assert isinstance(entry.key, Literal)
+            name = entry.key.value
+            value = self._part(entry.value, scope, f"entry '{name}'" if entry.optional else "")
+            if value.__class__ is Err:
+                return value
+            fields.pop(name, None)
+            if value is not ABSENT:
+                fields[name] = value
+        try:
+            return build(node.type_name, fields)
+        except CelRuntimeError as failure:
+            return Err(str(failure))
+
+    def _part(self, node: Node, scope: dict[str, Any], optional: str) -> Any:
+        """The value of a part of a literal, or an `Err`.
+
+        One with a question mark, which ``optional`` names, is what its optional value holds, or
+        `ABSENT`.
+        """
+        value = self.evaluate(node, scope)
+        if not optional or value.__class__ is Err:
+            return plain(value)
+        if value.__class__ is not Optional:
+            problem = f"cannot initialize optional {optional} from non-optional value"
+            return Err(f"{problem} {shown(value)}")
+        return plain(value.value) if value.present else ABSENT
+
+    def fold(self, node: Comprehension, scope: dict[str, Any]) -> Any:
+        """The value of a fold."""
+        items = self.evaluate(node.iter_range, scope)
+        if items.__class__ is Err:
+            return items
+        steps = visited(items, two=bool(node.iter_var2))
+        if steps.__class__ is Err:
+            return steps
+        inner = {**scope, node.accu_var: Lazy(scope, node.accu_init)}
+        accu_name = node.accu_var
+        for first, second in steps:
+            self.look_at_clock()
+            inner[node.iter_var] = first
+            if node.iter_var2:
+                inner[node.iter_var2] = second
+            if self.evaluate(node.condition, inner) is False:
+                break
+            inner[accu_name] = self.evaluate(node.step, inner)
+        for name in (node.iter_var, node.iter_var2):
+            if name in scope:
+                inner[name] = scope[name]
+        result = self.evaluate(node.result, inner)
+        return plain(result)
 
 
 def interpret(interpreter: Interpreter, node: Node, scope: dict[str, Any]) -> Any:

@@ -25,8 +25,7 @@ from reference_allocator.cel.interpreter.outcomes import SELECTIONS
 from reference_allocator.cel.library.dispatch import implementation
 from reference_allocator.cel.library.strings import RegexError, compile_regex
 from reference_allocator.cel.runtime.go_types import go_type
-from reference_allocator.cel.runtime.maps import KEY_CLASSES, map_key
-from reference_allocator.cel.runtime.membership import constant_set
+from reference_allocator.cel.runtime.maps import KEY_CLASSES, constant_set, map_key
 from reference_allocator.cel.runtime.values import UndefinedType
 
 UNKNOWN: Final = object()

@@ -1,7 +1,7 @@
 """What every step of an evaluation shares: what it cost so far, its limits, and variables.
 
-`interpreter` says what an evaluation is; the steps are in `attributes` (names, fields, indices),
-`calls` and `aggregates` (lists, maps, messages, folds).
+The steps are in `attributes` (names, fields, indices), `calls`, and `interpreter` (lists, maps,
+messages, folds).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Maps: which keys are the same, and what a look-up finds.
+"""Maps and sets of constants: which keys are the same, and what a look-up finds.
 
 A map literal is a Go map from CEL value to CEL value: ``1``, ``1u`` and ``1.0`` are three keys, of
 which a look-up tries those of the same number (cel-go ``common/types/map.go``). Lists, maps,
@@ -8,6 +8,7 @@ ends the evaluation. The maps of a device and those of JSON have string keys and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from reference_allocator.cel.errors import CelInternalError
@@ -153,3 +154,31 @@ def find(mapping: dict[Any, Any], key: Any) -> Any:
 def has_key(mapping: dict[Any, Any], key: Any) -> bool:
     """Whether a map has the key; raises as `find`."""
     return key in mapping if key.__class__ is str else find(mapping, key) is not MISSING
+
+
+_HASHED: Final = frozenset({bool, int, UInt, float, str})
+
+
+def _key(value: Any) -> Any:
+    return ("bool", value) if value.__class__ is bool else value
+
+
+def constant_set(values: Sequence[Any]) -> frozenset[Any] | None:
+    """The set that constants on the right side of ``in`` become, or None if they stay a list.
+
+    Membership is then a look-up rather than a comparison: numbers match across types when the
+    conversion is exact (``interpreter/decorators.go``, ``maybeOptimizeSetMembership``).
+    """
+    if not values or any(value.__class__ not in _HASHED for value in values):
+        return None
+    # Go adds an integer's nearest double too, even where that is another number.
+    doubles = [float(value) for value in values if value.__class__ in (int, UInt)]
+    return frozenset([*map(_key, values), *doubles])
+
+
+def is_member(members: frozenset[Any], value: Any) -> bool:
+    """Whether the set has the value; raises CelInternalError as Go's hashing does."""
+    if value.__class__ in _HASHED:
+        return _key(value) in members
+    check_hashable(value)
+    return False

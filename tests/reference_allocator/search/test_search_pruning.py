@@ -10,7 +10,7 @@ import pytest
 from reference_allocator.api import Node
 from reference_allocator.features import Features
 from reference_allocator.index import Index
-from reference_allocator.search.counters import CounterStock
+from reference_allocator.search.partitions import CounterStock
 from tests.reference_allocator.builders import (
     ALL,
     DRIVER,
