@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reference_allocator.api.names import label_key_problems
-from reference_allocator.api.reading import child, entries, items, mapping, required_string, string
+from reference_allocator.api.reading import (
+    child,
+    entries,
+    items,
+    mapping,
+    optional_string,
+    required_string,
+    string,
+)
 from reference_allocator.api.slices import quantity
 
 Object = Mapping[str, Any]
@@ -192,7 +200,7 @@ def _class(item: Object) -> tuple[str, str, str | None]:
     metadata = child(source, "metadata", mapping) or {}
     spec = child(source, "spec", mapping) or {}
     created = string(metadata, "creationTimestamp")
-    return created, required_string(metadata, "name"), string(spec, "extendedResourceName", None)
+    return created, required_string(metadata, "name"), optional_string(spec, "extendedResourceName")
 
 
 def _containers(pod: Object) -> list[_Container]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Literal
 
-from reference_allocator.api.reading import InputError, describe, int64, items, mapping, text_item
+from reference_allocator.api.reading import InputError, int64, items, mapping, text_item, truth
 
 AttributeKind = Literal["int", "bool", "string", "version"]
 Scalar = int | bool | str
@@ -21,6 +21,13 @@ _KINDS: Mapping[str, tuple[AttributeKind, bool]] = {
     "bools": ("bool", True),
     "strings": ("string", True),
     "versions": ("version", True),
+}
+
+_PARSE: Mapping[AttributeKind, Callable[[object], Scalar]] = {
+    "int": int64,
+    "bool": truth,
+    "string": text_item,
+    "version": text_item,
 }
 
 
@@ -45,12 +52,12 @@ class Attribute:
                 continue
             kind, is_list = _KINDS[name]
             if is_list:
-                values = items(source, name, partial(_scalar, kind))
+                values = items(source, name, _PARSE[kind])
                 if not values:
                     continue
             else:
                 try:
-                    values = (_scalar(kind, content),)
+                    values = (_PARSE[kind](content),)
                 except InputError as error:
                     raise error.under(name) from None
             if found is not None:
@@ -63,13 +70,3 @@ class Attribute:
 @lru_cache(maxsize=16_384, typed=True)
 def _single(kind: AttributeKind, value: Scalar) -> Attribute:
     return Attribute(kind, (value,))
-
-
-def _scalar(kind: AttributeKind, value: object) -> Scalar:
-    if kind == "int":
-        return int64(value)
-    if kind == "bool":
-        if not isinstance(value, bool):
-            raise InputError(f"expected true or false, got {describe(value)}")
-        return value
-    return text_item(value)

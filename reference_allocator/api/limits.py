@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from reference_allocator.api.names import DNS_LABEL_MAX
 from reference_allocator.api.reading import InputError, mapping
+from reference_allocator.api.schema import LIST, MAP, types
 
 KINDS: Final = ("ResourceSlice", "ResourceClaim", "DeviceClass")
 """Kinds of objects that have limits."""
@@ -50,91 +51,60 @@ _ADVANCED_DEVICES_MAX: Final = 64
 _NAME: Final = DNS_LABEL_MAX
 _ATTRIBUTE: Final = ATTRIBUTE_DOMAIN_MAX + 1 + ATTRIBUTE_ID_MAX
 _LISTS: Final = ("ints", "bools", "strings", "versions")
-
-# Type -> field -> (most items, or bytes of a text; the type of the content). A type after {} is
-# that of the values of a map, and the number after it the most bytes of a key.
-_Fields = Mapping[str, tuple[int | None, str]]
-_LIMITS: Final[Mapping[str, _Fields]] = {
-    "ResourceSlice": {"spec": (None, "ResourceSliceSpec")},
-    "ResourceSliceSpec": {
-        "driver": (DRIVER_NAME_MAX, ""),
-        "pool": (None, "ResourcePool"),
-        "devices": (None, "Device"),
-        "sharedCounters": (COUNTER_SETS_MAX, "CounterSet"),
-    },
-    "ResourcePool": {"name": (POOL_NAME_MAX, "")},
-    "CounterSet": {"name": (_NAME, ""), "counters": (COUNTERS_MAX, f"{{{_NAME}}}")},
+_BOUND: Final = {"bindingConditions": 4, "bindingFailureConditions": 4}
+_REQUEST: Final = {"selectors": SELECTORS_MAX, "tolerations": 16, "derivedAttributes": 32}
+_MOST: Final[Mapping[str, Mapping[str, int]]] = {
+    "CELDeviceSelector": {"expression": CEL_EXPRESSION_MAX},
+    "CapacityRequestPolicy": {"validValues": 10},
+    "CounterSet": {"name": _NAME, "counters": COUNTERS_MAX},
     "Device": {
-        "name": (_NAME, ""),
-        "attributes": (None, f"{{{_ATTRIBUTE}}}DeviceAttribute"),
-        "capacity": (None, f"{{{_ATTRIBUTE}}}DeviceCapacity"),
-        "consumesCounters": (CONSUMES_COUNTERS_MAX, "DeviceCounterConsumption"),
-        "taints": (TAINTS_MAX, ""),
-        "bindingConditions": (4, ""),
-        "bindingFailureConditions": (4, ""),
+        "name": _NAME,
+        "consumesCounters": CONSUMES_COUNTERS_MAX,
+        "taints": TAINTS_MAX,
+        **_BOUND,
     },
-    "DeviceAttribute": {
-        "string": (ATTRIBUTE_VALUE_MAX, ""),
-        "version": (ATTRIBUTE_VALUE_MAX, ""),
-        "strings": (None, str(ATTRIBUTE_VALUE_MAX)),
-        "versions": (None, str(ATTRIBUTE_VALUE_MAX)),
-    },
-    "DeviceCapacity": {"requestPolicy": (None, "CapacityRequestPolicy")},
-    "CapacityRequestPolicy": {"validValues": (10, "")},
-    "DeviceCounterConsumption": {
-        "counterSet": (_NAME, ""),
-        "counters": (COUNTERS_MAX, f"{{{_NAME}}}"),
-        "compatibilityGroups": (2, ""),
-    },
-    "DeviceClass": {"spec": (None, "DeviceClassSpec")},
-    "DeviceClassSpec": {
-        "selectors": (SELECTORS_MAX, "DeviceSelector"),
-        "config": (CONFIGS_MAX, "Config"),
-    },
-    "DeviceSelector": {"cel": (None, "Expression")},
-    "Expression": {"expression": (CEL_EXPRESSION_MAX, "")},
-    "Config": {"requests": (REQUESTS_MAX, ""), "opaque": (None, "OpaqueConfig")},
-    "OpaqueConfig": {"driver": (DRIVER_NAME_MAX, "")},
-    "ResourceClaim": {
-        "spec": (None, "ResourceClaimSpec"),
-        "status": (None, "ResourceClaimStatus"),
-    },
-    "ResourceClaimSpec": {"devices": (None, "DeviceClaim")},
+    "DeviceAllocationConfiguration": {"requests": REQUESTS_MAX},
+    "DeviceAllocationResult": {"results": ALLOCATION_RESULTS_MAX, "config": 2 * CONFIGS_MAX},
+    "DeviceAttribute": {"string": ATTRIBUTE_VALUE_MAX, "version": ATTRIBUTE_VALUE_MAX},
     "DeviceClaim": {
-        "requests": (REQUESTS_MAX, "DeviceRequest"),
-        "constraints": (CONSTRAINTS_MAX, "DeviceConstraint"),
-        "config": (CONFIGS_MAX, "Config"),
+        "requests": REQUESTS_MAX,
+        "constraints": CONSTRAINTS_MAX,
+        "config": CONFIGS_MAX,
     },
-    "DeviceConstraint": {"requests": (REQUESTS_MAX, "")},
-    "DeviceRequest": {
-        "name": (_NAME, ""),
-        "exactly": (None, "RequestSpec"),
-        "firstAvailable": (FIRST_AVAILABLE_MAX, "RequestSpec"),
+    "DeviceClaimConfiguration": {"requests": REQUESTS_MAX},
+    "DeviceClassSpec": {"selectors": SELECTORS_MAX, "config": CONFIGS_MAX},
+    "DeviceConstraint": {"requests": REQUESTS_MAX},
+    "DeviceCounterConsumption": {
+        "counterSet": _NAME,
+        "counters": COUNTERS_MAX,
+        "compatibilityGroups": 2,
     },
-    "RequestSpec": {
-        "name": (_NAME, ""),
-        "selectors": (SELECTORS_MAX, "DeviceSelector"),
-        "tolerations": (16, ""),
-        "derivedAttributes": (32, "Expression"),
+    "DeviceDerivedAttribute": {"expression": CEL_EXPRESSION_MAX},
+    "DeviceRequest": {"name": _NAME, "firstAvailable": FIRST_AVAILABLE_MAX},
+    "DeviceRequestAllocationResult": {
+        "driver": DRIVER_NAME_MAX,
+        "pool": POOL_NAME_MAX,
+        "device": _NAME,
+        "tolerations": 16,
+        **_BOUND,
     },
-    "ResourceClaimStatus": {
-        "allocation": (None, "AllocationResult"),
-        "reservedFor": (RESERVED_FOR_MAX, ""),
-    },
-    "AllocationResult": {"devices": (None, "DeviceAllocationResult")},
-    "DeviceAllocationResult": {
-        "results": (ALLOCATION_RESULTS_MAX, "DeviceResult"),
-        "config": (2 * CONFIGS_MAX, "Config"),
-    },
-    "DeviceResult": {
-        "driver": (DRIVER_NAME_MAX, ""),
-        "pool": (POOL_NAME_MAX, ""),
-        "device": (_NAME, ""),
-        "tolerations": (16, ""),
-        "bindingConditions": (4, ""),
-        "bindingFailureConditions": (4, ""),
-    },
+    "DeviceSubRequest": {"name": _NAME, **_REQUEST},
+    "ExactDeviceRequest": _REQUEST,
+    "OpaqueDeviceConfiguration": {"driver": DRIVER_NAME_MAX},
+    "ResourceClaimStatus": {"reservedFor": RESERVED_FOR_MAX},
+    "ResourcePool": {"name": POOL_NAME_MAX},
+    "ResourceSliceSpec": {"driver": DRIVER_NAME_MAX, "sharedCounters": COUNTER_SETS_MAX},
 }
+"""Type -> field -> the most items of a list or map, or bytes of a text."""
+_EACH: Final[Mapping[tuple[str, str], int]] = {
+    ("CounterSet", "counters"): _NAME,
+    ("Device", "attributes"): _ATTRIBUTE,
+    ("Device", "capacity"): _ATTRIBUTE,
+    ("DeviceAttribute", "strings"): ATTRIBUTE_VALUE_MAX,
+    ("DeviceAttribute", "versions"): ATTRIBUTE_VALUE_MAX,
+    ("DeviceCounterConsumption", "counters"): _NAME,
+}
+"""Type and field -> the most bytes of each text in a list, or of each name in a map."""
 
 
 def check_limits(kind: str, value: object) -> None:
@@ -147,7 +117,7 @@ def check_limits(kind: str, value: object) -> None:
     Raises:
         InputError: it is no object, or has something too large; names the path of the first.
     """
-    for error in _struct(mapping(value), kind):
+    for error in _problems(mapping(value), f"resource/v1.{kind}"):
         raise error
 
 
@@ -160,59 +130,52 @@ def devices_max(devices: object) -> int:
     return _ADVANCED_DEVICES_MAX if _is_advanced(devices) else _DEVICES_MAX
 
 
-def _struct(value: Mapping[str, Any], kind: str) -> Iterator[InputError]:
-    for field, (most, content) in _LIMITS[kind].items():
-        item = value.get(field)
-        if item is None:
-            continue
-        if kind == "ResourceSliceSpec" and field == "devices":
-            most = devices_max(item)
-        for error in (*_size(item, most), *_content(item, content)):
-            yield error.under(field)
+def _problems(
+    value: object, shape: str, most: int | None = None, each: int | None = None
+) -> Iterator[InputError]:
+    """What is too large in a value of a shape of `reference_allocator.api.schema`.
+
+    Args:
+        value: the value; one that has not the shape has no parts.
+        shape: its shape.
+        most: how many items it may have, or bytes.
+        each: how many bytes each of its items, or of its names, may have.
+    """
+    if isinstance(value, str):
+        if most is not None and len(value.encode(errors="surrogatepass")) > most:
+            yield _too_long(most)
+        return
+    if most is not None and isinstance(value, (list, tuple, Mapping)) and len(value) > most:
+        yield InputError(f"too many: {len(value)}: must have at most {most} items")
+    if shape.startswith(LIST) and isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            for error in _problems(item, shape[len(LIST) :], each):
+                yield error.under(index)
+    elif shape.startswith(MAP) and isinstance(value, Mapping):
+        for name, item in value.items():
+            for error in _problems(name, "string", each):
+                yield error.under(str(name)[:64])
+            for error in _problems(item, shape[len(MAP) :]):
+                yield error.under(name)
+    elif shape in types() and isinstance(value, Mapping):
+        yield from _struct(value, shape)
+
+
+def _struct(value: Mapping[str, Any], shape: str) -> Iterator[InputError]:
+    shapes, kind = types()[shape], shape.rpartition(".")[2]
+    limits = _MOST.get(kind, {})
+    for field, item in value.items():
+        if item is not None and field in shapes:
+            is_devices = kind == "ResourceSliceSpec" and field == "devices"
+            most = devices_max(item) if is_devices else limits.get(field)
+            for error in _problems(item, shapes[field], most, _EACH.get((kind, field))):
+                yield error.under(field)
     if kind == "Device":
         yield from _device(value)
-    elif kind == "OpaqueConfig":
+    elif kind == "OpaqueDeviceConfiguration":
         size = len(json.dumps(value.get("parameters"), separators=(",", ":")).encode())
         if size > OPAQUE_PARAMETERS_MAX:
             yield _too_long(OPAQUE_PARAMETERS_MAX).under("parameters")
-
-
-def _size(item: object, most: int | None) -> Iterator[InputError]:
-    if most is None:
-        return
-    if isinstance(item, str):
-        if len(item.encode(errors="surrogatepass")) > most:
-            yield _too_long(most)
-    elif isinstance(item, (list, tuple, Mapping)) and len(item) > most:
-        yield InputError(f"too many: {len(item)}: must have at most {most} items")
-
-
-def _content(item: object, content: str) -> Iterator[InputError]:
-    if not content:
-        return
-    if content.isdigit():
-        content, longest = "", int(content)
-        texts = item if isinstance(item, (list, tuple)) else ()
-        for index, text in enumerate(texts):
-            for error in _size(text, longest):
-                yield error.under(index)
-        return
-    if content.startswith("{"):
-        number, _, content = content[1:].partition("}")
-        for name, inner in item.items() if isinstance(item, Mapping) else ():
-            for error in _size(name, int(number)):
-                yield error.under(str(name)[:64])
-            if content and isinstance(inner, Mapping):
-                for error in _struct(inner, content):
-                    yield error.under(name)
-        return
-    if isinstance(item, Mapping):
-        yield from _struct(item, content)
-    elif isinstance(item, (list, tuple)):
-        for index, inner in enumerate(item):
-            if isinstance(inner, Mapping):
-                for error in _struct(inner, content):
-                    yield error.under(index)
 
 
 def _device(device: Mapping[str, Any]) -> Iterator[InputError]:

@@ -77,11 +77,6 @@ class Quantity:
         self.nanos: int = value * 10 ** (scale - _NANO)
 
     @classmethod
-    def parse(cls, text: str) -> Quantity:
-        """`parse_quantity`."""
-        return parse_quantity(text)
-
-    @classmethod
     def from_nanos(cls, nanos: int, format: Format = "DecimalSI") -> Quantity:  # noqa: A002
         """The amount of so many 10^-9, kept as a 64-bit integer where that can be."""
         value, scale = nanos, _NANO
@@ -201,6 +196,7 @@ def _rounded(value: int, scale: int) -> tuple[int, int]:
     return (-quotient if value < 0 else quotient), _NANO
 
 
+@lru_cache(maxsize=4096)
 def parse_quantity(text: str) -> Quantity:
     """A quantity from its text (``resource.ParseQuantity``).
 
@@ -208,11 +204,6 @@ def parse_quantity(text: str) -> Quantity:
         QuantityError: with apimachinery's message; also for exponents beyond 10,000, where
             apimachinery would compute numbers of that many digits.
     """
-    return _parse(text)
-
-
-@lru_cache(maxsize=4096)
-def _parse(text: str) -> Quantity:
     if text == "0":
         return Quantity(0, 0, "DecimalSI", text=text)
     match = _PARTS.fullmatch(text) if text else None

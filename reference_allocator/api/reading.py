@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 _INT64_MAX = 2**63 - 1
-_MISSING = object()
 
 
 class InputError(ValueError):
@@ -89,23 +88,14 @@ def only_known(source: Mapping[str, Any], known: Iterable[str]) -> None:
             raise InputError(f"unknown field; known are {', '.join(sorted(names))}", str(key))
 
 
-@overload
-def string(source: Mapping[str, Any], key: str) -> str: ...
-@overload
-def string(source: Mapping[str, Any], key: str, default: T) -> str | T: ...
-def string(source: Mapping[str, Any], key: str, default: object = "") -> object:
-    """A string field; absent or null gives the default."""
-    value = source.get(key)
-    if value is None:
-        return default
-    if not isinstance(value, str):
-        raise InputError(f"expected a string, got {describe(value)}", key)
-    return value
+def string(source: Mapping[str, Any], key: str) -> str:
+    """A string field; empty where it is absent or null."""
+    return child(source, key, text_item) or ""
 
 
 def optional_string(source: Mapping[str, Any], key: str) -> str | None:
     """A string field, or None where it is absent or null (an empty string stays one)."""
-    return string(source, key, None)
+    return child(source, key, text_item)
 
 
 def required_string(source: Mapping[str, Any], key: str) -> str:
@@ -116,19 +106,21 @@ def required_string(source: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def boolean(source: Mapping[str, Any], key: str, default: bool = False) -> bool:
-    """A boolean field; absent or null gives the default."""
-    value = source.get(key)
-    if value is None:
-        return default
+def truth(value: object) -> bool:
+    """The value as a boolean."""
     if not isinstance(value, bool):
-        raise InputError(f"expected true or false, got {describe(value)}", key)
+        raise InputError(f"expected true or false, got {describe(value)}")
     return value
+
+
+def boolean(source: Mapping[str, Any], key: str) -> bool:
+    """A boolean field; false where it is absent or null."""
+    return child(source, key, truth) or False
 
 
 def optional_boolean(source: Mapping[str, Any], key: str) -> bool | None:
     """A boolean field, or None where it is absent or null."""
-    return None if source.get(key) is None else boolean(source, key)
+    return child(source, key, truth)
 
 
 def int64(value: object) -> int:
@@ -140,20 +132,9 @@ def int64(value: object) -> int:
     return value
 
 
-def integer(source: Mapping[str, Any], key: str, default: int = 0) -> int:
-    """A 64-bit integer field; absent or null gives the default."""
-    value = source.get(key)
-    if value is None:
-        return default
-    try:
-        return int64(value)
-    except InputError as error:
-        raise error.under(key) from None
-
-
-def optional_integer(source: Mapping[str, Any], key: str) -> int | None:
-    """A 64-bit integer field, or None where it is absent or null."""
-    return None if source.get(key) is None else integer(source, key)
+def integer(source: Mapping[str, Any], key: str) -> int:
+    """A 64-bit integer field; 0 where it is absent or null."""
+    return child(source, key, int64) or 0
 
 
 def child(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> T | None:
@@ -169,13 +150,9 @@ def child(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> T |
 
 def required_child(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> T:
     """A field read by `parse` that must be there."""
-    value = source.get(key, _MISSING)
-    if value is _MISSING or value is None:
+    if source.get(key) is None:
         raise InputError("required value", key)
-    try:
-        return parse(value)
-    except InputError as error:
-        raise error.under(key) from None
+    return cast("T", child(source, key, parse))
 
 
 def sequence(
@@ -185,16 +162,6 @@ def sequence(
     value = source.get(key)
     if value is None:
         return None
-    return _items(value, key, parse)
-
-
-def items(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
-    """A list field whose items are read by `parse`; absent or null gives no items."""
-    value = source.get(key)
-    return () if value is None else _items(value, key, parse)
-
-
-def _items(value: object, key: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
     if not isinstance(value, (list, tuple)):
         raise InputError(f"expected a list, got {describe(value)}", key)
     read: list[T] = []
@@ -206,15 +173,15 @@ def _items(value: object, key: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
     return tuple(read)
 
 
+def items(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
+    """A list field whose items are read by `parse`; absent or null gives no items."""
+    return sequence(source, key, parse) or ()
+
+
 def entries(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> dict[str, T]:
     """An object field whose values are read by `parse`: name -> value, in input order."""
-    value = source.get(key)
-    if value is None:
-        return {}
-    if value.__class__ is not dict and not isinstance(value, Mapping):
-        raise InputError(f"expected an object, got {describe(value)}", key)
     read: dict[str, T] = {}
-    for name, item in value.items():
+    for name, item in (child(source, key, mapping) or {}).items():
         if not isinstance(name, str):
             raise InputError(f"expected names, got {describe(name)}", key)
         try:
@@ -239,10 +206,10 @@ def read_all(
     Raises:
         InputError: a value has not the form of its kind; the path starts with `$.<name>[i]`.
     """
-    read: list[T] = []
-    for index, value in enumerate(values):
-        try:
-            read.append(value if isinstance(value, kind) else parse(value))
-        except InputError as error:
-            raise error.under(name, index) from None
-    return read
+    return list(
+        items(
+            {name: tuple(values)},
+            name,
+            lambda value: value if isinstance(value, kind) else parse(value),
+        )
+    )

@@ -10,11 +10,11 @@ from reference_allocator.api.quantity import Quantity
 from reference_allocator.api.reading import (
     child,
     entries,
+    int64,
     integer,
     items,
     mapping,
     optional_boolean,
-    optional_integer,
     required_string,
     string,
 )
@@ -40,7 +40,7 @@ class Toleration:
             string(source, "operator"),
             string(source, "value"),
             string(source, "effect"),
-            optional_integer(source, "tolerationSeconds"),
+            child(source, "tolerationSeconds", int64),
         )
 
     def to_dict(self) -> dict[str, Any]:

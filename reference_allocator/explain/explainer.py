@@ -9,9 +9,9 @@ the smallest set of claims, or of requests of one claim, that cannot be allocate
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, combinations, islice
+from typing import Any, Final, TypeVar
 
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import Node, ResourceClaim
@@ -27,6 +27,7 @@ from reference_allocator.snapshot import Snapshot
 
 _MAX_DETAILS: Final = 3
 _MAX_SUBSETS: Final = 256
+_Item = TypeVar("_Item")
 
 
 def explain(snapshot: Snapshot, *, seconds: float = 10.0) -> Explanation:
@@ -198,30 +199,29 @@ class _NodeExplainer:
 
     def _conflict(self) -> tuple[str, ...]:
         """The smallest set of claims, or of requests of one, that cannot be had together."""
-        named = [(ResourceClaim.from_dict(raw).ref, raw) for raw in self._raw_claims]
-        subsets = 0
-        for size in range(1, len(named) + 1):
-            for chosen in combinations(named, size):
-                subsets += 1
-                if subsets > _MAX_SUBSETS or time.monotonic() > self._deadline:
-                    return ()
-                if self._allocate([raw for _, raw in chosen]).kind != "none":
-                    continue
-                if size > 1:
-                    return tuple(f"claim {name}" for name, _ in chosen)
-                return self._conflict_within(chosen[0][1])
-        return ()
-
-    def _conflict_within(self, raw: Mapping[str, Any]) -> tuple[str, ...]:
+        claims = [(ResourceClaim.from_dict(raw).ref, raw) for raw in self._raw_claims]
+        chosen = self._smallest(claims, 1, lambda chosen: [raw for _, raw in chosen])
+        if len(chosen) != 1:
+            return tuple(f"claim {name}" for name, _ in chosen)
+        raw = chosen[0][1]
         names = [request.name for request in ResourceClaim.from_dict(raw).requests]
-        subsets = 0
-        for size in range(2, len(names) + 1):
-            for chosen in combinations(names, size):
-                subsets += 1
-                if subsets > _MAX_SUBSETS or time.monotonic() > self._deadline:
-                    return ()
-                if self._allocate([only(raw, set(chosen))]).kind == "none":
-                    return tuple(f"request {name}" for name in chosen)
+        together = self._smallest(names, 2, lambda chosen: [only(raw, set(chosen))])
+        return tuple(f"request {name}" for name in together)
+
+    def _smallest(
+        self,
+        items: Sequence[_Item],
+        least: int,
+        claims: Callable[[tuple[_Item, ...]], Sequence[Mapping[str, Any]]],
+    ) -> tuple[_Item, ...]:
+        """The smallest combination whose claims cannot be allocated; empty if none is found."""
+        sizes = range(least, len(items) + 1)
+        subsets = chain.from_iterable(combinations(items, size) for size in sizes)
+        for chosen in islice(subsets, _MAX_SUBSETS):
+            if time.monotonic() > self._deadline:
+                break
+            if self._allocate(claims(chosen)).kind == "none":
+                return chosen
         return ()
 
 

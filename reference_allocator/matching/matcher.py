@@ -119,8 +119,15 @@ class Matcher:
             consumption, entry.device, entry.use.capacity, allocating or _NOTHING
         )
 
-    def consumption(self, request: Request, entry: PoolDevice) -> Consumption | None:
+    def consumption(
+        self, request: Request, entry: PoolDevice, named: str = ""
+    ) -> Consumption | None:
         """What the request takes of the device; None where the device does not suit it.
+
+        Args:
+            request: the request.
+            entry: the device.
+            named: how an error names the device, by default by driver, pool and name.
 
         Raises:
             AllocationError: it cannot be computed.
@@ -134,7 +141,7 @@ class Matcher:
             found = resolve(request.spec.capacity, entry.device, self._features)
         except CapacityError as error:
             raise AllocationError(
-                f"{request.context}: checking capacity for device {entry.id}: {error}"
+                f"{request.context}: checking capacity for device {named or entry.id}: {error}"
             ) from None
         if len(known) >= _MAX_KEPT:
             known.clear()
@@ -147,18 +154,7 @@ class Matcher:
         Raises:
             AllocationError: the request cannot be computed for this device.
         """
-        if not self._features.consumable_capacity:
-            return True
-        known = entry.facts.consumptions
-        if request.wish in known:
-            consumption = known[request.wish]
-        else:
-            try:
-                consumption = resolve(request.spec.capacity, entry.device, self._features)
-            except CapacityError as error:
-                raise AllocationError(
-                    f"{request.context}: checking capacity for device {entry.device.name}: {error}"
-                ) from None
+        consumption = self.consumption(request, entry, entry.device.name)
         return consumption is not None and fits(consumption, entry.device, {}, {})
 
     def supported(self, entry: PoolDevice) -> bool:

@@ -18,6 +18,7 @@ from reference_allocator.api.reading import (
     boolean,
     child,
     describe,
+    int64,
     integer,
     mapping,
     only_known,
@@ -66,7 +67,8 @@ def _respond(question: Mapping[str, Any], kubernetes: str) -> Json:
     expression = string(question, "expression")
     device = child(question, "device", _device) or {}
     features = _features(question, kubernetes)
-    limit = integer(question, "costLimit", COST_LIMIT)
+    given = child(question, "costLimit", int64)
+    limit = COST_LIMIT if given is None else given
     if limit < 0:
         raise InputError(f"expected no negative number, got {describe(limit)}", "costLimit")
     integer(question, "repeat")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reference_allocator.api.quantity import Quantity
+from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.checks import check
 from reference_allocator.snapshot import Snapshot
 from reference_allocator.wire import answer_allocate
@@ -142,7 +142,7 @@ def _ranges(problem: Json) -> Iterator[Json]:
 
 
 def _is_refused(valid_range: Json) -> bool:
-    nanos = {name: Quantity.parse(str(text)).nanos for name, text in valid_range.items()}
+    nanos = {name: parse_quantity(str(text)).nanos for name, text in valid_range.items()}
     return nanos.get("step", 1) <= 0 or nanos.get("min", 0) < 0 or nanos.get("max", 0) < 0
 
 
