@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from reference_allocator.api.names import DNS_LABEL_MAX
@@ -142,7 +143,7 @@ def _problems(
         each: how many bytes each of its items, or of its names, may have.
     """
     if isinstance(value, str):
-        if most is not None and len(value.encode(errors="surrogatepass")) > most:
+        if most is not None and _size(value) > most:
             yield _too_long(most)
         return
     if most is not None and isinstance(value, (list, tuple, Mapping)) and len(value) > most:
@@ -153,8 +154,8 @@ def _problems(
                 yield error.under(index)
     elif shape.startswith(MAP) and isinstance(value, Mapping):
         for name, item in value.items():
-            for error in _problems(name, "string", each):
-                yield error.under(str(name)[:64])
+            if each is not None and _size(name) > each:
+                yield _too_long(each).under(name[:64])
             for error in _problems(item, shape[len(MAP) :]):
                 yield error.under(name)
     elif shape in types() and isinstance(value, Mapping):
@@ -162,13 +163,13 @@ def _problems(
 
 
 def _struct(value: Mapping[str, Any], shape: str) -> Iterator[InputError]:
-    shapes, kind = types()[shape], shape.rpartition(".")[2]
-    limits = _MOST.get(kind, {})
+    kind, limits = shape.rpartition(".")[2], _limits(shape)
     for field, item in value.items():
-        if item is not None and field in shapes:
-            is_devices = kind == "ResourceSliceSpec" and field == "devices"
-            most = devices_max(item) if is_devices else limits.get(field)
-            for error in _problems(item, shapes[field], most, _EACH.get((kind, field))):
+        if item is not None and field in limits:
+            inner, most, each = limits[field]
+            if kind == "ResourceSliceSpec" and field == "devices":
+                most = devices_max(item)
+            for error in _problems(item, inner, most, each):
                 yield error.under(field)
     if kind == "Device":
         yield from _device(value)
@@ -176,6 +177,22 @@ def _struct(value: Mapping[str, Any], shape: str) -> Iterator[InputError]:
         size = len(json.dumps(value.get("parameters"), separators=(",", ":")).encode())
         if size > OPAQUE_PARAMETERS_MAX:
             yield _too_long(OPAQUE_PARAMETERS_MAX).under("parameters")
+
+
+@cache
+def _limits(shape: str) -> Mapping[str, tuple[str, int | None, int | None]]:
+    """Field of a type -> shape and limits, where it or something in it has limits."""
+    kind = shape.rpartition(".")[2]
+    found = {}
+    for field, inner in types().get(shape, {}).items():
+        most, each = _MOST.get(kind, {}).get(field), _EACH.get((kind, field))
+        if most or each or _limits(inner.removeprefix(LIST).removeprefix(MAP)):
+            found[field] = inner, most, each
+    return found
+
+
+def _size(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
 
 
 def _device(device: Mapping[str, Any]) -> Iterator[InputError]:
