@@ -7,7 +7,9 @@ Kubernetes prints, because users search for them and scenarios compare them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 _MAX_ISSUES = 100
 _MAX_SNIPPET = 16384
@@ -35,6 +37,19 @@ class CelInternalError(CelRuntimeError):
 
 class CelInterruptedError(CelRuntimeError):
     """The evaluation ran past its deadline; like a cost error, nothing absorbs it."""
+
+
+def succeeds(call: Callable[..., Any]) -> Callable[..., bool]:
+    """Whether a call has a value, as functions such as ``isIP`` tell it."""
+
+    def check(*args: Any) -> bool:
+        try:
+            call(*args)
+        except CelRuntimeError:
+            return False
+        return True
+
+    return check
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,13 +64,13 @@ class NameChecker(Checking):
         if target.kind == "map":
             result = target.params[1]
         elif target.kind == "struct":
-            fields = self.environment.fields.get(target.name)
-            if fields is None:
+            known = self.environment.messages.get(target.name)
+            if known is None or known.type != target:
                 self.report(node, f"unexpected failed resolution of '{target.name}'")
-            elif name not in fields:
+            elif name not in known.fields:
                 self.report(node, f"undefined field '{name}'")
             else:
-                result = fields[name]
+                result = known.fields[name]
         elif target.kind == "param":
             self.assignable(types.DYN, target)
             result = types.DYN

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from reference_allocator.cel import types
-from reference_allocator.cel.environment.tables import LATEST, OLDER, Message, Overload, Table, load
+from reference_allocator.cel.environment.tables import LATEST, OLDER, Message, Overload, load
 from reference_allocator.cel.runtime.values import TypeValue
 from reference_allocator.cel.types import CelType
 
@@ -42,7 +42,6 @@ class Environment:
         messages: dotted name -> what ``Name{}`` may name.
         constants: dotted name -> number, of enums.
         variables: name -> type.
-        fields: name of an object type -> field -> type.
         attribute: the type of a device attribute's value.
         modern: the rules are those of 1.37 and later (cel-go 0.29).
     """
@@ -52,7 +51,6 @@ class Environment:
     messages: Mapping[str, Message]
     constants: Mapping[str, int]
     variables: Mapping[str, CelType]
-    fields: Mapping[str, Mapping[str, CelType]] = field(default_factory=dict)
     attribute: CelType = types.DYN
     modern: bool = True
 
@@ -67,15 +65,6 @@ def type_value(checked: CelType) -> TypeValue:
 
 
 _DEVICE: Final = "kubernetes.DRADevice"
-
-
-def _fields(table: Table) -> dict[str, Mapping[str, CelType]]:
-    """The fields of the object types among the messages."""
-    return {
-        name: message.fields
-        for name, message in table.messages.items()
-        if message.type.kind == "struct"
-    }
 
 
 @cache
@@ -109,7 +98,6 @@ def device_environment(features: CelFeatures) -> Environment:
         messages={**table.messages, _DEVICE: Message(types.struct(_DEVICE), device)},
         constants=table.constants,
         variables={"device": types.struct(_DEVICE)},
-        fields={**_fields(table), _DEVICE: device},
         attribute=variant.attribute,
         modern=features.kubernetes == LATEST,
     )
@@ -124,5 +112,4 @@ def generic_environment(variables: Mapping[str, CelType]) -> Environment:
         messages=table.messages,
         constants=table.constants,
         variables=dict(variables),
-        fields=_fields(table),
     )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from reference_allocator.api.quantity import Quantity, QuantityError, parse_quantity
 from reference_allocator.api.semver import Semver, SemverError, normalize_semver, parse_semver
-from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.errors import CelRuntimeError, succeeds
 from reference_allocator.cel.runtime.values import Duration, Optional, Timestamp
 
 
@@ -19,14 +19,6 @@ def _quantity(text: str) -> Quantity:
         return parse_quantity(text)
     except QuantityError as error:
         raise CelRuntimeError(str(error)) from None
-
-
-def _is_quantity(text: str) -> bool:
-    try:
-        parse_quantity(text)
-    except QuantityError:
-        return False
-    return True
 
 
 def _as_integer(value: Quantity) -> int:
@@ -44,27 +36,13 @@ def _semver(text: str, normalize: bool = False) -> Semver:
         raise CelRuntimeError(str(error)) from None
 
 
-def _is_semver(text: str, normalize: bool = False) -> bool:
-    try:
-        _semver(text, normalize)
-    except CelRuntimeError:
-        return False
-    return True
-
-
 def _int64(value: int) -> int:
     return value - 2**64 if value >= 2**63 else value
 
 
 def is_zero_value(value: Any) -> bool:
     """Whether ``optional.ofNonZeroValue`` drops the value."""
-    if (
-        value is None
-        or value.__class__ in (bool, float, str, bytes, list)
-        or isinstance(value, int)
-    ):
-        return not value
-    if isinstance(value, dict):
+    if value is None or isinstance(value, (int, float, str, bytes, list, dict)):
         return not value
     if isinstance(value, Duration):
         return value.nanos == 0
@@ -90,7 +68,7 @@ def _of_non_zero(value: Any) -> Optional:
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "string_to_quantity": _quantity,
-    "is_quantity_string": _is_quantity,
+    "is_quantity_string": succeeds(_quantity),
     "quantity_add": lambda a, b: a.add(b, derived=True),
     "quantity_add_int": lambda a, b: a.add(Quantity(b, 0, "DecimalExponent"), derived=True),
     "quantity_sub": lambda a, b: a.sub(b, derived=True),
@@ -104,8 +82,8 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "quantity_is_less_than": lambda a, b: a.nanos < b.nanos,
     "string_to_semver": _semver,
     "string_bool_to_semver": _semver,
-    "is_semver_string": _is_semver,
-    "is_semver_string_bool": _is_semver,
+    "is_semver_string": succeeds(_semver),
+    "is_semver_string_bool": succeeds(_semver),
     "semver_compare_to": lambda a, b: a.compare(b),
     "semver_is_greater_than": lambda a, b: a.precedence > b.precedence,
     "semver_is_less_than": lambda a, b: a.precedence < b.precedence,

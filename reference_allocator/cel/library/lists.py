@@ -6,6 +6,8 @@ Source: cel-go ``ext/lists.go``, ``ext/sets.go``; ``k8s.io/apiserver/pkg/cel/lib
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from itertools import pairwise
 from typing import Any, Final
 
 from reference_allocator.cel.environment.tables import OLDER
@@ -21,7 +23,7 @@ from reference_allocator.cel.runtime.equality import (
     no_overload,
     plain_keys,
 )
-from reference_allocator.cel.runtime.maps import MISSING, find, map_key, map_keys, unmap_key
+from reference_allocator.cel.runtime.maps import MISSING, find, map_key, unmap_key
 from reference_allocator.cel.runtime.values import (
     Duration,
     Optional,
@@ -44,16 +46,6 @@ def size(value: Any) -> int:
         return len(value)
     # Those two take calls themselves (cel-go's ReceiverType), and do not name the function.
     raise no_overload() if isinstance(value, (Duration, Timestamp)) else no_overload("size")
-
-
-def elements(value: Any) -> list[Any]:
-    """What a fold over a list or map visits."""
-    if value.__class__ is list:
-        items: list[Any] = value
-        return items
-    if isinstance(value, dict):
-        return map_keys(value)
-    raise no_overload()
 
 
 def _slice_list(items: list[Any], start: int, end: int) -> list[Any]:
@@ -142,25 +134,16 @@ def sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
     return sort_like_go(keys, items)
 
 
-def _ends(last: bool) -> Callable[[list[Any]], Optional]:
-    def end(items: list[Any]) -> Optional:
-        if not items:
-            return Optional(present=False)
-        return Optional(items[-1 if last else 0], present=True)
-
-    return end
+def _end(items: list[Any]) -> Optional:
+    """The one item of a slice, if there is one."""
+    return Optional(items[0], present=True) if items else Optional(present=False)
 
 
 def _is_sorted(items: list[Any]) -> bool:
     for item in items:
         if item.__class__ not in _COMPARABLE:
             raise no_overload()
-    previous: Any = None
-    for index, item in enumerate(items):
-        if index and _compare_or_zero(previous, item) > 0:
-            return False
-        previous = item
-    return True
+    return all(_compare_or_zero(left, right) <= 0 for left, right in pairwise(items))
 
 
 def _compare_or_zero(left: Any, right: Any) -> int:
@@ -186,27 +169,17 @@ def _extreme(name: str, sign: int) -> Callable[[list[Any]], Any]:
 
 
 def _sum(zero: Any) -> Callable[[list[Any]], Any]:
-    def total(items: list[Any]) -> Any:
-        result = zero
-        for item in items:
-            result = add(result, item)
-        return result
-
-    return total
+    return lambda items: reduce(add, items, zero)
 
 
 def _index_of(items: list[Any], item: Any) -> int:
-    for index, element in enumerate(items):
-        if equal_or_false(element, item):
-            return index
-    return -1
+    found = (index for index, element in enumerate(items) if equal_or_false(element, item))
+    return next(found, -1)
 
 
 def _last_index_of(items: list[Any], item: Any) -> int:
-    for index in range(len(items) - 1, -1, -1):
-        if equal_or_false(items[index], item):
-            return index
-    return -1
+    found = _index_of(items[::-1], item)
+    return -1 if found < 0 else len(items) - 1 - found
 
 
 def _includes(target: Any, item: Any) -> bool:
@@ -257,10 +230,10 @@ def _insert_map(mapping: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]
 def _overloads() -> dict[str, Callable[..., Any]]:
     table: dict[str, Callable[..., Any]] = {
         "list_distinct": _distinct,
-        "list_first": _ends(last=False),
+        "list_first": lambda items: _end(items[:1]),
         "list_flatten": flatten,
         "list_flatten_int": flatten,
-        "list_last": _ends(last=True),
+        "list_last": lambda items: _end(items[-1:]),
         "list_reverse": lambda items: items[::-1],
         "list_slice": _slice_list,
         "lists_range": _lists_range,

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from reference_allocator.api.quoting import go_quote
-from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.errors import CelRuntimeError, succeeds
 from reference_allocator.cel.runtime.equality import no_overload
 
 
@@ -199,17 +199,6 @@ def parse_cidr(text: str) -> CIDR:
     return CIDR(IP(address), int(bits_text))
 
 
-def _succeeds(parse: Callable[[str], Any]) -> Callable[[str], bool]:
-    def check(text: str) -> bool:
-        try:
-            parse(text)
-        except CelRuntimeError:
-            return False
-        return True
-
-    return check
-
-
 def _other_ip(text: str) -> IP:
     """An argument as text; Kubernetes loses the reason why it does not parse."""
     try:
@@ -251,7 +240,7 @@ def _is_link_local_multicast(address: IP) -> bool:
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "string_to_ip": parse_ip,
-    "is_ip": _succeeds(parse_ip),
+    "is_ip": succeeds(parse_ip),
     "ip_is_canonical": lambda text: str(parse_ip(text)) == text,
     "ip_to_string": str,
     "ip_family": lambda value: value.address.version,
@@ -261,7 +250,7 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "ip_is_link_local_unicast": _is_link_local_unicast,
     "ip_is_global_unicast": _is_global_unicast,
     "string_to_cidr": parse_cidr,
-    "is_cidr": _succeeds(parse_cidr),
+    "is_cidr": succeeds(parse_cidr),
     "cidr_to_string": str,
     "cidr_ip": lambda value: value.address,
     "cidr_masked": _masked,

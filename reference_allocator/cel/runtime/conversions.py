@@ -22,6 +22,7 @@ from reference_allocator.cel.runtime.times import (
     show_timestamp,
     timestamp_from_seconds,
     unix_seconds,
+    unreadable,
 )
 from reference_allocator.cel.runtime.values import (
     INT_MAX,
@@ -43,26 +44,18 @@ _FLOAT: Final = re.compile(
 )
 
 
-def _failed(source: Any, target: str) -> CelRuntimeError:
-    return CelRuntimeError(f"type conversion error from '{type_name(source)}' to '{target}'")
-
-
-def _overflow(what: str = "integer overflow") -> CelRuntimeError:
-    return CelRuntimeError(what)
-
-
 def _string_to_int(text: str) -> int:
     if not _INTEGER.fullmatch(text) or len(text) > 400:
-        raise _failed(text, "int")
+        raise unreadable("int")
     value = int(text)
     if not INT_MIN <= value <= INT_MAX:
-        raise _failed(text, "int")
+        raise unreadable("int")
     return value
 
 
 def _string_to_uint(text: str) -> UInt:
     if not re.fullmatch(r"[0-9]+", text) or len(text) > 400 or int(text) > UINT_MAX:
-        raise _failed(text, "uint")
+        raise unreadable("uint")
     return UInt(int(text))
 
 
@@ -72,13 +65,13 @@ def string_to_double(text: str) -> float:
     digits = re.sub(rf"(?<=[{before}])_(?=[{before.rstrip('xX')}])", "", text)
     hexadecimal = _HEX_FLOAT.fullmatch(digits) is not None
     if not (hexadecimal or _FLOAT.fullmatch(digits)):
-        raise _failed(text, "double")
+        raise unreadable("double")
     try:
         value = float.fromhex(digits) if hexadecimal else float(digits)
     except OverflowError:
-        raise _failed(text, "double") from None
+        raise unreadable("double") from None
     if math.isinf(value) and not re.search("inf", text, re.IGNORECASE):
-        raise _failed(text, "double")
+        raise unreadable("double")
     return value
 
 
@@ -87,31 +80,31 @@ def _string_to_bool(text: str) -> bool:
         return True
     if text in ("0", "f", "F", "FALSE", "false", "False"):
         return False
-    raise _failed(text, "bool")
+    raise unreadable("bool")
 
 
 def _double_to_int(value: float) -> int:
     # Go refuses the bounds themselves, because a double near them is not exact.
     if not math.isfinite(value) or not INT_MIN < value < INT_MAX:
-        raise _overflow()
+        raise CelRuntimeError("integer overflow")
     return int(value)
 
 
 def _double_to_uint(value: float) -> UInt:
     if not math.isfinite(value) or not 0 <= value < UINT_MAX:
-        raise _overflow("unsigned integer overflow")
+        raise CelRuntimeError("unsigned integer overflow")
     return UInt(int(value))
 
 
 def _uint_to_int(value: UInt) -> int:
     if value > INT_MAX:
-        raise _overflow()
+        raise CelRuntimeError("integer overflow")
     return int(value)
 
 
 def _int_to_uint(value: int) -> UInt:
     if value < 0:
-        raise _overflow("unsigned integer overflow")
+        raise CelRuntimeError("unsigned integer overflow")
     return UInt(value)
 
 

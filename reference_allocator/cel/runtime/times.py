@@ -40,13 +40,14 @@ _CYCLE: Final = 146097 * 86400
 """400 years."""
 
 
-def _failed(source: str, target: str) -> CelRuntimeError:
-    return CelRuntimeError(f"type conversion error from '{source}' to '{target}'")
+def unreadable(target: str) -> CelRuntimeError:
+    """The error of a text that is not one of a type."""
+    return CelRuntimeError(f"type conversion error from 'string' to '{target}'")
 
 
 def parse_duration(text: str) -> Duration:
     """``1h30m``, ``-1.5s``, ``0``."""
-    error = _failed("string", "google.protobuf.Duration")
+    error = unreadable("google.protobuf.Duration")
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
         return Duration(0)
@@ -134,18 +135,18 @@ def parse_timestamp(text: str) -> Timestamp:
     """An RFC 3339 time, with what else Go's ``time.Parse`` takes: an hour of one digit."""
     match = _RFC3339.fullmatch(text)
     if match is None:
-        raise _failed("string", "google.protobuf.Timestamp")
+        raise unreadable("google.protobuf.Timestamp")
     year, month, day, hour, minute, second = (int(match[index]) for index in range(1, 7))
     try:
         moment = datetime(max(year, 1), month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
-        raise _failed("string", "google.protobuf.Timestamp") from None
+        raise unreadable("google.protobuf.Timestamp") from None
     seconds = int((moment - _EPOCH) / timedelta(seconds=1))
     zone = match[8]
     if zone != "Z":
         hours, minutes = int(zone[1:3]), int(zone[4:6])
         if hours > 24 or minutes > 60:  # "some people do write offsets of 24 hours or 60 minutes"
-            raise _failed("string", "google.protobuf.Timestamp")
+            raise unreadable("google.protobuf.Timestamp")
         offset = hours * 3600 + minutes * 60
         seconds -= offset if zone[0] == "+" else -offset
     if year == 0 or not MIN_SECONDS <= seconds <= MAX_SECONDS:

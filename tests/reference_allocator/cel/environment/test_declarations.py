@@ -169,12 +169,12 @@ def test_gates_decide_what_new_expressions_may_use() -> None:
     name = "kubernetes.DRADevice"
     without = device(capacity=False, lists=False)
     assert "includes" not in without.functions
-    assert "allowMultipleAllocations" not in without.fields[name]
-    assert without.fields[name]["attributes"].params[1].params[1] == types.ANY
+    assert "allowMultipleAllocations" not in without.messages[name].fields
+    assert without.messages[name].fields["attributes"].params[1].params[1] == types.ANY
     everything = device(capacity=True, lists=True)
     assert "includes" in everything.functions
-    assert "allowMultipleAllocations" in everything.fields[name]
-    assert everything.fields[name]["attributes"].params[1].params[1] == types.DYN
+    assert "allowMultipleAllocations" in everything.messages[name].fields
+    assert everything.messages[name].fields["attributes"].params[1].params[1] == types.DYN
     assert "includes" in environment().functions
 
 
