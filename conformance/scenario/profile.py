@@ -74,13 +74,22 @@ class Probe(Strict):
         alias="deviceName",
         description="the device's name where there is no group `device`: gpu-{index} takes a group",
     )
+    request_env: str | None = Field(
+        default=None,
+        alias="requestEnv",
+        description=(
+            "where a container shows requests instead of devices: regular expression for a line of"
+            " the environment; the group `request` is CLAIM_REQUEST, with each character but"
+            " letters and digits as _"
+        ),
+    )
     config_env: dict[str, dict[str, str]] = Field(
         default={},
         alias="configEnv",
         description="configuration name -> regular expression of a variable -> its value",
     )
 
-    @field_validator("env", "device_nodes")
+    @field_validator("env", "device_nodes", "request_env")
     @classmethod
     def _regex(cls, value: str | None) -> str | None:
         try:
@@ -99,6 +108,12 @@ class Probe(Strict):
             for path in device_nodes:
                 found |= self._match(self.device_nodes, path)
         return frozenset(found)
+
+    def requests(self, environment: dict[str, str]) -> frozenset[str]:
+        """The requests that a container with this environment sees, as CLAIM_REQUEST."""
+        lines = (f"{name}={value}" for name, value in environment.items())
+        found = (re.match(self.request_env, line) for line in lines if self.request_env)
+        return frozenset(match["request"] for match in found if match)
 
     def _match(self, pattern: str, text: str) -> set[str]:
         match = re.match(pattern, text)

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.base import PodSelector, Strict
 from conformance.scenario.expectations.base import Cluster, Known, Pods, Seen, Timed, lint_seen_by
-from conformance.scenario.expectations.identity import Device, allocated, identified
+from conformance.scenario.expectations.identity import Device, allocated, identified, requested
 from conformance.text import counted
 
 Views = dict[str, frozenset[Device]]
@@ -184,8 +184,11 @@ def _views(entries: Sequence[str], cluster: Cluster) -> Views | str:
         if found is None:
             return f"pod {pod} is gone"
         assert cluster.profile is not None, "scenarios with devices run with a driver profile"
-        names = cluster.profile.spec.probe.devices(dict(view.environment), view.device_nodes)
-        views[entry] = identified(names, found, container, cluster)
+        probe, environment = cluster.profile.spec.probe, dict(view.environment)
+        names = probe.devices(environment, view.device_nodes)
+        views[entry] = identified(names, found, container, cluster) | requested(
+            probe.requests(environment), found, cluster
+        )
     return views
 
 

@@ -1,4 +1,4 @@
-"""Which device is it that a container shows by a name?
+"""Which device is it that a container shows by a name, or by the request that it was allocated for?
 
 A device is told from all others by driver, pool and name (`DeviceRequestAllocationResult`); its
 name alone says nothing where there are several nodes or pools. A container shows names only, so the
@@ -7,6 +7,7 @@ pool comes from what its pod was allocated, or failing that from what its node h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -60,24 +61,48 @@ def identified(
     return frozenset(found)
 
 
+def requested(shown: Iterable[str], pod: Obj, cluster: Cluster) -> frozenset[Device]:
+    """The devices of the requests that a container of a pod shows (`Probe.requests`).
+
+    A request that has none now, or is of no claim of the pod, stands for a device of its own.
+    """
+    assert cluster.profile is not None, "scenarios with devices run with a driver profile"
+    own: dict[str, set[Device]] = {}
+    for claim, _ in _claims(pod, None, cluster):
+        for request in claim["spec"]["devices"].get("requests", ()):
+            text = re.sub("[^a-zA-Z0-9]", "_", f"{claim['metadata']['name']}_{request['name']}")
+            own[text] = set(allocated(claim, cluster.profile.driver, [request["name"]]))
+    node = frozenset({str(pod["spec"].get("nodeName"))})
+    return frozenset(
+        device for text in shown for device in own.get(text) or {Device(f"claim_{text}", node)}
+    )
+
+
 def _allocated_to(pod: Obj, container: str | None, cluster: Cluster) -> Iterator[Device]:
     """What the claims of a pod have for one of its containers; None: for any."""
     assert cluster.profile is not None, "scenarios with devices run with a driver profile"
-    driver = cluster.profile.driver
+    for claim, requests in _claims(pod, container, cluster):
+        yield from allocated(claim, cluster.profile.driver, requests)
+
+
+def _claims(
+    pod: Obj, container: str | None, cluster: Cluster
+) -> Iterator[tuple[Obj, list[str | None]]]:
+    """The claims that one of a pod's containers uses (None: any), with its requests of each."""
     name = pod["metadata"]["name"]
-    for claim_name, requests in _claims(pod, container):
+    for claim_name, requests in _named(pod, container):
         claim = cluster.claim_of(name, claim_name)
         if claim is not None:
-            yield from allocated(claim, driver, requests)
+            yield claim, requests
     extended: dict[str, Any] = pod.get("status", {}).get("extendedResourceClaimStatus") or {}
     claim = cluster.get("ResourceClaim", extended["resourceClaimName"]) if extended else None
     if claim is not None:
         mappings = extended.get("requestMappings", ())
         mine = (item for item in mappings if container in (None, item["containerName"]))
-        yield from allocated(claim, driver, [item["requestName"] for item in mine])
+        yield claim, [item["requestName"] for item in mine]
 
 
-def _claims(pod: Obj, container: str | None) -> Iterator[tuple[str, list[str | None]]]:
+def _named(pod: Obj, container: str | None) -> Iterator[tuple[str, list[str | None]]]:
     """Names in ``spec.resourceClaims`` that a container uses, with their requests."""
     spec = pod["spec"]
     if container is None:

@@ -39,10 +39,11 @@ def profile_problems(profile: DriverProfile) -> Iterator[Problem]:
                 " with it only scenarios of your own can run",
                 "warning",
             )
-    if spec.probe.env is None and spec.probe.device_nodes is None:
+    probe = spec.probe
+    if probe.env is None and probe.device_nodes is None and probe.request_env is None:
         yield Problem(
             ("spec", "probe"),
-            "neither env nor deviceNodes: no container can show which devices it got",
+            "neither env, deviceNodes nor requestEnv: no container can show which devices it got",
             "warning",
         )
 
