@@ -15,6 +15,11 @@ def test_pinned_version_is_the_one_in_go_mod() -> None:
     assert f"k8s.io/kubernetes {versions.KUBERNETES}" in text
 
 
+def test_kubernetes_own_driver_is_of_the_same_release() -> None:
+    text = (local_cluster_modules_dir().parent / "test-driver" / "go.mod").read_text()
+    assert f"k8s.io/kubernetes {versions.KUBERNETES}" in text
+
+
 def test_kubernetes_staging_modules_have_the_same_minor_and_patch() -> None:
     text = (local_cluster_modules_dir() / "kubernetes" / "go.mod").read_text()
     staged = versions.KUBERNETES.replace("v1.", "v0.")
