@@ -276,15 +276,10 @@ class DriverCore:
 
 
 def _roots(options: DriverOptions, library: NvmlLibrary) -> NodeRoots:
-    """The node's own places, or those of a simulated node; each can be told otherwise."""
+    """The node's own places, or those of a simulated node."""
     if library.profile is not None:
         found = make_node(library.profile, options.state_dir)
     else:
         found = NodeRoots(dev=options.state_dir / "dev") if library.is_simulated else NodeRoots()
     # Absolute, because a container runtime reads it from the CDI specs.
-    return replace(
-        found,
-        dev=(options.device_root or found.dev).absolute(),
-        sysfs=options.sysfs_root or found.sysfs,
-        boot_id=options.boot_id_path or found.boot_id,
-    )
+    return replace(found, dev=(options.device_root or found.dev).absolute())

@@ -26,15 +26,11 @@ class DriverOptions:
         driver_name: the driver's name in slices, allocations and CDI names.
         device_root: where ``nvidia<minor>`` is; None: ``/dev`` with real GPUs, ``<state_dir>/dev``
             with simulated ones.
-        sysfs_root: None: ``/sys`` with real GPUs, a tree made in ``<state_dir>/sys`` with
-            simulated ones.
         device_nodes: for simulated GPUs. ``create`` makes character devices in ``device_root``
             (needs root), and the CDI specs name them as ``hostPath``: containers get real device
             files. ``declare`` makes none and needs no root: the specs say type and numbers without
             ``hostPath``, and carry the annotation ``dra-conformance.dev/device-nodes: declared``;
             for callers that only read the specs, as the reference target does.
-        boot_id_path: where the kernel tells which boot this is; None: a file in ``state_dir`` for
-            simulated GPUs, whose "reboot" is its deletion, else the kernel's.
         features: what to publish beyond full GPUs and static MIG devices.
         driver_root: where NVIDIA's driver is installed: ``nvidia-smi``, libraries.
         driver_libraries: give containers the driver's libraries and tools; never those of simulated
@@ -50,9 +46,7 @@ class DriverOptions:
     state_dir: Path
     driver_name: str = DEFAULT_DRIVER_NAME
     device_root: Path | None = None
-    sysfs_root: Path | None = None
     device_nodes: DeviceNodes = "create"
-    boot_id_path: Path | None = None
     features: Features = field(default_factory=Features)
     driver_root: DriverRoot = field(default_factory=DriverRoot)
     driver_libraries: bool = True

@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pynvml
@@ -34,11 +33,9 @@ from nvml_driver.model.inventory import (
 )
 from nvml_driver.model.roots import NodeRoots
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.nvml.query import GpuUnusableError, ask, put, version
+from nvml_driver.nvml.query import GpuUnusableError, ask, put
 from nvml_driver.nvml.sysfs import normal_address, pci_attributes
 from nvml_driver.nvml.uuids import salted
-
-__all__ = ["discover", "version"]
 
 _LOG = logging.getLogger(__name__)
 _PLAIN = Features()
@@ -50,7 +47,7 @@ def _nobodys(_instance: MigInstance) -> bool:
 
 def discover(
     library: NvmlLibrary,
-    roots: NodeRoots | Path,
+    roots: NodeRoots,
     *,
     salt: str | None = None,
     features: Features = _PLAIN,
@@ -60,7 +57,7 @@ def discover(
 
     Args:
         library: the NVML to ask.
-        roots: where sysfs and the like are; a path is that of ``/sys`` alone.
+        roots: where sysfs and the like are.
         salt: for simulated GPUs only: makes UUIDs that differ from those of another salt, so that
             nodes that show the same profile do not show the same GPU.
         features: what to publish beyond full GPUs and static MIG devices.
@@ -70,8 +67,6 @@ def discover(
     Raises:
         NvmlUnavailableError: NVML does not initialise, or does not tell how many GPUs there are.
     """
-    if isinstance(roots, Path):
-        roots = NodeRoots(sysfs=roots)
     return _Discovery(
         library, roots, salt if library.is_simulated else None, features, is_own
     ).run()

@@ -8,14 +8,12 @@ many there are, so that nobody takes a part of the pool for the whole.
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
 from nvml_driver.model.inventory import CounterSet, Device, Inventory, RequestPolicy, Taint
 
-_LOG = logging.getLogger(__name__)
 MAX_DEVICES = 128
 MAX_ADVANCED_DEVICES = 64
 MAX_COUNTER_SETS = 8
@@ -97,7 +95,6 @@ def resource_slices(
     driver_name: str,
     node_name: str,
     generation: int = 1,
-    separate_counters: bool = True,
 ) -> list[dict[str, Any]]:
     """The ResourceSlices (resource.k8s.io/v1) that publish an inventory; no devices, no slice.
 
@@ -106,10 +103,8 @@ def resource_slices(
         driver_name: ``spec.driver``.
         node_name: ``spec.nodeName`` and the pool's name.
         generation: the pool's generation.
-        separate_counters: counter sets in slices of their own, as Kubernetes 1.35 and later want
-            them; False: with the devices that use them, for 1.34.
     """
-    parts = list(_separate(inventory) if separate_counters else _combined(inventory))
+    parts = list(_parts(inventory))
     return [
         {
             "apiVersion": "resource.k8s.io/v1",
@@ -130,30 +125,13 @@ def resource_slices(
     ]
 
 
-def _separate(inventory: Inventory) -> Iterable[dict[str, Any]]:
+def _parts(inventory: Inventory) -> Iterable[dict[str, Any]]:
     sets = [_counter_set(counters) for counters in inventory.counter_sets]
     for at in range(0, len(sets), MAX_COUNTER_SETS):
         yield {"sharedCounters": sets[at : at + MAX_COUNTER_SETS]}
     for group in _groups(inventory):
         for part in _split(group):
             yield {"devices": [device(each) for each in part]}
-
-
-def _combined(inventory: Inventory) -> Iterable[dict[str, Any]]:
-    known = {counters.name: counters for counters in inventory.counter_sets}
-    for group in _groups(inventory):
-        names = dict.fromkeys(used.counter_set for each in group for used in each.consumes_counters)
-        parts = list(_split(group))
-        if not names:
-            yield from ({"devices": [device(each) for each in part]} for part in parts)
-            continue
-        # A counter set is in one slice, and so must be all that use it.
-        for lost in (each for part in parts[1:] for each in part):
-            _LOG.warning("%s left out: more devices of one GPU than a slice can hold", lost.name)
-        yield {
-            "sharedCounters": [_counter_set(known[name]) for name in names],
-            "devices": [device(each) for each in parts[0]],
-        }
 
 
 def _counter_set(counters: CounterSet) -> dict[str, Any]:

@@ -189,13 +189,3 @@ def _health(device: Device, conditions: list[Condition]) -> tuple[Health, str]:
 def now() -> str:
     """RFC 3339, whole seconds, as the API has times."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def changed(before: Mapping[str, Device], after: Inventory) -> list[str]:
-    """Names of devices whose taints or health differ; for the log."""
-    return [
-        device.name
-        for device in after
-        if (old := before.get(device.name)) is None
-        or (old.taints, old.health) != (device.taints, device.health)
-    ]

@@ -87,11 +87,6 @@ class HealthMonitor:
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(self._wait_ms / 1000 + 1 if timeout is None else timeout)
 
-    @property
-    def report(self) -> HealthReport:
-        """The latest state."""
-        return self._told or HealthReport()
-
     def _run(self) -> None:
         delay = _FIRST_DELAY
         while not self._stopping.is_set():

@@ -105,10 +105,6 @@ class NvmlPartitions:
                 raise MigError(f"{what}{left}")
             _disable_if_empty(nvml, handle, what)
 
-    def all(self) -> tuple[MigInstance, ...]:
-        """What exists on all GPUs that can be asked, also what others made."""
-        return tuple(self.state().instances)
-
     def state(self) -> MigState:
         """Modes and instances now; a GPU that cannot be asked is in neither.
 

@@ -26,7 +26,3 @@ class NodeRoots:
     dev: Path = Path("/dev")
     boot_id: Path = Path("/proc/sys/kernel/random/boot_id")
     pci_ids: Path = Path("/usr/share/misc/pci.ids")
-
-    def read_boot_id(self) -> str:
-        """The boot's id; OSError if it cannot be read."""
-        return self.boot_id.read_text(encoding="ascii").strip()

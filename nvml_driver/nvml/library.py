@@ -32,6 +32,7 @@ class NvmlLibrary:
 
     Attributes:
         profile: the simulated GPUs, None for a library that is not told what to show.
+        machine: likewise, to inject events and faults.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class NvmlLibrary:
     ) -> None:
         """Use ``system`` or ``simulated`` instead."""
         self._handle = handle
-        self._machine = machine
+        self.machine = machine
         self.profile = shown
 
     @classmethod
@@ -108,17 +109,6 @@ class NvmlLibrary:
         return cls(handle, wanted, machines.Machine(handle, text, wanted.name))
 
     @property
-    def machine(self) -> machines.Machine:
-        """The simulated machine, to inject events and faults.
-
-        Raises:
-            NvmlUnavailableError: this NVML was not made by ``simulated``.
-        """
-        if self._machine is None:
-            raise NvmlUnavailableError("events and faults can only be injected into simulated NVML")
-        return self._machine
-
-    @property
     def is_simulated(self) -> bool:
         """Whether the library itself says that it is simulated, however it came to be loaded."""
         return hasattr(self._handle, _MARK)
@@ -130,7 +120,7 @@ class NvmlLibrary:
         Raises:
             NvmlUnavailableError: NVML does not initialise.
         """
-        with self._machine.selected() if self._machine else nullcontext():
+        with self.machine.selected() if self.machine else nullcontext():
             try:
                 pynvml.nvmlInit()
             except pynvml.NVMLError as error:

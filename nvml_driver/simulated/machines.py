@@ -1,8 +1,4 @@
-"""One simulated machine: the description that the C library holds, and what is injected into it.
-
-A test says here what goes wrong: ``fail("nvmlDeviceGetName", "GPU_IS_LOST", gpu=2)``,
-``event(1, xid=79)``. From another process the same is done by appending lines to a control file.
-"""
+"""One simulated machine: the description that the C library holds, and what is injected into it."""
 
 from __future__ import annotations
 
@@ -11,8 +7,6 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-
-import pynvml
 
 from nvml_driver.errors import NvmlUnavailableError, ProfileError
 
@@ -69,74 +63,6 @@ class Machine:
             ctypes.c_void_p(self._pointer), text, size(len(text)), message, size(len(message))
         ):
             raise NvmlUnavailableError(message.value.decode(errors="replace"))
-
-    def fail(
-        self,
-        function: str,
-        error: str | int,
-        *,
-        gpu: int | None = None,
-        first: int = 1,
-        last: int | None = None,
-    ) -> None:
-        """Let a function fail from its ``first`` to its ``last`` call, counted from now.
-
-        Args:
-            function: NVML's name of it, with the version suffix; ``*`` for all.
-            error: NVML's number or name, for example ``GPU_IS_LOST``.
-            gpu: index; None: asked of any GPU, or of none.
-            first: the first call that fails.
-            last: the last call that fails, None for all later ones.
-        """
-        code = error if isinstance(error, int) else getattr(pynvml, f"NVML_ERROR_{error}")
-        until = "" if last is None else f" {last}"
-        self.control(f"fault {_where(gpu)} {function} {code} {first}{until}")
-
-    def heal(self, function: str = "*", *, gpu: int | None = None) -> None:
-        """Forget the faults of a function, or all."""
-        self.control(f"clear {_where(gpu)} {function}")
-
-    def xid(
-        self,
-        gpu: int,
-        number: int,
-        *,
-        instances: tuple[int, int] | None = None,
-        recovery: int = pynvml.NVML_GPU_RECOVERY_ACTION_NONE,
-    ) -> None:
-        """Raise an XID on a GPU, or in a GPU instance and compute instance of it.
-
-        Args:
-            gpu: index.
-            number: the XID.
-            instances: ids of GPU instance and compute instance.
-            recovery: what NVML says from now on has to be done, ``NVML_GPU_RECOVERY_ACTION_*``.
-        """
-        where = "" if instances is None else f" {instances[0]} {instances[1]}"
-        self.control(
-            f"recovery {gpu} {recovery}",
-            f"event {gpu} {pynvml.nvmlEventTypeXidCriticalError} {number}{where}",
-        )
-
-    def recover(self, gpu: int) -> None:
-        """Let NVML say that nothing has to be done to a GPU, as after a reset."""
-        self.control(f"recovery {gpu} {pynvml.NVML_GPU_RECOVERY_ACTION_NONE}")
-
-    def create_mig(self, gpu: int, profile_id: int, start: int) -> None:
-        """Make a MIG device as somebody else would with ``nvidia-smi mig -cgi <id>:<start> -C``."""
-        self.control(f"mig {gpu} create {profile_id} {start}")
-
-    def destroy_mig(self, gpu: int, gi_id: int) -> None:
-        """Destroy a GPU instance and what is in it, whoever uses it."""
-        self.control(f"mig {gpu} destroy {gi_id}")
-
-    def set_mig_mode(self, gpu: int, *, enabled: bool) -> None:
-        """Switch MIG mode as somebody else would with ``nvidia-smi -mig``."""
-        self.control(f"mig {gpu} mode {int(enabled)}")
-
-
-def _where(gpu: int | None) -> str:
-    return "-" if gpu is None else str(gpu)
 
 
 def _function(handle: ctypes.CDLL, name: str, result: Any) -> Any:

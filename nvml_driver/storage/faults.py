@@ -10,27 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-WRITE_BOUNDARIES = ("begin", "written", "replaced", "synced")
-"""Of a file that is replaced: before anything, scratch file complete, renamed, directory synced."""
-REMOVE_BOUNDARIES = ("removing", "removed")
-FILES_WRITTEN = ("checkpoint", "cdi-spec", "metadata")
-FILES_REMOVED = ("cdi-spec", "metadata")
-MIG_BOUNDARIES = ("mig-create:begin", "mig-create:done", "mig-destroy:begin", "mig-destroy:done")
-TIME_SLICE_BOUNDARIES = (
-    "time-slice:begin",
-    "time-slice:done",
-    "time-slice-reset:begin",
-    "time-slice-reset:done",
-)
-
-POINTS = (
-    *(f"{file}:{boundary}" for file in FILES_WRITTEN for boundary in WRITE_BOUNDARIES),
-    *(f"{file}:{boundary}" for file in FILES_REMOVED for boundary in REMOVE_BOUNDARIES),
-    *MIG_BOUNDARIES,
-    *TIME_SLICE_BOUNDARIES,
-)
-"""All of them."""
-
 _hook: Callable[[str], None] | None = None
 
 

@@ -86,6 +86,6 @@ def check(
     }
     partitions = core._partitions
     if isinstance(partitions, FileMig):
-        there = {instance.gi_id for instance in partitions.all()}
+        there = {instance.gi_id for instance in partitions.state().instances}
         assert made - set(destroyed) == there - set(foreign), "MIG devices leaked"
         assert set(foreign) <= there, "a MIG device of somebody else was destroyed"

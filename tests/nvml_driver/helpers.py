@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from nvml_driver.core import DriverCore
+from nvml_driver.model.roots import NodeRoots
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DeviceNodes, DriverOptions
 from nvml_driver.simulated import profile
 
 DRIVER = "gpu.nvidia.com"
+NOWHERE = NodeRoots(sysfs=Path("/nowhere"))
 
 
 def _can_make_device_files() -> bool:

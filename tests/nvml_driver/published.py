@@ -17,30 +17,23 @@ from reference_allocator.wire.lines import check_form
 Json = Mapping[str, Any]
 
 
-def problems(slices: Sequence[Json], *, separate_counters: bool = True) -> list[str]:
-    """What would be refused or not be understood; empty if all is well.
-
-    Args:
-        slices: of one driver and node, as on the wire.
-        separate_counters: counter sets have slices of their own, as servers want it from 1.35 on.
-    """
+def problems(slices: Sequence[Json]) -> list[str]:
+    """What would be refused or not be understood in one node's slices; empty if all is well."""
     found: list[str] = []
     for item in slices:
         name = item["metadata"]["name"]
-        found += [f"{name}: {problem}" for problem in _of_slice(item, separate_counters)]
+        found += [f"{name}: {problem}" for problem in _of_slice(item)]
     return found or list(_of_pools(slices))
 
 
-def _of_slice(item: Json, separate_counters: bool) -> Iterator[str]:
+def _of_slice(item: Json) -> Iterator[str]:
     try:
         check_form(item, "resource/v1.ResourceSlice")
         check_limits("ResourceSlice", item)
     except InputError as error:
         yield str(error)
         return
-    for problem in check_slice(dict(item)):
-        if separate_counters or "only one of `sharedCounters` or `devices`" not in str(problem):
-            yield str(problem)
+    yield from map(str, check_slice(dict(item)))
     if not item["spec"].get("devices") and not item["spec"].get("sharedCounters"):
         yield "neither devices nor sharedCounters"
     for device in item["spec"].get("devices", ()):

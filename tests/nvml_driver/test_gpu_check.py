@@ -11,13 +11,14 @@ import pytest
 
 from nvml_driver.devices.discovery import discover
 from nvml_driver.nvml.library import NvmlLibrary
+from tests.nvml_driver.helpers import NOWHERE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def fake_nvidia_smi(root: Path, **changes: str) -> Path:
     """A program that says of the first simulated T4 what is so, but for the changes."""
-    inventory = discover(NvmlLibrary.simulated("t4x4"), Path("/nowhere"), salt=os.uname().nodename)
+    inventory = discover(NvmlLibrary.simulated("t4x4"), NOWHERE, salt=os.uname().nodename)
     lines = []
     for index, device in enumerate(inventory):
         bus = str(device.attributes["resource.kubernetes.io/pciBusID"].value)

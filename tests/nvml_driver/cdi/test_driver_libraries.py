@@ -16,7 +16,7 @@ from nvml_driver.devices.discovery import discover
 from nvml_driver.nvml.installation import DriverRoot
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
-from tests.nvml_driver.helpers import make_claim, makes_device_files, result
+from tests.nvml_driver.helpers import NOWHERE, make_claim, makes_device_files, result
 
 VERSION = "580.95.05"
 
@@ -153,7 +153,7 @@ def real(root: Path, found: DriverRoot, **more: Any) -> DriverCore:
         driver_root=found,
         **more,
     )
-    inventory = replace(discover(library, Path("/nowhere"), salt="node-a"), simulated=False)
+    inventory = replace(discover(library, NOWHERE, salt="node-a"), simulated=False)
     return DriverCore(options, library, inventory=inventory)
 
 

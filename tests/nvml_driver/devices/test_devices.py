@@ -12,11 +12,13 @@ from nvml_driver.devices.discovery import discover
 from nvml_driver.devices.slices import device, resource_slices
 from nvml_driver.features import Features
 from nvml_driver.model.inventory import Inventory
+from nvml_driver.model.roots import NodeRoots
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.simulated import profile, shipped
 from nvml_driver.simulated.node import make_node
 from reference_allocator.api.quantity import parse_quantity
 from tests.nvml_driver.helpers import with_gpu
+from tests.nvml_driver.injecting import Injector
 from tests.nvml_driver.published import problems
 
 EVERY = [
@@ -42,13 +44,10 @@ def test_slices_of_every_profile_keep_the_apis_limits(
     tmp_path: Path, shown: str, features: Features
 ) -> None:
     inventory = find(shown, tmp_path, features)
-    for separate in (True, False):
-        slices = resource_slices(
-            inventory, driver_name="d.io", node_name="n", separate_counters=separate
-        )
-        assert problems(slices, separate_counters=separate) == []
-        published = [d["name"] for s in slices for d in s["spec"].get("devices", ())]
-        assert sorted(published) == sorted(d.name for d in inventory)
+    slices = resource_slices(inventory, driver_name="d.io", node_name="n")
+    assert problems(slices) == []
+    published = [d["name"] for s in slices for d in s["spec"].get("devices", ())]
+    assert sorted(published) == sorted(d.name for d in inventory)
 
 
 def test_a_static_mig_device_is_published_as_nvidias_driver_does(tmp_path: Path) -> None:
@@ -225,7 +224,7 @@ def test_a_gpu_of_vfio_pci_is_published_with_what_sysfs_tells(tmp_path: Path) ->
 
 def test_without_nvidias_driver_gpus_of_vfio_pci_are_still_published(tmp_path: Path) -> None:
     library = NvmlLibrary.simulated("mixed")
-    library.machine.fail("nvmlInit_v2", "DRIVER_NOT_LOADED")
+    Injector(library).fail("nvmlInit_v2", "DRIVER_NOT_LOADED")
     assert library.profile is not None
     roots = make_node(library.profile, tmp_path)
     found = discover(library, roots, features=Features(vfio=True))
@@ -279,7 +278,7 @@ def test_numa_nodes_are_a_list_where_the_feature_is_on(tmp_path: Path) -> None:
 
 def test_two_gpus_with_one_minor_number_are_not_published_twice(tmp_path: Path) -> None:
     library = NvmlLibrary.simulated(with_gpu(index=1, minor=0))
-    inventory = discover(library, tmp_path)
+    inventory = discover(library, NodeRoots(sysfs=tmp_path))
     assert [d.name for d in inventory] == ["gpu-0", "gpu-2", "gpu-3"]
     assert inventory.left_out == ("gpu-0 left out: another device has the same name",)
 
@@ -294,9 +293,9 @@ def test_mig_that_cannot_be_asked_leaves_the_gpu_out_with_a_reason(
     library = NvmlLibrary.simulated("mixed")
     assert library.profile is not None
     code = getattr(pynvml, f"NVML_ERROR_{error}")
-    library.machine.fail(function, code)
+    Injector(library).fail(function, code)
     if function.endswith("V"):
-        library.machine.fail("nvmlDeviceGetGpuInstanceProfileInfo", code)
+        Injector(library).fail("nvmlDeviceGetGpuInstanceProfileInfo", code)
     inventory = discover(library, make_node(library.profile, tmp_path))
     assert {d.kind for d in inventory} == {"full"}
     unknown = function == "nvmlDeviceGetGpuInstances" and error != "NOT_SUPPORTED"

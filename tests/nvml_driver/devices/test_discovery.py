@@ -9,10 +9,12 @@ from typing import Any
 import pynvml
 import pytest
 
-from nvml_driver.devices.discovery import discover, version
+from nvml_driver.devices.discovery import discover
 from nvml_driver.devices.slices import device
 from nvml_driver.model.inventory import Inventory
+from nvml_driver.model.roots import NodeRoots
 from nvml_driver.nvml.library import NvmlLibrary
+from nvml_driver.nvml.query import version
 from nvml_driver.simulated.node import make_sysfs
 from nvml_driver.simulated.profile import Profile, load
 from tests.nvml_driver.helpers import with_gpu
@@ -21,7 +23,7 @@ from tests.nvml_driver.helpers import with_gpu
 def find(shown: str | Profile, root: Path) -> Inventory:
     library = NvmlLibrary.simulated(shown)
     make_sysfs(load(shown), root)
-    return discover(library, root)
+    return discover(library, NodeRoots(sysfs=root))
 
 
 def test_a_t4_is_published_as_the_real_driver_published_one(tmp_path: Path) -> None:
@@ -78,9 +80,8 @@ def test_an_a100_is_published_with_its_numa_node_and_pcie_root(tmp_path: Path) -
 
 def test_two_nodes_with_one_profile_have_different_gpus(tmp_path: Path) -> None:
     library = NvmlLibrary.simulated("t4x4")
-    uuids = [
-        {gpu.uuid for gpu in discover(library, tmp_path, salt=node)} for node in ("a", "b", "a")
-    ]
+    roots = NodeRoots(sysfs=tmp_path)
+    uuids = [{gpu.uuid for gpu in discover(library, roots, salt=node)} for node in ("a", "b", "a")]
     assert len(uuids[0]) == 4
     assert uuids[0].isdisjoint(uuids[1])
     assert uuids[0] == uuids[2]
@@ -130,7 +131,7 @@ def test_a_library_without_a_function_costs_only_that_attribute(
 
     monkeypatch.setattr(pynvml, "nvmlLib", OldLibrary())
     monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
-    inventory = discover(library, tmp_path)
+    inventory = discover(library, NodeRoots(sysfs=tmp_path))
     assert "architecture" not in inventory.devices[0].attributes
     assert inventory.devices[0].attributes["brand"].value == "Nvidia"
 

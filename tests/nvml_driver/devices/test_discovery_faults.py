@@ -21,6 +21,7 @@ from nvml_driver.model.roots import NodeRoots
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.simulated import profile
 from nvml_driver.simulated.node import make_node
+from tests.nvml_driver.injecting import Injector
 from tests.nvml_driver.published import problems
 
 SOURCES = Path(nvml_driver.simulated.__file__).parent / "library"
@@ -85,7 +86,7 @@ def test_no_script_of_failures_makes_discovery_crash(
     library = NvmlLibrary.simulated("mixed")
     for function, error, gpu, first, more in script:
         last = None if more is None else first + more
-        library.machine.fail(function, error, gpu=gpu, first=first, last=last)
+        Injector(library).fail(function, error, gpu=gpu, first=first, last=last)
     log = logging.getLogger("nvml_driver")
     said = Said()
     before = log.level
@@ -158,31 +159,31 @@ def test_no_script_of_failures_leaks_a_mig_device_or_hides_one(
     partitions = NvmlPartitions(library, roots)
     for function, error, gpu, first, more in script:
         last = None if more is None else first + more
-        library.machine.fail(function, error, gpu=gpu, first=first, last=last)
+        Injector(library).fail(function, error, gpu=gpu, first=first, last=last)
     try:
         made = partitions.create(place)
     except (MigError, NvmlUnavailableError) as error:
-        library.machine.heal()
+        Injector(library).heal()
         for index in range(4):
-            library.machine.heal(gpu=index)
-        left = partitions.all()
+            Injector(library).heal(gpu=index)
+        left = partitions.state().instances
         said = str(error)
         assert not left or "cannot be destroyed" in said or "shut down" in said, (left, said)
     else:
-        library.machine.heal()
+        Injector(library).heal()
         for index in range(4):
-            library.machine.heal(gpu=index)
-        [there] = partitions.all()
+            Injector(library).heal(gpu=index)
+        [there] = partitions.state().instances
         assert (there.gi_id, there.ci_id, there.place) == (made.gi_id, made.ci_id, place)
         partitions.destroy(there)
-    assert all(left.ci_id is None for left in partitions.all())
+    assert all(left.ci_id is None for left in partitions.state().instances)
 
 
 def test_a_library_that_lost_every_gpu_leaves_all_out(tmp_path: Path) -> None:
     library = NvmlLibrary.simulated("b200x8")
     for index in range(8):
-        library.machine.fail("*", "GPU_IS_LOST", gpu=index)
-    found = discover(library, tmp_path)
+        Injector(library).fail("*", "GPU_IS_LOST", gpu=index)
+    found = discover(library, NodeRoots(sysfs=tmp_path))
     assert len(found) == 0
     assert len(found.left_out) == 8
     assert resource_slices(found, driver_name="d.io", node_name="n") == []
@@ -190,7 +191,7 @@ def test_a_library_that_lost_every_gpu_leaves_all_out(tmp_path: Path) -> None:
 
 def test_a_fault_can_be_in_one_call_only() -> None:
     library = NvmlLibrary.simulated("t4x4")
-    library.machine.fail("nvmlDeviceGetCount_v2", "UNKNOWN", first=2, last=3)
+    Injector(library).fail("nvmlDeviceGetCount_v2", "UNKNOWN", first=2, last=3)
     answers = []
     with library.session() as nvml:
         for _ in range(4):
@@ -216,6 +217,6 @@ def test_a_fault_can_be_in_one_call_only() -> None:
     ],
 )
 def test_a_control_line_that_cannot_be_obeyed_is_refused_with_its_number(line: str) -> None:
-    machine = NvmlLibrary.simulated("t4x4").machine
+    machine = Injector(NvmlLibrary.simulated("t4x4"))
     with pytest.raises(NvmlUnavailableError, match="simulated NVML: line 2: "):
         machine.control("clear - *", line)

@@ -134,31 +134,6 @@ def test_counter_sets_and_the_devices_of_each_gpu_have_slices_of_their_own(
         assert len(names) <= 1
 
 
-def test_for_kubernetes_1_34_a_counter_set_is_in_the_slice_of_its_devices() -> None:
-    slices = resource_slices(
-        partitioned(9, 25), driver_name="d.io", node_name="n", separate_counters=False
-    )
-    assert problems(slices, separate_counters=False) == []
-    assert len(problems(slices)) == 9
-    assert len(slices) == 9
-    for number, slice_ in enumerate(slices):
-        [counters] = slice_["spec"]["sharedCounters"]
-        assert counters["name"] == f"gpu-{number}-counter-set"
-        assert len(slice_["spec"]["devices"]) == 25
-
-
-def test_devices_that_cannot_be_with_their_counter_set_are_left_out_and_logged(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    slices = resource_slices(
-        partitioned(1, 70), driver_name="d.io", node_name="n", separate_counters=False
-    )
-    assert problems(slices, separate_counters=False) == []
-    [slice_] = slices
-    assert len(slice_["spec"]["devices"]) == 64
-    assert "gpu-0-mig-69 left out" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

@@ -15,6 +15,7 @@ from nvml_driver.health.device_watch import DeviceWatch
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from tests.nvml_driver.helpers import make_claim, result
+from tests.nvml_driver.injecting import Injector
 
 
 class Watching:
@@ -66,8 +67,7 @@ class Watching:
 
 def test_an_xid_taints_the_gpu_in_the_slices_until_it_is_over(tmp_path: Path) -> None:
     node = Watching(tmp_path)
-    machine = node.library._machine
-    assert machine is not None
+    machine = Injector(node.library)
     node.core.prepare(make_claim(result("gpu-1")))
     node.start()
     try:

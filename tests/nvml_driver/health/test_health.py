@@ -20,6 +20,7 @@ from nvml_driver.mig.instances import NvmlPartitions
 from nvml_driver.model.inventory import Inventory, Taint
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.simulated.node import make_node
+from tests.nvml_driver.injecting import Injector
 
 DRIVER = "gpu.nvidia.com"
 RESET = pynvml.NVML_GPU_RECOVERY_ACTION_GPU_RESET
@@ -81,20 +82,20 @@ def test_gpus_that_are_well_are_reported_once_and_without_conditions() -> None:
 def test_a_critical_xid_stays_until_nvml_says_that_nothing_has_to_be_done() -> None:
     with watch() as watched:
         watched.kinds()
-        watched.library.machine.xid(1, 79, recovery=RESET)
+        Injector(watched.library).xid(1, 79, recovery=RESET)
         [condition] = watched.kinds(("gpu-1", "xid")).conditions
         assert (condition.xid, condition.fatal, condition.gi_id) == (79, True, None)
         with pytest.raises(queue.Empty):
             watched.reports.get(timeout=0.4)
-        watched.library.machine.recover(1)
+        Injector(watched.library).recover(1)
         assert watched.kinds().conditions == ()
 
 
 def test_an_xid_stays_where_the_driver_cannot_say_what_has_to_be_done() -> None:
     with watch() as watched:
         watched.kinds()
-        watched.library.machine.fail("nvmlDeviceGetFieldValues", "FUNCTION_NOT_FOUND")
-        watched.library.machine.xid(1, 48)
+        Injector(watched.library).fail("nvmlDeviceGetFieldValues", "FUNCTION_NOT_FOUND")
+        Injector(watched.library).xid(1, 48)
         watched.kinds(("gpu-1", "xid"))
         with pytest.raises(queue.Empty):
             watched.reports.get(timeout=0.5)
@@ -103,7 +104,7 @@ def test_an_xid_stays_where_the_driver_cannot_say_what_has_to_be_done() -> None:
 def test_an_applications_error_is_harmless_and_forgotten_after_a_while() -> None:
     with watch(quiet=0.3) as watched:
         watched.kinds()
-        watched.library.machine.xid(2, 13)
+        Injector(watched.library).xid(2, 13)
         [condition] = watched.kinds(("gpu-2", "xid")).conditions
         assert not condition.fatal
         watched.kinds()
@@ -112,12 +113,12 @@ def test_an_applications_error_is_harmless_and_forgotten_after_a_while() -> None
 def test_a_lost_gpu_is_told_from_the_others_and_comes_back() -> None:
     with watch() as watched:
         watched.kinds()
-        watched.library.machine.xid(3, 79, recovery=RESET)
+        Injector(watched.library).xid(3, 79, recovery=RESET)
         watched.kinds(("gpu-3", "xid"))
-        watched.library.machine.fail("*", "GPU_IS_LOST", gpu=3)
+        Injector(watched.library).fail("*", "GPU_IS_LOST", gpu=3)
         report = watched.kinds(("gpu-3", "gpu-lost"), ("gpu-3", "xid"))
         assert "gpu-3" not in report.present
-        watched.library.machine.heal(gpu=3)
+        Injector(watched.library).heal(gpu=3)
         back = watched.kinds()
         assert "gpu-3" in back.present
 
@@ -125,12 +126,12 @@ def test_a_lost_gpu_is_told_from_the_others_and_comes_back() -> None:
 def test_when_nvml_does_not_say_which_gpu_is_lost_none_is_trusted_until_waiting_works() -> None:
     with watch() as watched:
         watched.kinds()
-        watched.library.machine.fail("nvmlEventSetWait_v2", "GPU_IS_LOST")
+        Injector(watched.library).fail("nvmlEventSetWait_v2", "GPU_IS_LOST")
         everyone = [(f"gpu-{n}", "gpu-lost") for n in range(4)]
         watched.kinds(*everyone)
         with pytest.raises(queue.Empty):
             watched.reports.get(timeout=1.5)
-        watched.library.machine.heal("nvmlEventSetWait_v2")
+        Injector(watched.library).heal("nvmlEventSetWait_v2")
         watched.kinds()
 
 
@@ -144,7 +145,7 @@ def test_when_nvml_does_not_say_which_gpu_is_lost_none_is_trusted_until_waiting_
 )
 def test_a_gpu_whose_events_cannot_be_watched_is_unmonitored(function: str, error: str) -> None:
     library = NvmlLibrary.simulated("a30x4")
-    library.machine.fail(function, error)
+    Injector(library).fail(function, error)
     with watch(library=library) as watched:
         report = watched.kinds(*((f"gpu-{n}", "unmonitored") for n in range(4)))
         assert all("not watched" in condition.message for condition in report.conditions)
@@ -152,7 +153,7 @@ def test_a_gpu_whose_events_cannot_be_watched_is_unmonitored(function: str, erro
 
 def test_nvml_that_does_not_initialise_is_tried_again() -> None:
     library = NvmlLibrary.simulated("t4x4")
-    library.machine.fail("nvmlInit_v2", "DRIVER_NOT_LOADED", last=1)
+    Injector(library).fail("nvmlInit_v2", "DRIVER_NOT_LOADED", last=1)
     with watch(library=library) as watched:
         assert len(watched.until(lambda report: bool(report.present)).present) == 4
 
@@ -170,7 +171,7 @@ def test_a_report_that_nobody_can_take_does_not_end_the_watch() -> None:
     monitor.start()
     try:
         taken.get(timeout=10)
-        library.machine.xid(0, 62, recovery=RESET)
+        Injector(library).xid(0, 62, recovery=RESET)
         taken.get(timeout=10)
     finally:
         monitor.stop(timeout=10)
@@ -201,7 +202,7 @@ def test_an_xid_in_a_gpu_instance_concerns_the_devices_in_its_place(tmp_path: Pa
     made = NvmlPartitions(library, roots).create(place)
     with watch(library=library) as watched:
         watched.kinds()
-        library.machine.xid(0, 94, instances=(made.gi_id, made.ci_id or 0), recovery=RESET)
+        Injector(library).xid(0, 94, instances=(made.gi_id, made.ci_id or 0), recovery=RESET)
         report = watched.kinds(("gpu-0", "xid"))
     tainted = {d.name for d in apply_health(found, report, DRIVER) if d.taints}
     assert tainted == {

@@ -14,6 +14,7 @@ from nvml_driver.mig.instances import NvmlPartitions
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from tests.nvml_driver.helpers import make_claim, result
+from tests.nvml_driver.injecting import Injector
 
 
 def driver(root: Path, library: NvmlLibrary) -> DriverCore:
@@ -35,7 +36,7 @@ def library() -> NvmlLibrary:
 
 def existing(core: DriverCore) -> list[str]:
     assert isinstance(core._partitions, NvmlPartitions)
-    return [f"{one.place.profile}@{one.place.start}" for one in core._partitions.all()]
+    return [f"{one.place.profile}@{one.place.start}" for one in core._partitions.state().instances]
 
 
 def test_a_mig_device_lives_as_long_as_its_claim(tmp_path: Path, library: NvmlLibrary) -> None:
@@ -61,8 +62,7 @@ def test_a_mig_device_lives_as_long_as_its_claim(tmp_path: Path, library: NvmlLi
 def test_a_compute_instance_that_fails_leaves_no_gpu_instance(
     tmp_path: Path, library: NvmlLibrary
 ) -> None:
-    machine = library._machine
-    assert machine is not None
+    machine = Injector(library)
     core = driver(tmp_path, library)
     machine.fail("nvmlGpuInstanceCreateComputeInstance", 2)
     claim = make_claim(result("gpu-0-mig-1g10gb-19-0"))

@@ -19,6 +19,7 @@ from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from nvml_driver.simulated.node import make_node
 from tests.nvml_driver.helpers import make_claim, result
+from tests.nvml_driver.injecting import Injector
 from tests.nvml_driver.published import problems
 
 DYNAMIC = Features(dynamic_mig=True)
@@ -76,11 +77,7 @@ def test_partitions_in_the_place_of_static_mig_devices_are_not_published(tmp_pat
         assert part is not None
         assert not any(part.overlaps(place) for place in places)
     assert inventory.left_out == ()
-    for separate in (True, False):
-        slices = resource_slices(
-            inventory, driver_name="d.io", node_name="n", separate_counters=separate
-        )
-        assert problems(slices, separate_counters=separate) == []
+    assert problems(resource_slices(inventory, driver_name="d.io", node_name="n")) == []
 
 
 def test_counters_have_what_static_mig_devices_leave(tmp_path: Path) -> None:
@@ -103,9 +100,9 @@ def test_every_published_partition_can_be_made_wherever_static_ones_are(tmp_path
     """What the slices offer is what NVML can do: each partition alone, in every situation."""
     library = NvmlLibrary.simulated("h100-80x8")
     partitions = NvmlPartitions(library, make_node_of(library, tmp_path))
-    library.machine.set_mig_mode(0, enabled=True)
+    Injector(library).set_mig_mode(0, enabled=True)
     for profile_id, start in ((H100_3G, 4), (H100_1G, 0), (H100_1G, 3)):
-        library.machine.create_mig(0, profile_id, start)
+        Injector(library).create_mig(0, profile_id, start)
         inventory = find(library, tmp_path)
         assert inventory.get("gpu-0") is None, "somebody has a part of it"
         offered = [d for d in inventory if d.gpu_name == "gpu-0" and d.kind == "mig-partition"]
@@ -114,8 +111,8 @@ def test_every_published_partition_can_be_made_wherever_static_ones_are(tmp_path
             assert device.place is not None
             assert fits(device, inventory)
             partitions.destroy(partitions.create(device.place))
-    library.machine.create_mig(0, H100_1G, 1)
-    library.machine.create_mig(0, H100_1G, 2)
+    Injector(library).create_mig(0, H100_1G, 1)
+    Injector(library).create_mig(0, H100_1G, 2)
     full = find(library, tmp_path)
     assert names(full, "gpu-0", "mig-partition") == []
     assert len(names(full, "gpu-0", "mig")) == 5
@@ -130,8 +127,8 @@ def make_node_of(library: NvmlLibrary, root: Path) -> Any:
 def test_two_partitions_that_are_allocated_together_can_be_made_together(tmp_path: Path) -> None:
     library = NvmlLibrary.simulated("h100-80x8")
     partitions = NvmlPartitions(library, make_node_of(library, tmp_path))
-    library.machine.set_mig_mode(0, enabled=True)
-    library.machine.create_mig(0, H100_3G, 0)
+    Injector(library).set_mig_mode(0, enabled=True)
+    Injector(library).create_mig(0, H100_3G, 0)
     inventory = find(library, tmp_path)
     offered = [d for d in inventory if d.gpu_name == "gpu-0" and d.kind == "mig-partition"]
     [counters] = [each for each in inventory.counter_sets if each.name == "gpu-0-counter-set"]
@@ -173,8 +170,8 @@ def test_a_static_mig_device_in_the_place_of_a_claims_one_is_foreign(tmp_path: P
     core = driver(tmp_path, library)
     [made] = core.prepare(make_claim(result("gpu-0-mig-1g10gb-19-0")))
     assert made.made is not None
-    library.machine.destroy_mig(0, made.made.gi_id)
-    library.machine.create_mig(0, H100_1G, 0)
+    Injector(library).destroy_mig(0, made.made.gi_id)
+    Injector(library).create_mig(0, H100_1G, 0)
     found = core.discover(library)
     assert names(found, "gpu-0", "mig") == ["gpu-0-mig-1g10gb-19-0"]
     core.unprepare("uid-1")
@@ -187,14 +184,14 @@ def test_a_static_mig_device_that_is_gone_is_not_prepared(tmp_path: Path) -> Non
     name = "gpu-1-mig-3g20gb-9-4"
     [prepared] = core.prepare(make_claim(result(name)))
     assert core.prepare(make_claim(result(name))) == [prepared]
-    library.machine.destroy_mig(1, 2)
+    Injector(library).destroy_mig(1, 2)
     with pytest.raises(PrepareError, match=f"MIG device {name} is gone from this node"):
         core.prepare(make_claim(result(name)))
     core.unprepare("uid-1")
     with pytest.raises(PrepareError, match="was destroyed since it was published"):
         core.prepare(make_claim(result(name), uid="uid-2"))
     assert core.records() == []
-    library.machine.create_mig(1, 9, 4)  # another device in the same place is not the same
+    Injector(library).create_mig(1, 9, 4)  # another device in the same place is not the same
     with pytest.raises(PrepareError, match="was destroyed since it was published"):
         core.prepare(make_claim(result(name), uid="uid-2"))
     core.set_inventory(core.discover(library))
@@ -209,7 +206,7 @@ def test_a_claims_mig_device_that_was_destroyed_is_made_anew_when_it_is_prepared
     claim = make_claim(result("gpu-0-mig-1g10gb-19-0"))
     [one] = core.prepare(claim)
     assert one.made is not None
-    library.machine.destroy_mig(0, one.made.gi_id)
+    Injector(library).destroy_mig(0, one.made.gi_id)
     [two] = core.prepare(claim)
     assert two.made is not None
     assert (two.made.place, two.made.uuid != one.made.uuid) == (one.made.place, True)
@@ -220,7 +217,7 @@ def test_a_claims_mig_device_that_was_destroyed_is_made_anew_when_it_is_prepared
 def test_a_partition_that_what_is_left_cannot_hold_is_not_published(tmp_path: Path) -> None:
     """NVML tells the placements of one profile only, so the counters are those of that one."""
     library = NvmlLibrary.simulated("mixed")
-    library.machine.fail(
+    Injector(library).fail(
         "nvmlDeviceGetGpuInstancePossiblePlacements_v2", "INVALID_ARGUMENT", first=3
     )
     inventory = find(library, tmp_path)

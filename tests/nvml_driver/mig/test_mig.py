@@ -18,6 +18,7 @@ from nvml_driver.mig.profiles import profile_name
 from nvml_driver.model.inventory import Inventory, MigInstance, MigPlace
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.simulated.node import make_node
+from tests.nvml_driver.injecting import Injector
 
 DYNAMIC = Features(dynamic_mig=True)
 
@@ -59,11 +60,11 @@ def test_a_mig_device_that_is_made_is_found_and_destroyed(node: Node) -> None:
     # gpu1, GPU instance 2: 3 + (1 * 15 + 2) * 9
     assert (made.gi_capability, made.ci_capability) == (156, 157)
     assert node.partitions.find(place) == made
-    assert node.partitions.all() == (made,)
+    assert node.partitions.state().instances == (made,)
     node.partitions.destroy(made)
     assert node.partitions.find(place) is None
     node.partitions.destroy(made)
-    assert node.partitions.all() == ()
+    assert node.partitions.state().instances == ()
 
 
 def test_a_mig_device_that_is_made_again_is_another_one(node: Node) -> None:
@@ -81,7 +82,7 @@ def test_two_in_one_place_are_refused_and_the_first_stays(node: Node) -> None:
     ):
         node.partitions.create(whole)
     assert node.partitions.find(whole) == first
-    assert node.partitions.all() == (first,)
+    assert node.partitions.state().instances == (first,)
 
 
 @pytest.mark.parametrize(
@@ -95,41 +96,41 @@ def test_two_in_one_place_are_refused_and_the_first_stays(node: Node) -> None:
 )
 def test_a_gpu_instance_is_undone_if_its_compute_instance_fails(node: Node, function: str) -> None:
     place = node.place("gpu-0-mig-2g12gb-5-0")
-    node.library.machine.fail(function, "INSUFFICIENT_RESOURCES", last=1)
+    Injector(node.library).fail(function, "INSUFFICIENT_RESOURCES", last=1)
     with pytest.raises(MigError, match=r"gpu-0: MIG 2g\.12gb at 0"):
         node.partitions.create(place)
-    node.library.machine.heal()
-    assert node.partitions.all() == ()
+    Injector(node.library).heal()
+    assert node.partitions.state().instances == ()
     assert node.partitions.create(place).ci_id == 0
 
 
 def test_what_cannot_be_undone_is_said_and_found_later(node: Node) -> None:
     place = node.place("gpu-0-mig-1g6gb-14-0")
-    node.library.machine.fail("nvmlGpuInstanceCreateComputeInstance", "UNKNOWN")
-    node.library.machine.fail("nvmlGpuInstanceDestroy", "IN_USE")
+    Injector(node.library).fail("nvmlGpuInstanceCreateComputeInstance", "UNKNOWN")
+    Injector(node.library).fail("nvmlGpuInstanceDestroy", "IN_USE")
     with pytest.raises(MigError, match="its GPU instance cannot be destroyed"):
         node.partitions.create(place)
-    node.library.machine.heal()
+    Injector(node.library).heal()
     left = node.partitions.find(place)
     assert left is not None
     assert left.ci_id is None
     node.partitions.destroy(left)
-    assert node.partitions.all() == ()
+    assert node.partitions.state().instances == ()
 
 
 def test_a_mig_device_in_use_is_not_destroyed(node: Node) -> None:
     made = node.partitions.create(node.place("gpu-0-mig-1g6gb-14-0"))
-    node.library.machine.fail("nvmlComputeInstanceDestroy", "IN_USE", last=1)
+    Injector(node.library).fail("nvmlComputeInstanceDestroy", "IN_USE", last=1)
     with pytest.raises(MigError, match="GPU instance 3; its GPU instance cannot be destroyed"):
         node.partitions.destroy(made)
-    assert node.partitions.all() == (made,)
+    assert node.partitions.state().instances == (made,)
     node.partitions.destroy(made)
-    assert node.partitions.all() == ()
+    assert node.partitions.state().instances == ()
 
 
 def test_another_instance_with_the_same_id_is_not_destroyed(tmp_path: Path) -> None:
     node = Node(tmp_path, "mixed")
-    other = next(i for i in node.partitions.all() if i.place.profile == "2g.10gb")
+    other = next(i for i in node.partitions.state().instances if i.place.profile == "2g.10gb")
     place = MigPlace(
         parent_minor=1,
         profile="1g.10gb",
@@ -140,7 +141,7 @@ def test_another_instance_with_the_same_id_is_not_destroyed(tmp_path: Path) -> N
         size=2,
     )
     node.partitions.destroy(MigInstance(place=place, gi_id=other.gi_id, ci_id=0))
-    assert other in node.partitions.all()
+    assert other in node.partitions.state().instances
 
 
 def test_on_hopper_mig_mode_comes_with_the_first_device_and_goes_with_the_last(
@@ -156,7 +157,7 @@ def test_on_hopper_mig_mode_comes_with_the_first_device_and_goes_with_the_last(
     assert node.mode() == 1
     node.partitions.destroy(second)
     assert node.mode() == 0
-    node.library.machine.fail("nvmlDeviceCreateGpuInstanceWithPlacement", "UNKNOWN")
+    Injector(node.library).fail("nvmlDeviceCreateGpuInstanceWithPlacement", "UNKNOWN")
     with pytest.raises(MigError):
         node.partitions.create(one)
     assert node.mode() == 0
@@ -164,7 +165,7 @@ def test_on_hopper_mig_mode_comes_with_the_first_device_and_goes_with_the_last(
 
 def test_a_gpu_that_is_gone_is_an_error_that_says_so(node: Node) -> None:
     place = node.place("gpu-2-mig-1g6gb-14-0")
-    node.library.machine.fail("*", "GPU_IS_LOST", gpu=2)
+    Injector(node.library).fail("*", "GPU_IS_LOST", gpu=2)
     with pytest.raises(MigError, match="gpu-2 is not there any more"):
         node.partitions.create(place)
 
@@ -174,12 +175,12 @@ def test_mig_devices_survive_a_restart_and_not_a_reboot(tmp_path: Path) -> None:
     before = Node(tmp_path, state_file=state)
     made = before.partitions.create(before.place("gpu-3-mig-1g6gb-14-2"))
     after = Node(tmp_path, state_file=state)
-    assert after.partitions.all() == (made,)
+    assert after.partitions.state().instances == (made,)
     after.partitions.destroy(made)
-    assert before.partitions.all() == ()
+    assert before.partitions.state().instances == ()
     after.partitions.create(made.place)
     state.unlink()
-    assert Node(tmp_path, state_file=state).partitions.all() == ()
+    assert Node(tmp_path, state_file=state).partitions.state().instances == ()
 
 
 def test_two_processes_see_the_same_mig_devices(tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.mig.instances import NvmlPartitions
 from nvml_driver.model.roots import NodeRoots
 library = NvmlLibrary.simulated("a30x4", state_file=Path(sys.argv[1]))
-for instance in NvmlPartitions(library, NodeRoots()).all():
+for instance in NvmlPartitions(library, NodeRoots()).state().instances:
     print(instance.place.profile, instance.gi_id, instance.uuid)
 """
     made = node.partitions.create(node.place("gpu-0-mig-4g24gb-0-0"))
@@ -281,7 +282,7 @@ def test_computed_names_agree_with_those_of_the_listings(shown: str) -> None:
 def test_old_drivers_that_do_not_name_profiles_give_the_same_devices(tmp_path: Path) -> None:
     node = Node(tmp_path)
     expected = [device.name for device in node.inventory()]
-    node.library.machine.fail("nvmlDeviceGetGpuInstanceProfileInfoV", "FUNCTION_NOT_FOUND")
+    Injector(node.library).fail("nvmlDeviceGetGpuInstanceProfileInfoV", "FUNCTION_NOT_FOUND")
     assert [device.name for device in node.inventory()] == expected
 
 
@@ -298,4 +299,4 @@ def test_a_mig_mode_that_waits_for_a_reset_is_an_error_that_says_what_to_do(
     ):
         node.partitions.create(place)
     monkeypatch.undo()
-    assert node.partitions.all() == ()
+    assert node.partitions.state().instances == ()

@@ -18,6 +18,7 @@ from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from nvml_driver.simulated import profile
 from tests.nvml_driver.helpers import make_claim, result, with_gpu
+from tests.nvml_driver.injecting import Injector
 
 GONE = ("gpu.nvidia.com/mig-gone", "NoSchedule")
 
@@ -111,7 +112,7 @@ def test_a_mig_device_that_somebody_makes_or_destroys_is_published_or_not(
 ) -> None:
     shown = profile.load("mixed") if told else without_mig_events("mixed", 1)
     with watching(tmp_path, shown, look_seconds=600.0 if told else 0.1) as node:
-        machine = node.library.machine
+        machine = Injector(node.library)
         machine.destroy_mig(1, 2)
         node.until(lambda: node.core.inventory.get("gpu-1-mig-3g20gb-9-4") is None)
         assert "gpu-1-mig-3g20gb-9-4" not in node.published()
@@ -123,7 +124,7 @@ def test_a_mig_device_that_somebody_makes_or_destroys_is_published_or_not(
 
 def test_dynamic_mig_withdraws_what_somebody_took_and_offers_it_again(tmp_path: Path) -> None:
     with watching(tmp_path, "h100-80x8", dynamic=True) as node:
-        machine = node.library.machine
+        machine = Injector(node.library)
         before = node.published()
         assert "gpu-2" in before
         machine.set_mig_mode(2, enabled=True)
@@ -156,7 +157,7 @@ def test_a_destroyed_mig_device_of_a_claim_is_unhealthy_until_it_is_unprepared(
     with watching(tmp_path, "mixed") as node:
         node.core.prepare(make_claim(result(name)))
         healthy = node.device(name)
-        node.library.machine.destroy_mig(1, 2)
+        Injector(node.library).destroy_mig(1, 2)
         node.until(lambda: bool(node.device(name).taints))
         device = node.device(name)
         [taint] = device.taints
@@ -179,7 +180,7 @@ def test_a_destroyed_partition_of_a_claim_is_tainted_until_it_is_made_anew(
         claim = make_claim(result(name))
         [one] = node.core.prepare(claim)
         assert one.made is not None
-        node.library.machine.destroy_mig(0, one.made.gi_id)
+        Injector(node.library).destroy_mig(0, one.made.gi_id)
         node.until(lambda: bool(node.device(name).taints))
         assert node.device("gpu-0-mig-1g10gb-19-1").taints == ()
         node.core.prepare(claim)
@@ -193,17 +194,17 @@ def test_what_happened_while_no_driver_ran_is_found_at_the_start(tmp_path: Path)
     first = Watching(tmp_path, "h100-80x8", dynamic=True, library=library)
     [one] = first.core.prepare(make_claim(result(name)))
     assert one.made is not None
-    library.machine.destroy_mig(0, one.made.gi_id)
+    Injector(library).destroy_mig(0, one.made.gi_id)
     with watching(tmp_path, "h100-80x8", dynamic=True, library=library) as node:
         node.until(lambda: bool(node.device(name).taints))
 
 
 def test_mig_mode_that_somebody_switches_withdraws_the_whole_gpu(tmp_path: Path) -> None:
     with watching(tmp_path, "a100-40x8") as node:
-        node.library.machine.set_mig_mode(3, enabled=True)
+        Injector(node.library).set_mig_mode(3, enabled=True)
         node.until(lambda: node.core.inventory.get("gpu-3") is None)
         assert "gpu-2" in node.published()
-        node.library.machine.set_mig_mode(3, enabled=False)
+        Injector(node.library).set_mig_mode(3, enabled=False)
         node.until(lambda: node.core.inventory.get("gpu-3") is not None)
 
 
@@ -211,7 +212,7 @@ def test_a_gpu_that_nvml_cannot_ask_now_has_not_lost_its_mig_devices(tmp_path: P
     with watching(tmp_path, "mixed", look_seconds=0.05) as node:
         node.core.prepare(make_claim(result("gpu-1-mig-3g20gb-9-4")))
         before = node.core.inventory
-        node.library.machine.fail("nvmlDeviceGetGpuInstances", "UNKNOWN", gpu=1)
+        Injector(node.library).fail("nvmlDeviceGetGpuInstances", "UNKNOWN", gpu=1)
         while node.looked.acquire(blocking=False):
             pass
         for _ in range(3):
@@ -222,7 +223,7 @@ def test_a_gpu_that_nvml_cannot_ask_now_has_not_lost_its_mig_devices(tmp_path: P
 
 def test_a_lost_gpu_stays_published_when_others_are_found_anew(tmp_path: Path) -> None:
     with watching(tmp_path, "h100-80x8", dynamic=True) as node:
-        machine = node.library.machine
+        machine = Injector(node.library)
         machine.fail("*", "GPU_IS_LOST", gpu=5)
         node.until(lambda: bool(node.device("gpu-5").taints))
         machine.set_mig_mode(0, enabled=True)

@@ -24,7 +24,7 @@ from nvml_driver.prepare.timeslicing import TimeSlices
 from nvml_driver.storage import faults
 from tests.nvml_driver.fake_mig import FileMig, partitionable
 from tests.nvml_driver.fake_smi import FileSmi
-from tests.nvml_driver.helpers import gpu_config, make_claim, opaque, result
+from tests.nvml_driver.helpers import NOWHERE, gpu_config, make_claim, opaque, result
 
 HISTORY: tuple[tuple[str, str], ...] = (
     ("prepare", "a"),
@@ -57,7 +57,7 @@ def start(root: Path) -> DriverCore:
         device_metadata=True,
     )
     library = NvmlLibrary.simulated("t4x4")
-    found = partitionable(discover(library, Path("/nowhere"), salt="node-a"))
+    found = partitionable(discover(library, NOWHERE, salt="node-a"))
     return DriverCore(
         options,
         library,

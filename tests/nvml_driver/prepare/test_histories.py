@@ -29,7 +29,7 @@ from nvml_driver.storage import faults
 from tests.nvml_driver import claim_invariants
 from tests.nvml_driver.fake_mig import PARTITIONS, FileMig, partitionable
 from tests.nvml_driver.fake_smi import FileSmi
-from tests.nvml_driver.helpers import gpu_config, make_claim, opaque, result
+from tests.nvml_driver.helpers import NOWHERE, gpu_config, make_claim, opaque, result
 
 UIDS = ("u1", "u2", "u3", "u4")
 DEVICES = ("gpu-0", "gpu-1", "gpu-2", *PARTITIONS)
@@ -65,9 +65,7 @@ class Node(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.whole = partitionable(
-            discover(NvmlLibrary.simulated("t4x4"), Path("/nowhere"), salt="node-a")
-        )
+        self.whole = partitionable(discover(NvmlLibrary.simulated("t4x4"), NOWHERE, salt="node-a"))
         self.inventory = self.whole
         self._reboot_id()
         self.drivers = [self._start()]
@@ -77,7 +75,7 @@ class Node(RuleBasedStateMachine):
         shutil.rmtree(self.root)
 
     def _reboot_id(self) -> None:
-        (self.root / "boot_id").write_text(f"boot-{self.boot}\n")
+        (self.root / "state" / "boot_id").write_text(f"boot-{self.boot}\n")
 
     def _start(self) -> DriverCore:
         return DriverCore(
@@ -88,7 +86,6 @@ class Node(RuleBasedStateMachine):
                 device_nodes="declare",
                 durable=False,
                 device_metadata=True,
-                boot_id_path=self.root / "boot_id",
             ),
             NvmlLibrary.simulated("t4x4"),
             partitions=self.mig,

@@ -32,7 +32,14 @@ from nvml_driver.options import DriverOptions
 from nvml_driver.prepare.checkpoint import _checksum
 from tests.nvml_driver import claim_invariants
 from tests.nvml_driver.fake_mig import PARTITIONS, FileMig, partitionable
-from tests.nvml_driver.helpers import make_claim, make_core, makes_device_files, result, with_gpu
+from tests.nvml_driver.helpers import (
+    NOWHERE,
+    make_claim,
+    make_core,
+    makes_device_files,
+    result,
+    with_gpu,
+)
 
 
 def partitioned(root: Path) -> tuple[DriverCore, FileMig]:
@@ -45,16 +52,15 @@ def partitioned(root: Path) -> tuple[DriverCore, FileMig]:
         state_dir=root / "state",
         device_nodes="declare",
         durable=False,
-        boot_id_path=root / "boot_id",
     )
-    found = partitionable(discover(library, Path("/nowhere"), salt="node-a"))
+    found = partitionable(discover(library, NOWHERE, salt="node-a"))
     return DriverCore(options, library, partitions=mig, inventory=found), mig
 
 
 def reboot(root: Path, boot: str) -> None:
     shutil.rmtree(root / "cdi", ignore_errors=True)
     shutil.rmtree(root / "mig", ignore_errors=True)
-    (root / "boot_id").write_text(boot)
+    (root / "state" / "boot_id").write_text(boot)
 
 
 def test_a_reboot_empties_the_cdi_directory_and_prepare_brings_the_spec_back(

@@ -17,7 +17,7 @@ from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from nvml_driver.prepare.timeslicing import NvidiaSmi, TimeSlices, interval
 from tests.nvml_driver.fake_smi import RecordingSmi
-from tests.nvml_driver.helpers import gpu_config, make_claim, opaque, result
+from tests.nvml_driver.helpers import NOWHERE, gpu_config, make_claim, opaque, result
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_real_gpus_are_set_with_the_tool_of_the_drivers_root(
     """The inventory is said to be real; what it was found with is the simulation still."""
     core = driver(tmp_path, smi.root)
     library = NvmlLibrary.simulated("t4x4")
-    inventory = replace(discover(library, Path("/nowhere"), salt="node-a"), simulated=False)
+    inventory = replace(discover(library, NOWHERE, salt="node-a"), simulated=False)
     (tmp_path / "dev").mkdir()
     options = replace(core.options, state_dir=tmp_path / "real")
     real = DriverCore(options, library, inventory=inventory)

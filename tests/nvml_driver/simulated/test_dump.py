@@ -20,6 +20,7 @@ from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.simulated import profile, shipped
 from nvml_driver.simulated.node import make_node
 from tests.nvml_driver.helpers import with_gpu
+from tests.nvml_driver.injecting import Injector
 
 DYNAMIC = Features(dynamic_mig=True)
 
@@ -65,7 +66,7 @@ def test_recording_changes_nothing(tmp_path: Path) -> None:
     assert library.profile is not None
     roots = make_node(library.profile, tmp_path)
     for function in ("nvmlDeviceSetMigMode", "nvmlDeviceCreateGpuInstanceWithPlacement"):
-        library.machine.fail(function, "UNKNOWN")
+        Injector(library).fail(function, "UNKNOWN")
     before = sorted(str(path) for path in tmp_path.rglob("*"))
     dump.record(library, roots, name="x")
     assert sorted(str(path) for path in tmp_path.rglob("*")) == before
@@ -82,7 +83,7 @@ def test_what_a_gpu_does_not_support_is_left_out_of_the_record(tmp_path: Path) -
 
 def test_a_lost_gpu_cannot_be_recorded(tmp_path: Path) -> None:
     library = NvmlLibrary.simulated("t4x4")
-    library.machine.fail("*", pynvml.NVML_ERROR_GPU_IS_LOST, gpu=2)
+    Injector(library).fail("*", pynvml.NVML_ERROR_GPU_IS_LOST, gpu=2)
     assert library.profile is not None
     with pytest.raises(DriverError, match="GPU 2 cannot be recorded"):
         dump.record(library, make_node(library.profile, tmp_path), name="x")
