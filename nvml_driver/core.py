@@ -39,7 +39,7 @@ from nvml_driver.prepare.claim_files import ClaimFiles
 from nvml_driver.prepare.preparation import Preparation
 from nvml_driver.prepare.timeslicing import NvidiaSmi, TimeSlices
 from nvml_driver.simulated.node import make_node
-from nvml_driver.storage.lock import FileLock
+from nvml_driver.storage.lock import file_lock, held
 
 _LOG = logging.getLogger(__name__)
 
@@ -79,14 +79,13 @@ class DriverCore:
         """
         self.options = options
         self._lock = threading.RLock()
-        self._depth = 0
         self._listeners: list[Callable[[], None]] = []
         for folder in (options.state_dir, options.cdi_root):
             try:
                 folder.mkdir(parents=True, exist_ok=True, mode=0o755)
             except OSError as error:
                 raise DriverError(f"cannot make the directory {folder}: {error}") from None
-        self._file_lock = FileLock(options.state_dir / "lock")
+        self._file_lock = file_lock(options.state_dir / "lock")
         self.roots = _roots(options, library)
         self._partitions: mig.Partitions = partitions or NvmlPartitions(
             library, self.roots, salt=options.node_name
@@ -261,18 +260,10 @@ class DriverCore:
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         """Alone on this node, with what the other instance last wrote; may be nested."""
-        with self._lock:
-            if self._depth == 0:
-                self._file_lock.acquire()
-            self._depth += 1
-            try:
-                if self._depth == 1:
-                    self._checkpoint.refresh()
-                yield
-            finally:
-                self._depth -= 1
-                if self._depth == 0:
-                    self._file_lock.release()
+        with self._lock, held(self._file_lock):
+            if self._file_lock.lock_counter == 1:
+                self._checkpoint.refresh()
+            yield
 
 
 def _roots(options: DriverOptions, library: NvmlLibrary) -> NodeRoots:

@@ -68,7 +68,7 @@ def document(
             "generation": 1,
         },
         **({"podClaimName": record.pod_claim_name} if record.pod_claim_name else {}),
-        "requests": [{"name": mine[0].request if mine else request, "devices": devices}],
+        "requests": [{"name": mine[0].request or request, "devices": devices}],
     }
 
 

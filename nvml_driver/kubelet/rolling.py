@@ -24,9 +24,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from nvml_driver.errors import DriverError
 from nvml_driver.storage.files import write_atomic
-from nvml_driver.storage.lock import FileLock
+from nvml_driver.storage.lock import file_lock, held
 
 _LOG = logging.getLogger(__name__)
 MAX_SOCKET_PATH = 107
@@ -89,7 +91,7 @@ class Instance:
         """
         self._folder = state_dir / "instances"
         self._threads = threading.Lock()  # publisher and collector both ask who is newest
-        self._node_lock = FileLock(state_dir / "lock-instances")
+        self._node_lock = file_lock(state_dir / "lock-instances")
         self._pod_uid = pod_uid
         self._number = 0
         self._life: FileLock | None = None
@@ -127,13 +129,13 @@ class Instance:
 
     def is_newest(self) -> bool:
         """Whether no living instance began after this one."""
-        with self._threads, self._node_lock.held():
+        with self._threads, held(self._node_lock):
             return not any(n > self._number for n, _ in self._living())
 
     def end(self) -> None:
         """Stop being one."""
         if self._life is not None:
-            with self._threads, self._node_lock.held():
+            with self._threads, held(self._node_lock):
                 self._remove(self._number)
                 self._life.release()
                 self._life = None
@@ -141,7 +143,7 @@ class Instance:
     def _try_begin(self) -> dict[str, Any] | None:
         """Begin, or say who is in the way."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with self._threads, self._node_lock.held():
+        with self._threads, held(self._node_lock):
             numbers = self._numbers()
             living = self._living()
             mine = {str(self.dra_socket), str(self.registration_socket)}
@@ -151,7 +153,7 @@ class Instance:
             for number in set(numbers) - {number for number, _ in living}:
                 self._clean_up(number, keep={s for _, k in living for s in k.get("sockets", ())})
             self._number = max(numbers, default=0) + 1
-            self._life = FileLock(self._path(self._number, "lock"))
+            self._life = file_lock(self._path(self._number, "lock"))
             self._life.acquire()
             content = {"sockets": sorted(mine), "podUID": self._pod_uid, "pid": os.getpid()}
             write_atomic(
@@ -171,10 +173,10 @@ class Instance:
         for number in self._numbers():
             if self._life is not None and number == self._number:
                 continue
-            lock = FileLock(self._path(number, "lock"))
-            if lock.try_acquire():
-                lock.release()
-            else:
+            try:
+                with file_lock(self._path(number, "lock")).acquire(blocking=False):
+                    pass
+            except Timeout:
                 found.append((number, self._describe(number)))
         return found
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.alias_generators import to_camel
+
 from nvml_driver.model.inventory import Device, Kind, MigInstance, MigPlace
+
+_FORM = ConfigDict(alias_generator=lambda name: to_camel(name).replace("Id", "ID"))
 
 
 class ClaimState(StrEnum):
@@ -37,6 +42,8 @@ class PreparedDevice:
         place: where on the GPU a MIG device is.
         made: the MIG device that the driver made for this claim; None: nothing was made.
     """
+
+    __pydantic_config__ = _FORM
 
     request_names: tuple[str, ...]
     pool_name: str
@@ -82,57 +89,11 @@ class PreparedDevice:
             return False
         if self.place is None or other.place is None:
             return True
-        before = self.place.start + self.place.size <= other.place.start
-        after = other.place.start + other.place.size <= self.place.start
-        return not (before or after)
+        return self.place.overlaps(other.place)
 
     def is_still(self, device: Device) -> bool:
         """Whether the node's device of that name is the one that was prepared."""
         return self.uuid is None or device.uuid is None or self.uuid == device.uuid
-
-    def to_json(self) -> dict[str, Any]:
-        """The checkpoint's form."""
-        return {
-            "request": self.request,
-            "requestNames": list(self.request_names),
-            "poolName": self.pool_name,
-            "deviceName": self.device_name,
-            "cdiDeviceIDs": list(self.cdi_device_ids),
-            "shareID": self.share_id,
-            "adminAccess": self.admin_access,
-            "settings": [list(pair) for pair in self.settings],
-            "uuid": self.uuid,
-            "gpuName": self.gpu_name,
-            "kind": self.kind,
-            "place": None if self.place is None else asdict(self.place),
-            "made": None if self.made is None else asdict(self.made),
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> PreparedDevice:
-        """Back from the checkpoint's form; KeyError, TypeError or ValueError if it is not one.
-
-        What version 1 of the checkpoint did not have gets its default.
-        """
-        place, made = document.get("place"), document.get("made")
-        names = tuple(map(str, document["requestNames"]))
-        return cls(
-            request=str(document.get("request") or "".join(names[:1])),
-            request_names=names,
-            pool_name=str(document["poolName"]),
-            device_name=str(document["deviceName"]),
-            cdi_device_ids=tuple(map(str, document["cdiDeviceIDs"])),
-            share_id=_optional(document["shareID"]),
-            admin_access=bool(document["adminAccess"]),
-            settings=tuple((str(name), str(value)) for name, value in document["settings"]),
-            uuid=_optional(document.get("uuid")),
-            gpu_name=str(document.get("gpuName") or ""),
-            kind=document.get("kind") or "full",
-            place=None if place is None else MigPlace(**place),
-            made=None
-            if made is None
-            else MigInstance(**{**made, "place": MigPlace(**made["place"])}),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +103,8 @@ class ClaimRecord:
     Attributes:
         pod_claim_name: the pod's name for a claim made from a template, None for other claims.
     """
+
+    __pydantic_config__ = _FORM
 
     uid: str
     namespace: str
@@ -155,26 +118,18 @@ class ClaimRecord:
 
     def to_json(self) -> dict[str, Any]:
         """The checkpoint's form."""
-        return {
-            "namespace": self.namespace,
-            "name": self.name,
-            "podClaimName": self.pod_claim_name,
-            "state": self.state.value,
-            "devices": [device.to_json() for device in self.devices],
-        }
+        form: dict[str, Any] = _RECORD.dump_python(
+            self, mode="json", by_alias=True, exclude={"uid"}
+        )
+        return form
 
     @classmethod
     def from_json(cls, uid: str, document: Mapping[str, Any]) -> ClaimRecord:
-        """Back from the checkpoint's form; KeyError, TypeError or ValueError if it is not one."""
-        return cls(
-            uid=uid,
-            namespace=str(document["namespace"]),
-            name=str(document["name"]),
-            pod_claim_name=_optional(document.get("podClaimName")),
-            state=ClaimState(document["state"]),
-            devices=tuple(PreparedDevice.from_json(device) for device in document["devices"]),
-        )
+        """Back from the checkpoint's form; TypeError or ValueError if it is not one.
+
+        What version 1 of the checkpoint did not have gets its default.
+        """
+        return _RECORD.validate_python({**document, "uid": uid})
 
 
-def _optional(value: object) -> str | None:
-    return None if value is None else str(value)
+_RECORD = TypeAdapter(ClaimRecord)

@@ -75,6 +75,7 @@ class Node(RuleBasedStateMachine):
         shutil.rmtree(self.root)
 
     def _reboot_id(self) -> None:
+        (self.root / "state").mkdir(exist_ok=True)
         (self.root / "state" / "boot_id").write_text(f"boot-{self.boot}\n")
 
     def _start(self) -> DriverCore:

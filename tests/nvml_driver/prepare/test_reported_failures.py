@@ -60,6 +60,7 @@ def partitioned(root: Path) -> tuple[DriverCore, FileMig]:
 def reboot(root: Path, boot: str) -> None:
     shutil.rmtree(root / "cdi", ignore_errors=True)
     shutil.rmtree(root / "mig", ignore_errors=True)
+    (root / "state").mkdir(exist_ok=True)
     (root / "state" / "boot_id").write_text(boot)
 
 
