@@ -38,11 +38,10 @@ from nvml_driver.cli_options import (
     Vfio,
 )
 from nvml_driver.errors import DriverError, ProfileError
-from nvml_driver.features import Features
 from nvml_driver.logs import Format as LogFormat
 from nvml_driver.logs import configure
 from nvml_driver.nvml.installation import DriverRoot
-from nvml_driver.options import DEFAULT_DRIVER_NAME, DriverOptions
+from nvml_driver.options import DEFAULT_DRIVER_NAME, DriverOptions, Features
 
 _LOG = logging.getLogger("nvml_driver")
 app = typer.Typer(

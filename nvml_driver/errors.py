@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
 
 class DriverError(Exception):
     """Something that the driver cannot work with; the message is meant for its user."""
@@ -42,3 +47,11 @@ class KubeError(DriverError):
         """Say what failed, with the HTTP status if there was one."""
         super().__init__(message)
         self.status = status
+
+
+def problems(error: ValidationError, root: str) -> str:
+    """All that a model refuses, each with its path below ``root``."""
+    return "; ".join(
+        f"{'.'.join(map(str, (root, *each['loc'])))}: {each['msg']}"
+        for each in error.errors(include_url=False, include_input=False)
+    )

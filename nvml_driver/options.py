@@ -1,4 +1,4 @@
-"""What a driver on one node is told: names and places."""
+"""What a driver on one node is told: names, places, and what to publish."""
 
 from __future__ import annotations
 
@@ -6,12 +6,48 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from nvml_driver.features import Features
 from nvml_driver.nvml.installation import DriverRoot
 
 DEFAULT_DRIVER_NAME = "gpu.nvidia.com"
 
 DeviceNodes = Literal["create", "declare"]
+
+
+ConsumableShares = Literal["unlimited", "memory"] | int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """What a driver publishes beyond full GPUs and static MIG devices; all off by default.
+
+    Named after the feature gates of kubernetes-sigs/dra-driver-nvidia-gpu (``pkg/featuregates``).
+
+    Attributes:
+        dynamic_mig: publish what could be partitioned, and make it when it is prepared.
+        vfio: publish GPUs that the kernel driver vfio-pci has.
+        numa_list: ``resource.kubernetes.io/numaNode`` is a list of int instead of one int. A
+            server without the gate DRAListTypeAttributes (1.37, off by default) refuses such a
+            slice: it drops the value that it does not know and then finds none.
+        consumable_shares: several claims may have shares of a device: ``unlimited``, limited by
+            ``memory``, or at most so many.
+        ignored_xids: errors of applications beyond the well-known ones: they taint with effect
+            None.
+    """
+
+    dynamic_mig: bool = False
+    vfio: bool = False
+    numa_list: bool = False
+    consumable_shares: ConsumableShares | None = None
+    ignored_xids: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        shares = self.consumable_shares
+        if isinstance(shares, int) and shares < 1:
+            raise ValueError(f"consumable_shares must be at least 1, not {shares}")
+        if isinstance(shares, str) and shares not in ("unlimited", "memory"):
+            raise ValueError(
+                f"consumable_shares must be unlimited, memory or a number, not {shares!r}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,20 +14,20 @@ defaultReconcilePeriod: 60 s).
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Collection
 
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
 from nvml_driver.model.prepared import ClaimRecord
 from nvml_driver.prepare.claims import ClaimGetter
+from nvml_driver.worker import Worker
 
 _LOG = logging.getLogger(__name__)
 INTERVAL_SECONDS = 600.0
 CONFIRM_SECONDS = 60.0
 
 
-class Collector:
+class Collector(Worker):
     """A thread that looks after the claims at start and then from time to time."""
 
     def __init__(
@@ -40,23 +40,12 @@ class Collector:
         active: Callable[[], bool] = lambda: True,
     ) -> None:
         """Look after the claims of ``core``; of two instances only one has to be ``active``."""
+        super().__init__("claim-collector")
         self._core = core
         self._get_claim = get_claim
         self._interval = interval
         self._confirm = confirm
         self._active = active
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="claim-collector", daemon=True)
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
-
-    def stop(self, timeout: float = 5.0) -> None:
-        """End the thread."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
 
     def missing(self) -> set[str]:
         """Uids of the checkpoint's claims that the API server does not have.

@@ -14,7 +14,7 @@ import yaml
 from kubernetes import client, config
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from nvml_driver.errors import KubeError
+from nvml_driver.errors import KubeError, problems
 
 _LARGEST = 1 << 20
 
@@ -123,9 +123,5 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         _Kubeconfig.model_validate(document)
     except ValidationError as error:
-        problems = "; ".join(
-            f"$.{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-            for problem in error.errors(include_url=False, include_input=False)
-        )
-        raise KubeError(f"kubeconfig {path}: {problems}") from None
+        raise KubeError(f"kubeconfig {path}: {problems(error, root='$')}") from None
     return document

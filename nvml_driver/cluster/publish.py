@@ -15,10 +15,11 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from nvml_driver.cluster.kube import Json, SliceWatch
+from nvml_driver.cluster.kube import Json, KubeClient, SliceWatch
 from nvml_driver.errors import DriverError, KubeError
+from nvml_driver.worker import Worker
 
 _LOG = logging.getLogger(__name__)
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 30.0  # seconds between attempts while the server refuses
@@ -83,29 +84,7 @@ def _same(found: Mapping[str, Any], wanted: Json) -> bool:
     )
 
 
-class SliceApi(Protocol):
-    """What the publisher needs of ``KubeClient``, which says what each does."""
-
-    def node_reference(self, name: str, /) -> Json:
-        """See KubeClient."""
-
-    def list_slices(self, driver_name: str, node_name: str, /) -> tuple[list[Json], str]:
-        """See KubeClient."""
-
-    def create_slice(self, body: Json, /) -> Json:
-        """See KubeClient."""
-
-    def replace_slice(self, body: Json, /) -> Json:
-        """See KubeClient."""
-
-    def delete_slice(self, name: str, /) -> None:
-        """See KubeClient."""
-
-    def watch_slices(self, driver_name: str, node_name: str, version: str, /) -> SliceWatch:
-        """See KubeClient."""
-
-
-class Publisher:
+class Publisher(Worker):
     """A thread that publishes the slices of one driver on one node until it is stopped.
 
     Slices stay when it stops: the kubelet deletes them if no other instance takes over.
@@ -113,7 +92,7 @@ class Publisher:
 
     def __init__(
         self,
-        api: SliceApi,
+        api: KubeClient,
         slices: Callable[[int], list[Json]],
         *,
         driver_name: str,
@@ -121,36 +100,31 @@ class Publisher:
         active: Callable[[], bool] = lambda: True,
     ) -> None:
         """Publish ``slices(generation)``, while ``active``: of two instances, one publishes."""
+        super().__init__("slice-publisher")
         self._active = active
         self._refreshes = 0
         self._api = api
         self._slices = slices
         self._driver_name = driver_name
         self._node_name = node_name
-        self._stopping = threading.Event()
         self._watch: SliceWatch | None = None
         self._stored: dict[str, tuple[Json, Any]] = {}
         self._generation = 1
-        self._thread = threading.Thread(target=self._run, name="slice-publisher", daemon=True)
         self.published = threading.Event()
         """Set once everything was published for the first time."""
-
-    def start(self) -> None:
-        """Begin to publish."""
-        self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:
         """End the thread; what is published stays."""
         self._stopping.set()
-        watch = self._watch
-        if watch is not None:
-            watch.stop()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
+        self._wake()
+        super().stop(timeout)
 
     def refresh(self) -> None:
         """Say that the slices are different now."""
         self._refreshes += 1
+        self._wake()
+
+    def _wake(self) -> None:
         watch = self._watch
         if watch is not None:
             watch.stop()

@@ -52,20 +52,17 @@ class MpsConfig(_Strict):
 
     def settings(self) -> Settings:
         """As suffix and value of environment variables."""
-        result: list[tuple[str, str]] = []
-        if self.default_active_thread_percentage is not None:
-            percentage = str(self.default_active_thread_percentage)
-            result.append(("MPS_ACTIVE_THREAD_PERCENTAGE", percentage))
-        if self.default_pinned_device_memory_limit is not None:
-            limit = self.default_pinned_device_memory_limit
-            result.append(("MPS_PINNED_DEVICE_MEMORY_LIMIT", limit))
-        if self.default_per_device_pinned_memory_limit:
-            limits = sorted(self.default_per_device_pinned_memory_limit.items())
-            text = ",".join(f"{device}={limit}" for device, limit in limits)
-            result.append(("MPS_PER_DEVICE_PINNED_MEMORY_LIMIT", text))
-        if self.multi_user is not None:
-            result.append(("MPS_MULTI_USER", str(self.multi_user).lower()))
-        return tuple(result)
+        limits = self.default_per_device_pinned_memory_limit or {}
+        asked = {
+            "MPS_ACTIVE_THREAD_PERCENTAGE": self.default_active_thread_percentage,
+            "MPS_PINNED_DEVICE_MEMORY_LIMIT": self.default_pinned_device_memory_limit,
+            "MPS_PER_DEVICE_PINNED_MEMORY_LIMIT": ",".join(
+                f"{device}={limit}" for device, limit in sorted(limits.items())
+            )
+            or None,
+            "MPS_MULTI_USER": None if self.multi_user is None else str(self.multi_user).lower(),
+        }
+        return tuple((name, str(value)) for name, value in asked.items() if value is not None)
 
 
 class MigDeviceSharing(_Strict):
@@ -106,47 +103,49 @@ class GpuSharing(MigDeviceSharing):
         return result
 
 
-def _beyond(sharing: MigDeviceSharing) -> str | None:
-    if sharing.strategy != "MPS":
-        return None
-    return (
-        "sharing.strategy: MPS is not supported on real GPUs, for this driver does not run MPS "
-        "control daemons; use TimeSlicing, or a driver that does"
-    )
+class DeviceConfig(_Strict):
+    """What all kinds of configuration have."""
 
-
-class GpuConfig(_Strict):
-    """Configuration of a full GPU."""
-
-    device_kinds: ClassVar[tuple[Kind, ...]] = ("full",)
+    device_kinds: ClassVar[tuple[Kind, ...]]
     api_version: Literal["resource.nvidia.com/v1beta1"]
-    kind: Literal["GpuConfig"]
-    sharing: GpuSharing | None = None
 
     def beyond_real_gpus(self) -> str | None:
         """What this driver cannot do to real GPUs, None if nothing."""
-        return None if self.sharing is None else _beyond(self.sharing)
+        return None
 
     def settings(self) -> Settings:
         """As suffix and value of environment variables."""
-        return self.sharing.settings() if self.sharing is not None else ()
+        return ()
 
 
-class MigDeviceConfig(_Strict):
-    """Configuration of a MIG device."""
-
-    device_kinds: ClassVar[tuple[Kind, ...]] = ("mig", "mig-partition")
-    api_version: Literal["resource.nvidia.com/v1beta1"]
-    kind: Literal["MigDeviceConfig"]
+class _Shared(DeviceConfig):
     sharing: MigDeviceSharing | None = None
 
     def beyond_real_gpus(self) -> str | None:
-        """What this driver cannot do to real GPUs, None if nothing."""
-        return None if self.sharing is None else _beyond(self.sharing)
+        if self.sharing is None or self.sharing.strategy != "MPS":
+            return None
+        return (
+            "sharing.strategy: MPS is not supported on real GPUs, for this driver does not run MPS "
+            "control daemons; use TimeSlicing, or a driver that does"
+        )
 
     def settings(self) -> Settings:
-        """As suffix and value of environment variables."""
         return self.sharing.settings() if self.sharing is not None else ()
+
+
+class GpuConfig(_Shared):
+    """Configuration of a full GPU."""
+
+    device_kinds = ("full",)
+    kind: Literal["GpuConfig"]
+    sharing: GpuSharing | None = None
+
+
+class MigDeviceConfig(_Shared):
+    """Configuration of a MIG device."""
+
+    device_kinds = ("mig", "mig-partition")
+    kind: Literal["MigDeviceConfig"]
 
 
 class Iommu(_Strict):
@@ -156,17 +155,12 @@ class Iommu(_Strict):
     enable_api_device: bool = Field(default=True, alias="enableAPIDevice")
 
 
-class VfioDeviceConfig(_Strict):
+class VfioDeviceConfig(DeviceConfig):
     """Configuration of a GPU that is passed to a virtual machine."""
 
-    device_kinds: ClassVar[tuple[Kind, ...]] = ("vfio",)
-    api_version: Literal["resource.nvidia.com/v1beta1"]
+    device_kinds = ("vfio",)
     kind: Literal["VfioDeviceConfig"]
     iommu: Iommu | None = None
-
-    def beyond_real_gpus(self) -> str | None:
-        """What this driver cannot do to real GPUs, None if nothing."""
-        return None
 
     def settings(self) -> Settings:
         """As suffix and value of environment variables."""
@@ -178,11 +172,8 @@ class VfioDeviceConfig(_Strict):
         )
 
 
-DeviceConfig = GpuConfig | MigDeviceConfig | VfioDeviceConfig
-KINDS: dict[str, type[DeviceConfig]] = {
-    "GpuConfig": GpuConfig,
-    "MigDeviceConfig": MigDeviceConfig,
-    "VfioDeviceConfig": VfioDeviceConfig,
+KINDS: Mapping[str, type[DeviceConfig]] = {
+    kind.__name__: kind for kind in (GpuConfig, MigDeviceConfig, VfioDeviceConfig)
 }
 
 

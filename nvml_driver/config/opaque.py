@@ -82,9 +82,8 @@ def _settings(sources: Iterable[_Source], request: str, kind: Kind) -> Settings:
         if kind in source.config.device_kinds:
             result = source.config.settings()
         elif named:
-            raise ConfigError(
-                f"{source.where}: {source.config.kind} is not for {_NOUNS[kind]} of these requests"
-            )
+            what = type(source.config).__name__
+            raise ConfigError(f"{source.where}: {what} is not for {_NOUNS[kind]} of these requests")
     return result
 
 

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pynvml
 
 from nvml_driver.devices.attributes import describe, driver_attributes
-from nvml_driver.devices.shares import share
 from nvml_driver.devices.vfio import vfio_devices
 from nvml_driver.errors import NvmlUnavailableError
-from nvml_driver.features import Features
 from nvml_driver.mig.instances import NvmlPartitions
 from nvml_driver.mig.published import AskedGpu, mig_devices
 from nvml_driver.model.inventory import (
@@ -30,15 +28,17 @@ from nvml_driver.model.inventory import (
     Device,
     Inventory,
     MigInstance,
+    RequestPolicy,
 )
 from nvml_driver.model.roots import NodeRoots
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.nvml.query import GpuUnusableError, ask, put
+from nvml_driver.nvml.query import GpuUnusableError, ask, put, salted
 from nvml_driver.nvml.sysfs import normal_address, pci_attributes
-from nvml_driver.nvml.uuids import salted
+from nvml_driver.options import ConsumableShares, Features
 
 _LOG = logging.getLogger(__name__)
 _PLAIN = Features()
+_STEP = 2**20  # of shared memory; the API wants the most that can be asked for to be a multiple
 
 
 def _nobodys(_instance: MigInstance) -> bool:
@@ -72,27 +72,20 @@ def discover(
     ).run()
 
 
+@dataclass(slots=True)
 class _Discovery:
     """One run over all GPUs."""
 
-    def __init__(
-        self,
-        library: NvmlLibrary,
-        roots: NodeRoots,
-        salt: str | None,
-        features: Features,
-        is_own: Callable[[MigInstance], bool],
-    ) -> None:
-        self._library = library
-        self._roots = roots
-        self._salt = salt
-        self._features = features
-        self._is_own = is_own
-        self._devices: list[Device] = []
-        self._counter_sets: list[CounterSet] = []
-        self._foreign: list[MigInstance] = []
-        self._mig_modes: dict[str, bool] = {}
-        self._left_out: list[str] = []
+    _library: NvmlLibrary
+    _roots: NodeRoots
+    _salt: str | None
+    _features: Features
+    _is_own: Callable[[MigInstance], bool]
+    _devices: list[Device] = field(default_factory=list)
+    _counter_sets: list[CounterSet] = field(default_factory=list)
+    _foreign: list[MigInstance] = field(default_factory=list)
+    _mig_modes: dict[str, bool] = field(default_factory=dict)
+    _left_out: list[str] = field(default_factory=list)
 
     def run(self) -> Inventory:
         try:
@@ -108,7 +101,7 @@ class _Discovery:
             )
         shares = self._features.consumable_shares
         shared = [
-            share(device, shares) if shares is not None and device.kind != "vfio" else device
+            _share(device, shares) if shares is not None and device.kind != "vfio" else device
             for device in self._unique()
         ]
         if self._library.is_simulated:
@@ -226,3 +219,28 @@ class _Discovery:
         if address is None:
             _LOG.warning("%s is published without pciBusID: NVML's %r cannot be used", who, told)
         return address
+
+
+def _share(device: Device, mode: ConsumableShares) -> Device:
+    """The device, open for several claims, each with a part of its memory (KEP-5075).
+
+    Modes as kubernetes-sigs/dra-driver-nvidia-gpu has them, ``consumable_shares.go``: ``unlimited``
+    lets any number of claims in, with memory only if they ask for it; ``memory`` lets them in until
+    the memory is given away, and who does not ask takes all; a number lets in so many, by a
+    capacity of its own, ``shares``.
+    """
+    capacity = dict(device.capacity)
+    policies = dict(device.request_policies)
+    memory = capacity.get("memory", 0) // _STEP * _STEP
+    if "memory" in capacity and memory >= 2 * _STEP:
+        capacity["memory"] = memory
+        whole = mode == "memory"
+        policies["memory"] = RequestPolicy(
+            default=memory if whole else 0, minimum=_STEP if whole else 0, step=_STEP
+        )
+    if isinstance(mode, int):
+        capacity["shares"] = mode
+        policies["shares"] = RequestPolicy(default=1, minimum=1, step=1)
+    return replace(
+        device, capacity=capacity, request_policies=policies, allow_multiple_allocations=True
+    )

@@ -29,6 +29,7 @@ from nvml_driver.health.conditions import (
 from nvml_driver.health.monitor import HealthMonitor
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.nvml.library import NvmlLibrary
+from nvml_driver.worker import Worker
 
 _LOG = logging.getLogger(__name__)
 LOOK_SECONDS = 60.0
@@ -40,7 +41,7 @@ _VANISHED_SECONDS = 5.0
 """Between looks while a claim has a MIG device that is gone, to see when it is unprepared."""
 
 
-class DeviceWatch:
+class DeviceWatch(Worker):
     """Watches the GPUs of a core until stopped."""
 
     def __init__(
@@ -63,6 +64,7 @@ class DeviceWatch:
             settle_seconds: between NVML telling of MIG devices and a look at them.
             discover: how to find the devices anew; by default as the core does.
         """
+        super().__init__("device-watch")
         self._core = core
         self._discover = discover or (lambda: core.discover(library))
         self._plain = core.inventory
@@ -73,7 +75,6 @@ class DeviceWatch:
         self._look_seconds = look_seconds
         self._settle_seconds = settle_seconds
         self._wake = threading.Event()
-        self._stopping = threading.Event()
         self._monitor = HealthMonitor(
             library,
             self._on_report,
@@ -83,11 +84,10 @@ class DeviceWatch:
             expected={d.gpu_name for d in core.inventory if d.kind != "vfio"},
         )
         self._told_at = 0.0
-        self._thread = threading.Thread(target=self._run, name="device-watch", daemon=True)
 
     def start(self) -> None:
         """Begin to watch."""
-        self._thread.start()
+        super().start()
         self._monitor.start()
 
     def stop(self, timeout: float = 6.0) -> None:
@@ -95,8 +95,7 @@ class DeviceWatch:
         self._stopping.set()
         self._wake.set()
         self._monitor.stop(timeout)
-        if self._thread.is_alive():
-            self._thread.join(timeout)
+        super().stop(timeout)
 
     def checked_at(self) -> float:
         """Unix time at which the GPUs were last looked at; 0: never."""

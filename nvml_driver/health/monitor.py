@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,6 +20,7 @@ from nvml_driver.health.conditions import APPLICATION_XIDS, HealthReport
 from nvml_driver.health.gpu import GpuConditions
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.nvml.query import LOST
+from nvml_driver.worker import Worker
 
 _LOG = logging.getLogger(__name__)
 _EVENTS = (
@@ -31,7 +31,7 @@ _EVENTS = (
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0  # seconds before NVML is opened again after a failure
 
 
-class HealthMonitor:
+class HealthMonitor(Worker):
     """Watches all GPUs until it is stopped."""
 
     def __init__(
@@ -59,6 +59,7 @@ class HealthMonitor:
             expected: names of GPUs that are known to be there; one that NVML does not show when
                 the watch begins is lost.
         """
+        super().__init__("health-monitor")
         self._library = library
         self._on_change = on_change
         self._harmless = APPLICATION_XIDS | ignored_xids
@@ -70,22 +71,6 @@ class HealthMonitor:
         self.checked_at = 0.0
         """Unix time at which all GPUs were asked last; 0: never."""
         self._doubt = False  # NVML says that a GPU is lost, but not which
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="health-monitor", daemon=True)
-
-    def start(self) -> None:
-        """Begin to watch."""
-        self._thread.start()
-
-    def stop(self, timeout: float | None = None) -> None:
-        """End the thread; it may sleep in NVML until its wait is over.
-
-        Args:
-            timeout: seconds to wait for that; by default a little more than one wait.
-        """
-        self._stopping.set()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join(self._wait_ms / 1000 + 1 if timeout is None else timeout)
 
     def _run(self) -> None:
         delay = _FIRST_DELAY

@@ -15,14 +15,21 @@ from typing import Any
 
 import pynvml
 
-from nvml_driver.mig import caps as migcaps
-from nvml_driver.mig.listing import ROOM, MigError, gpu_of, gpus, instances, mig_uuids, mode_of
+from nvml_driver.mig.listing import (
+    ROOM,
+    MigError,
+    capabilities,
+    gpu_of,
+    gpus,
+    instances,
+    mig_uuids,
+    mode_of,
+)
 from nvml_driver.mig.state import MigState, same_uuid
 from nvml_driver.model.inventory import MigInstance, MigPlace
 from nvml_driver.model.roots import NodeRoots
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.nvml.query import GpuUnusableError, ask
-from nvml_driver.nvml.uuids import salted
+from nvml_driver.nvml.query import GpuUnusableError, ask, salted
 
 __all__ = ["MigError", "NvmlPartitions"]
 
@@ -151,7 +158,7 @@ class NvmlPartitions:
 
     def make(self, place: MigPlace, gi_id: int, ci_id: int | None, told: str | None) -> MigInstance:
         """The value for an instance that NVML has shown."""
-        gi_cap, ci_cap = migcaps.minors(self._roots.proc, place.parent_minor, gi_id, ci_id)
+        gi_cap, ci_cap = capabilities(self._roots.proc, place.parent_minor, gi_id, ci_id)
         return MigInstance(
             place=place,
             gi_id=gi_id,

@@ -1,11 +1,13 @@
-"""Which MIG devices exist, as NVML lists them: by GPU, profile, GPU instance, compute instance."""
+"""Which MIG devices exist, as NVML lists them, and which files open them, as /proc does."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import logging
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pynvml
@@ -14,6 +16,7 @@ from nvml_driver.errors import DriverError
 from nvml_driver.mig.profiles import profiles
 from nvml_driver.model.inventory import MigPlace
 from nvml_driver.nvml.query import GpuUnusableError
+from nvml_driver.nvml.sysfs import read_word
 
 _LOG = logging.getLogger(__name__)
 ROOM = 16
@@ -130,3 +133,38 @@ def mode_of(nvml: Any, handle: Any) -> int | None:
         ):
             return None
         raise
+
+
+def capabilities(
+    proc: Path, gpu_minor: int, gi_id: int, ci_id: int | None
+) -> tuple[int | None, int | None]:
+    """Minor numbers of the files in ``/dev/nvidia-caps`` that open a GPU and a compute instance.
+
+    ``/proc/driver/nvidia-caps/mig-minors`` lists them for all instances that could be; older
+    drivers only have one file for each that is there, ``capabilities/gpu0/mig/gi1/access``
+    (NVIDIA's MIG User Guide, "Device Nodes and Capabilities"). None where /proc does not tell.
+
+    Args:
+        proc: where ``/proc`` is.
+        gpu_minor: of the GPU.
+        gi_id: of the GPU instance.
+        ci_id: of the compute instance in it, None for none.
+    """
+    gi = f"gpu{gpu_minor}/gi{gi_id}"
+    table = read_word(proc / "driver" / "nvidia-caps" / "mig-minors") or ""
+    known = dict(re.findall(r"^(\S+)/access (\d+)$", table, re.MULTILINE))
+    files = proc / "driver" / "nvidia" / "capabilities" / f"gpu{gpu_minor}" / "mig" / f"gi{gi_id}"
+    gi_minor = known.get(gi) or _from_file(files / "access")
+    ci_minor = None
+    if ci_id is not None:
+        ci_minor = known.get(f"{gi}/ci{ci_id}") or _from_file(files / f"ci{ci_id}" / "access")
+    return _number(gi_minor), _number(ci_minor)
+
+
+def _from_file(path: Path) -> str | None:
+    found = re.search(r"^DeviceFileMinor:\s*(\d+)\s*$", read_word(path) or "", re.MULTILINE)
+    return found.group(1) if found else None
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)

@@ -7,6 +7,7 @@ nobody knows yet. None of this is a reason not to publish the device.
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from nvml_driver.nvml.sysfs import MAX_TEXT
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
+_SPACE = uuid.UUID("6c1f5a0e-3f0d-4b1e-9a57-0d6f3f2b7c11")
 LOST = (
     pynvml.NVML_ERROR_GPU_IS_LOST,
     pynvml.NVML_ERROR_RESET_REQUIRED,
@@ -83,3 +85,14 @@ def version(text: str) -> str | None:
     if not 1 <= len(parts) <= 3 or not all(part.isascii() and part.isdigit() for part in parts):
         return None
     return ".".join(str(int(part)) for part in [*parts, "0", "0"][:3])
+
+
+def salted(told: str, salt: str | None) -> str:
+    """A UUID that differs from that of another salt; ``told`` itself for None.
+
+    For simulated GPUs: two nodes that show one profile do not show the same GPU. What comes before
+    the first dash (``GPU``, ``MIG``) stays.
+    """
+    if salt is None:
+        return told
+    return f"{told.partition('-')[0]}-{uuid.uuid5(_SPACE, f'{salt}/{told}')}"

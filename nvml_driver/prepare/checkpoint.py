@@ -15,7 +15,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nvml_driver.errors import CheckpointError
+from pydantic import ValidationError
+
+from nvml_driver.errors import CheckpointError, problems
 from nvml_driver.model.prepared import ClaimRecord
 from nvml_driver.storage.files import remove_scratch, write_atomic
 
@@ -150,6 +152,9 @@ class Checkpoint(Mapping[str, ClaimRecord]):
             owner = {key: data[key] for key in self._owner}
             records = {uid: ClaimRecord.from_json(uid, c) for uid, c in data["claims"].items()}
             boot_id = str(data["bootID"]) if version > 1 else ""
+        except ValidationError as error:
+            problem = problems(error, root="claim")
+            raise self._refusal(content, f"is corrupt or not a checkpoint ({problem})") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             problem = f"{type(error).__name__}: {error}"
             raise self._refusal(content, f"is corrupt or not a checkpoint ({problem})") from None

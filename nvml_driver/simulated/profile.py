@@ -18,7 +18,7 @@ import pynvml
 from pydantic import Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from nvml_driver.errors import ProfileError
+from nvml_driver.errors import ProfileError, problems
 from nvml_driver.simulated import shipped
 from nvml_driver.simulated.migtable import (
     BootInstance,
@@ -269,11 +269,7 @@ def parse(text: str, where: str) -> Profile:
     try:
         return Profile.model_validate(document)
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(str(part) for part in problem['loc']) or 'profile'}: {problem['msg']}"
-            for problem in error.errors(include_url=False, include_input=False)
-        )
-        raise ProfileError(f"{where}: {problems}") from None
+        raise ProfileError(f"{where}: {problems(error, root='profile')}") from None
 
 
 def _filled(gpu: object, defaults: dict[str, Any], kinds: dict[str, Any]) -> object:

@@ -20,7 +20,7 @@ WAIT_SECONDS = 10.0
 
 def file_lock(path: Path) -> FileLock:
     """The lock of a file, which is made on first use; whichever thread has it, it is held."""
-    return FileLock(path, mode=0o600, thread_local=False, poll_interval=0.01)
+    return FileLock(path, mode=0o600, thread_local=False)
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def held(lock: FileLock) -> Iterator[None]:
         DriverError: others had it for all of ``WAIT_SECONDS``, or its file cannot be made.
     """
     try:
-        lock.acquire(timeout=WAIT_SECONDS)
+        lock.acquire(timeout=WAIT_SECONDS, poll_interval=0.01)
     except Timeout:
         raise DriverError(
             f"another instance of the driver has held {lock.lock_file} for {WAIT_SECONDS:.0f} s"

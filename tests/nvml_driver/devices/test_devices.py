@@ -10,10 +10,10 @@ import pytest
 
 from nvml_driver.devices.discovery import discover
 from nvml_driver.devices.slices import device, resource_slices
-from nvml_driver.features import Features
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.model.roots import NodeRoots
 from nvml_driver.nvml.library import NvmlLibrary
+from nvml_driver.options import Features
 from nvml_driver.simulated import profile, shipped
 from nvml_driver.simulated.node import make_node
 from reference_allocator.api.quantity import parse_quantity

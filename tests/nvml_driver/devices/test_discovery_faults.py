@@ -15,10 +15,10 @@ import nvml_driver.simulated
 from nvml_driver.devices.discovery import discover
 from nvml_driver.devices.slices import resource_slices
 from nvml_driver.errors import NvmlUnavailableError
-from nvml_driver.features import Features
 from nvml_driver.mig.instances import MigError, NvmlPartitions
 from nvml_driver.model.roots import NodeRoots
 from nvml_driver.nvml.library import NvmlLibrary
+from nvml_driver.options import Features
 from nvml_driver.simulated import profile
 from nvml_driver.simulated.node import make_node
 from tests.nvml_driver.injecting import Injector

@@ -13,12 +13,12 @@ import pynvml
 import pytest
 
 from nvml_driver.devices.discovery import discover
-from nvml_driver.features import Features
 from nvml_driver.health.conditions import Condition, HealthReport, apply_health
 from nvml_driver.health.monitor import HealthMonitor
 from nvml_driver.mig.instances import NvmlPartitions
 from nvml_driver.model.inventory import Inventory, Taint
 from nvml_driver.nvml.library import NvmlLibrary
+from nvml_driver.options import Features
 from nvml_driver.simulated.node import make_node
 from tests.nvml_driver.injecting import Injector
 

@@ -9,10 +9,9 @@ import pytest
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import PrepareError
-from nvml_driver.features import Features
 from nvml_driver.mig.instances import NvmlPartitions
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions
+from nvml_driver.options import DriverOptions, Features
 from tests.nvml_driver.helpers import make_claim, result
 from tests.nvml_driver.injecting import Injector
 

@@ -12,11 +12,10 @@ from nvml_driver.core import DriverCore
 from nvml_driver.devices.discovery import discover
 from nvml_driver.devices.slices import resource_slices
 from nvml_driver.errors import PrepareError
-from nvml_driver.features import Features
 from nvml_driver.mig.instances import NvmlPartitions
 from nvml_driver.model.inventory import Device, Inventory
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions
+from nvml_driver.options import DriverOptions, Features
 from nvml_driver.simulated.node import make_node
 from tests.nvml_driver.helpers import make_claim, result
 from tests.nvml_driver.injecting import Injector

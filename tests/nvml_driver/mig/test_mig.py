@@ -12,11 +12,11 @@ import pynvml
 import pytest
 
 from nvml_driver.devices.discovery import discover
-from nvml_driver.features import Features
 from nvml_driver.mig.instances import MigError, NvmlPartitions
 from nvml_driver.mig.profiles import profile_name
 from nvml_driver.model.inventory import Inventory, MigInstance, MigPlace
 from nvml_driver.nvml.library import NvmlLibrary
+from nvml_driver.options import Features
 from nvml_driver.simulated.node import make_node
 from tests.nvml_driver.injecting import Injector
 

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from nvml_driver.core import DriverCore
-from nvml_driver.features import Features
 from nvml_driver.health.device_watch import DeviceWatch
 from nvml_driver.model.inventory import Device
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions
+from nvml_driver.options import DriverOptions, Features
 from nvml_driver.simulated import profile
 from tests.nvml_driver.helpers import make_claim, result, with_gpu
 from tests.nvml_driver.injecting import Injector

@@ -14,9 +14,9 @@ from nvml_driver import dump
 from nvml_driver.cli import app
 from nvml_driver.devices.discovery import discover
 from nvml_driver.errors import DriverError, NvmlUnavailableError
-from nvml_driver.features import Features
 from nvml_driver.model.inventory import Device, Inventory
 from nvml_driver.nvml.library import NvmlLibrary
+from nvml_driver.options import Features
 from nvml_driver.simulated import profile, shipped
 from nvml_driver.simulated.node import make_node
 from tests.nvml_driver.helpers import with_gpu

@@ -85,7 +85,7 @@ from nvml_driver.simulated import build
 build.build = lambda *_: Path(sys.argv[1])
 from nvml_driver.devices.discovery import discover
 from nvml_driver.errors import NvmlUnavailableError
-from nvml_driver.features import Features
+from nvml_driver.options import Features
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.mig.instances import NvmlPartitions
 from nvml_driver.model.roots import NodeRoots

@@ -39,8 +39,8 @@ class SimulatedGpus:
         """
         # Only where there are GPUs: these load a C library.
         from conformance.targets.reference.nodes.nvml import NvmlDriver
-        from nvml_driver.features import Features
         from nvml_driver.nvml.library import NvmlLibrary
+        from nvml_driver.options import Features
 
         library, features = (
             NvmlLibrary.simulated(self.profile),

@@ -7,10 +7,9 @@ from pathlib import Path
 from conformance.targets.base import Obj
 from conformance.targets.reference.nodes.driver import NodeDriver
 from nvml_driver.core import DriverCore
-from nvml_driver.features import Features
 from nvml_driver.model.prepared import PreparedDevice
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions
+from nvml_driver.options import DriverOptions, Features
 
 
 class NvmlDriver(NodeDriver):
