@@ -43,7 +43,7 @@ IMPLEMENTATION = Implementation(
     version="1.2.3",
     contact=("@example/team",),
 )
-PROFILES = load_profiles().profiles
+PROFILES = load_profiles().named(["dra-core", "dra-extended"])
 REAL = {"suite_version": __version__, "simulated": (), "target": "cluster"}
 """The header of a run that can certify something."""
 
@@ -281,12 +281,15 @@ def test_the_schema_has_every_field_of_a_report(tmp_path: Path) -> None:
 
 
 def test_the_shipped_profiles_cover_both_levels() -> None:
-    by_name = {profile.name: profile for profile in PROFILES}
-    assert set(by_name) == {"dra-core", "dra-extended"}
+    by_name = {profile.name: profile for profile in load_profiles().profiles}
+    assert set(by_name) == {"dra-core", "dra-extended", "dra-beta-apis"}
     assert by_name["dra-core"].has(planned("core/x"))
     assert not by_name["dra-core"].has(planned("extended/x"))
     assert by_name["dra-extended"].has(planned("extended/x"))
     assert by_name["dra-core"].skips == "partial"
+    assert not by_name["dra-beta-apis"].has(planned("extended/x"))
+    assert by_name["dra-beta-apis"].has(planned("extended/x", feature="BetaAPIVersions"))
+    assert by_name["dra-beta-apis"].skips == "partial"
 
 
 def test_a_profile_of_features_takes_those_alone() -> None:
@@ -339,7 +342,7 @@ def test_an_unknown_profile_is_a_usage_error() -> None:
 
 def test_the_shipped_profiles_name_features_that_exist() -> None:
     known = load_registry().features
-    assert {name for profile in PROFILES for name in profile.features} <= set(known)
+    assert {name for profile in load_profiles().profiles for name in profile.features} <= set(known)
 
 
 @pytest.mark.parametrize(

@@ -261,4 +261,8 @@ def test_the_digest_of_a_set_does_not_depend_on_its_order() -> None:
 def test_a_report_is_yaml_that_any_reader_takes(submission: Submission) -> None:
     document = yaml.safe_load(submission.report.read_text())
     assert document["kind"] == "ConformanceReport"
-    assert [item["name"] for item in document["profiles"]] == ["dra-core", "dra-extended"]
+    assert [item["name"] for item in document["profiles"]] == [
+        "dra-core",
+        "dra-extended",
+        "dra-beta-apis",
+    ]

@@ -28,7 +28,7 @@ def finished(minor: str, *, on: bool) -> dict[str, ScenarioFinished]:
     options = ReferenceOptions(kubernetes_version=f"{minor}.0", feature_gates=gates)
     profile = load_profile("gpu.nvidia.com", ROOT / "drivers")
     with ReferenceTarget(options) as target:
-        opened = Opened(target, target.capabilities(), profile, "image")
+        opened = Opened.of(target, profile, "image")
         result = run_suite(shipped(), Setup("gates", opened), ())
     return {item.scenario.id: item for item in result.finished}
 

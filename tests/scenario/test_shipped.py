@@ -106,6 +106,8 @@ def test_core_needs_nothing_newer_than_the_stable_api() -> None:
     assert core
     assert [name for name, item in needs.items() if item.kubernetes != ">=1.34"] == []
     assert [name for name, item in needs.items() if item.feature_gates] == []
+    # The beta versions are off by default, and a core scenario that is skipped certifies nothing.
+    assert [name for name, item in needs.items() if item.apis] == []
 
 
 def test_texts_that_are_no_api_are_asked_for_by_one_scenario_only() -> None:
