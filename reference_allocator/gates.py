@@ -160,8 +160,8 @@ def check_gates(version: str, chosen: Mapping[str, bool]) -> None:
             raise ValueError(f"Kubernetes {minor} has no DRA feature gate {name}; {hint}")
         if gate.locked and value != gate.default:
             raise ValueError(
-                f"the feature gate {name} cannot be {_text(value)} in Kubernetes {minor}: it is "
-                f"locked to {_text(gate.default)}"
+                f"the feature gate {name} cannot be {str(value).lower()} in Kubernetes {minor}: "
+                f"it is locked to {str(gate.default).lower()}"
             )
     if minor != MINORS[-1]:
         return
@@ -173,7 +173,3 @@ def check_gates(version: str, chosen: Mapping[str, bool]) -> None:
                 f"the feature gate {name} is on and depends on {missing[0]}, which is off; set "
                 f"{name}=false or {missing[0]}=true"
             )
-
-
-def _text(value: bool) -> str:
-    return "true" if value else "false"

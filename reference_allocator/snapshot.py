@@ -7,7 +7,7 @@ again later without a cluster: by the allocator, the checker and the explanation
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
@@ -33,6 +33,7 @@ _FIELDS: Final = {
     "claims": ResourceClaim.from_dict,
     "allocated": ResourceClaim.from_dict,
 }
+"""Lists of the document and what reads their objects, in the order of `Snapshot`'s fields."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Snapshot:
     device_classes: tuple[Object, ...] = ()
     nodes: tuple[Object, ...] = ()
     claims: tuple[Object, ...] = ()
-    allocated: tuple[Object, ...] = field(default=())
+    allocated: tuple[Object, ...] = ()
 
     @classmethod
     def from_dict(cls, value: object) -> Snapshot:
@@ -81,15 +82,7 @@ class Snapshot:
                 features = Features.for_version(version)
             except ValueError as error:
                 raise InputError(str(error), "kubernetes") from None
-        return cls(
-            kubernetes=version,
-            features=features,
-            slices=objects["slices"],
-            device_classes=objects["deviceClasses"],
-            nodes=objects["nodes"],
-            claims=objects["claims"],
-            allocated=objects["allocated"],
-        )
+        return cls(version, features, *objects.values())
 
     def to_dict(self) -> dict[str, Any]:
         """The inverse of `from_dict`; objects are shared, not copied."""

@@ -1,29 +1,78 @@
-"""Evaluating chains of selections: fields, entries and elements, optional ones among them."""
+"""What every step of an evaluation shares, and chains of selections: fields, entries, elements.
+
+The other steps are in `calls` and `interpreter` (lists, maps, messages, folds).
+"""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from reference_allocator.cel.ast import NOT_FOLDED, Call, Ident, Node, Select
-from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.errors import CelCostError, CelInterruptedError, CelRuntimeError
 from reference_allocator.cel.interpreter.outcomes import (
     ABSENT,
     SELECTIONS,
     Err,
+    Lazy,
     as_value,
     conditional_root,
     list_index,
 )
-from reference_allocator.cel.interpreter.state import Evaluation
 from reference_allocator.cel.protobuf.messages import qualify
 from reference_allocator.cel.runtime.conversions import shown
 from reference_allocator.cel.runtime.go_types import go_type
 from reference_allocator.cel.runtime.maps import KEY_CLASSES, MISSING, find
-from reference_allocator.cel.runtime.values import Message, Optional
+from reference_allocator.cel.runtime.values import Growing, Message, Optional
 
 
-class Attributes(Evaluation):
-    """Selections, of cel-go's ``interpreter/attributes.go``."""
+class Evaluation:
+    """The state of one evaluation; a ``scope`` maps variable names to values.
+
+    Selections are those of cel-go's ``interpreter/attributes.go``.
+    """
+
+    def __init__(self, limit: int | None, deadline: float | None) -> None:
+        self.cost = 0
+        self._limit = limit
+        self._deadline = deadline
+
+    def evaluate(self, node: Node, scope: dict[str, Any]) -> Any:
+        """The value of an expression, or an `Err`."""
+        raise NotImplementedError
+
+    def charge(self, cost: int) -> None:
+        """Count a cost; raises CelCostError beyond the limit."""
+        self.cost += cost
+        if self._limit is not None and self.cost > self._limit:
+            message = "operation cancelled: actual cost limit exceeded"
+            raise CelCostError(message)
+
+    def look_at_clock(self) -> None:
+        """Raise CelInterruptedError after the deadline."""
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            message = "operation interrupted: context deadline exceeded"
+            raise CelInterruptedError(message)
+
+    def ident(self, node: Ident, scope: dict[str, Any]) -> Any:
+        """A name: a constant or a variable."""
+        if node.constant is not None:
+            return node.constant
+        self.charge(1)
+        return self.variable(node, scope)
+
+    def variable(self, node: Ident, scope: dict[str, Any]) -> Any:
+        """A variable's value, without its cost."""
+        name = node.name if node.local else "." + node.name.removeprefix(".")
+        value = scope[name]
+        if value.__class__ is Lazy:
+            lazy = value
+            if not lazy.known:
+                value = self.evaluate(lazy.value, lazy.scope)
+                lazy.result = Growing() if value.__class__ is list and not value else value
+                lazy.known = True
+            value = scope[name] = lazy.result
+        return value
 
     def attribute(self, node: Node, scope: dict[str, Any]) -> Any:
         """The value of a chain, with its cost."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from reference_allocator.cel.ast import Call, Ident, Node
 from reference_allocator.cel.cost.actual import call_cost
 from reference_allocator.cel.errors import CelCostError, CelInternalError, CelRuntimeError
-from reference_allocator.cel.interpreter.attributes import Attributes
+from reference_allocator.cel.interpreter.attributes import Evaluation
 from reference_allocator.cel.interpreter.outcomes import (
     Err,
     check_tracked,
@@ -24,7 +24,7 @@ from reference_allocator.cel.runtime.maps import is_member
 from reference_allocator.cel.runtime.values import Growing, Optional
 
 
-class Calls(Attributes):
+class Calls(Evaluation):
     """Calls, of cel-go's ``interpreter/interpretable.go``."""
 
     def call(self, node: Call, scope: dict[str, Any]) -> Any:

@@ -65,10 +65,6 @@ class MemberRules:
         *optional, (offset, name) = children
         return bool(optional), Literal(offset, name)
 
-    def fieldinits(self, children: list[Any]) -> list[Entry]:
-        """The fields of a message."""
-        return self.mapinits(children)
-
     def mapinits(self, children: list[Any]) -> list[Entry]:
         """The entries of a map or the fields of a message."""
         items = [child for child in children if not is_token(child, ",")]
@@ -76,6 +72,8 @@ class MemberRules:
         for (optional, key), colon, value in zip(items[::3], items[1::3], items[2::3], strict=True):
             entries.append(Entry(at(colon), key, value, optional=optional))
         return entries
+
+    fieldinits = mapinits
 
     def build_call(self, offset: int, name: str, target: Node | None, args: list[Node]) -> Node:
         """A call, or what the macro stands for."""

@@ -79,9 +79,7 @@ def _unrecognized(source: str, offset: int) -> str:
         if source.startswith("\\", end):
             end = min(end + 2, len(source))
         return source[offset:end]
-    if source[offset] == "=" and offset + 1 < len(source):
-        return source[offset : offset + 2]
-    if source[offset] in "&|" and offset + 1 < len(source):
+    if source[offset] in "=&|":
         return source[offset : offset + 2]
     return source[offset]
 
