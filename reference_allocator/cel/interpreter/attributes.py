@@ -45,14 +45,12 @@ class Evaluation:
         """Count a cost; raises CelCostError beyond the limit."""
         self.cost += cost
         if self._limit is not None and self.cost > self._limit:
-            message = "operation cancelled: actual cost limit exceeded"
-            raise CelCostError(message)
+            raise CelCostError("operation cancelled: actual cost limit exceeded")
 
     def look_at_clock(self) -> None:
         """Raise CelInterruptedError after the deadline."""
         if self._deadline is not None and time.monotonic() >= self._deadline:
-            message = "operation interrupted: context deadline exceeded"
-            raise CelInterruptedError(message)
+            raise CelInterruptedError("operation interrupted: context deadline exceeded")
 
     def ident(self, node: Ident, scope: dict[str, Any]) -> Any:
         """A name: a constant or a variable."""

@@ -170,5 +170,4 @@ def interpret(interpreter: Interpreter, node: Node, scope: dict[str, Any]) -> An
     try:
         return interpreter.run(node, scope)
     except RecursionError:
-        message = "expression is nested too deeply to be evaluated"
-        raise CelRuntimeError(message) from None
+        raise CelRuntimeError("expression is nested too deeply to be evaluated") from None

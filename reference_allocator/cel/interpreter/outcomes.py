@@ -75,8 +75,7 @@ def check_tracked(node: Call, args: list[Any]) -> None:
             # Go names the first method that is missing, by the alphabet.
             method = "Contains" if found in _ADDERS else "Add"
             missing = f"is not traits.Lister: missing method {method}"
-            message = f"internal error: interface conversion: {found} {missing}"
-            raise CelRuntimeError(message)
+            raise CelRuntimeError(f"internal error: interface conversion: {found} {missing}")
     elif overload.startswith("list_flatten_int") and args[1].__class__ is not int:
         found = "*types.Err" if args[1].__class__ is Err else go_type(args[1])
         message = f"internal error: interface conversion: ref.Val is {found}, not types.Int"

@@ -24,8 +24,7 @@ def _quantity(text: str) -> Quantity:
 def _as_integer(value: Quantity) -> int:
     number = value.as_int64()
     if number is None:
-        message = "cannot convert value to integer"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError("cannot convert value to integer")
     return number
 
 
@@ -55,8 +54,7 @@ def _unwrap(values: list[Any]) -> list[Any]:
     result = []
     for value in values:
         if value.__class__ is not Optional:
-            message = f"value {value} is not optional"
-            raise CelRuntimeError(message)
+            raise CelRuntimeError(f"value {value} is not optional")
         if value.present:
             result.append(value.value)
     return result

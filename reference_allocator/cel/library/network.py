@@ -164,11 +164,9 @@ def parse_ip(text: str) -> IP:
         raise CelRuntimeError(message) from None
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id:
-            message = f"IP address {go_quote(text)} with zone value is not allowed"
-            raise CelRuntimeError(message)
+            raise CelRuntimeError(f"IP address {go_quote(text)} with zone value is not allowed")
         if address.ipv4_mapped is not None:
-            message = f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed"
-            raise CelRuntimeError(message)
+            raise CelRuntimeError(f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
     return IP(address)
 
 
@@ -194,8 +192,7 @@ def parse_cidr(text: str) -> CIDR:
     if len(bits_text) > 4 or int(bits_text) > address.max_prefixlen:
         raise refused("prefix length out of range")
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        message = f"{prefix}IPv4-mapped IPv6 address {go_quote(text)} is not allowed"
-        raise CelRuntimeError(message)
+        raise CelRuntimeError(f"{prefix}IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
     return CIDR(IP(address), int(bits_text))
 
 
