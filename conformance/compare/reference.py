@@ -33,6 +33,7 @@ def on_reference(
         options,
         target="reference",
         cluster=None,
+        driver=options.profile_name,
         image="",
         kubernetes_version=version,
         # A cluster also tells gates that have nothing to do with DRA.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from conformance.scenario.expectations.environment import EnvironmentExpectation
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
 from conformance.scenario.profile import DriverProfile
@@ -42,9 +43,9 @@ def reason_to_skip(
     if spec.tier != "allocation":
         if profile is None or capabilities.driver != profile.driver:
             return "no driver profile for the driver of this target"
-        for name in needs.config:
-            if name not in profile.spec.config:
-                return f"driver profile {profile.metadata.name} has no config {name}"
+        lacking = _not_of_the_driver(spec, profile)
+        if lacking is not None:
+            return f"driver profile {profile.metadata.name} {lacking}"
         if needs.devices_in_all > capabilities.devices:
             return f"needs {needs.devices_in_all} devices, {capabilities.devices} are free"
         most = max(capabilities.devices_on.values(), default=0)
@@ -55,6 +56,22 @@ def reason_to_skip(
             )
         if needs.nodes > len(capabilities.nodes):
             return f"needs {needs.nodes} nodes with a kubelet, {len(capabilities.nodes)} are there"
+    return None
+
+
+def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:
+    """What a scenario needs of the driver, and the profile does not say of it."""
+    for trait in spec.requires.traits:
+        if trait not in profile.spec.traits:
+            return f"does not say that the driver has the trait {trait}"
+    for name in spec.requires.config:
+        if name not in profile.spec.config:
+            return f"has no config {name}"
+    for expectation in (item for step in spec.steps for item in step.expect or ()):
+        if isinstance(expectation, EnvironmentExpectation):
+            name = expectation.environment.config
+            if name not in profile.spec.probe.config_env:
+                return f"does not say how config {name} shows in containers (probe.configEnv)"
     return None
 
 

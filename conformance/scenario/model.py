@@ -13,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from conformance.scenario.base import Duration, Manifest, ObjectSelector, Strict, parse_duration
 from conformance.scenario.expectations import AnyExpectation
+from conformance.scenario.profile import Trait
 
 NAME = r"^[a-z0-9]([-a-z0-9]{0,78}[a-z0-9])?$"
 
@@ -48,6 +49,9 @@ class Requires(Strict):
     apis: tuple[str, ...] = Field(default=(), description="served group/versions")
     abilities: tuple[str, ...] = Field(
         default=(), description="what the target can do beyond the API: cdi, fault:<component>"
+    )
+    traits: tuple[Trait, ...] = Field(
+        default=(), description="what the driver profile must say of the driver"
     )
     config: tuple[str, ...] = Field(
         default=(), description="names below config: that the driver profile must have"

@@ -184,6 +184,10 @@ _OWN_ENV = {"DRA_CONFORMANCE_DEVICE_{device}": "{device}"}
 _OWN_PROBE = Probe(env=r"^DRA_CONFORMANCE_DEVICE_[^=]+=(?P<device>.+)$")
 
 
+Trait = Literal["cdiPerClaim", "nodeLocal"]
+"""What a driver may do or not, and scenarios may ask for."""
+
+
 class ProfileSpec(Strict):
     """What the suite must know of a driver."""
 
@@ -210,6 +214,13 @@ class ProfileSpec(Strict):
         description=(
             "${tolerations} -> of pods that use the devices: for the taints that keep other pods"
             " away from the devices' nodes"
+        ),
+    )
+    traits: tuple[Trait, ...] = Field(
+        default=(),
+        description=(
+            "what the driver does and not every driver must: cdiPerClaim (it writes a CDI spec for"
+            " each prepared claim and removes it again), nodeLocal (each device is of one node)"
         ),
     )
     probe: Probe = Field(default_factory=Probe)

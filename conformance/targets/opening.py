@@ -153,14 +153,14 @@ def _device_source(
     if published is None and (options.simulate or options.dynamic_mig):
         flag = "--simulate" if options.simulate else "--dynamic-mig"
         raise UsageError(
-            f"{flag} is for our own driver, {REFERENCE_DRIVER}; with --driver {options.driver} it "
-            "would do nothing"
+            f"{flag} is for our own driver, {REFERENCE_DRIVER}; with --driver"
+            f" {options.profile_name} it would do nothing"
         )
     if profile.spec.simulated.devices:
         return DescribedDevices(profile)
     if published is None:
         raise UsageError(
-            f"--driver {options.driver}: the reference does not know the devices of "
+            f"--driver {options.profile_name}: the reference does not know the devices of "
             f"{profile.driver}; describe some in the profile (spec.simulated.devices), or run in a "
             "cluster (--target cluster)"
         )

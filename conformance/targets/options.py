@@ -27,7 +27,13 @@ DEFAULT_SIMULATION = "t4x4"
 """The simulated GPUs of our own driver where nobody asks for others."""
 
 REFERENCE_DRIVER = "gpu.nvidia.com"
-"""The profile of our own driver, which is the one that the reference runs."""
+"""The driver that the reference runs: ours, which has the name of NVIDIA's."""
+
+OWN_PROFILE = "nvml-dra-driver"
+"""The profile of our own driver, and the default where the suite starts that."""
+
+NVIDIA_PROFILE = "gpu.nvidia.com"
+"""The profile of NVIDIA's driver, and the default elsewhere."""
 
 REFERENCE_VERSION = "1.37.1"
 """The Kubernetes version that the reference is, where nothing else is asked for."""
@@ -91,7 +97,13 @@ class TargetOptions:
             places=("kubeconfig",),
         ),
     ] = ""
-    driver: Annotated[str, Given("Driver profile: a shipped name or a file.")] = REFERENCE_DRIVER
+    driver: Annotated[
+        str,
+        Given(
+            f"Driver profile: a shipped name or a file. [default: {OWN_PROFILE} where the suite "
+            f"starts its own driver, else {NVIDIA_PROFILE}]"
+        ),
+    ] = ""
     driver_command: Annotated[
         tuple[str, ...],
         Given(
@@ -168,8 +180,14 @@ class TargetOptions:
     kubernetes_version: str = REFERENCE_VERSION
     record: bool = False
 
+    @property
+    def profile_name(self) -> str:
+        """Name or file of the driver profile."""
+        own = self.target == "reference" or (self.cluster == "local" and not self.driver_command)
+        return self.driver or (OWN_PROFILE if own else NVIDIA_PROFILE)
+
     def profile(self) -> DriverProfile:
-        """The driver profile that ``driver`` names.
+        """The driver profile that is used.
 
         Raises:
             UsageError: there is none, or it is malformed.
@@ -177,7 +195,7 @@ class TargetOptions:
         from conformance.data import scenarios_dir
         from conformance.scenario.profile import load_profile
 
-        return load_profile(self.driver, scenarios_dir() / "drivers")
+        return load_profile(self.profile_name, scenarios_dir() / "drivers")
 
 
 TABLE = options_of(TargetOptions)
@@ -266,6 +284,7 @@ def recorded_options(options: TargetOptions) -> dict[str, Any]:
         here = not option.given.places or place in option.given.places
         if here and option.name not in ("kubeconfig", "context", "keep"):
             found[option.name] = getattr(options, option.name)
+    found["driver"] = options.profile_name
     if options.driver_command:
         found |= {"driver_command": shlex.join(options.driver_command), "simulate": None}
     elif "simulate" in found:

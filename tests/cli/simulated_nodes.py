@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from conformance.scenario.selection import Selection, select
 
 AT_ONCE = "6"
-FULL, MIG = "gpu.nvidia.com", "gpu.nvidia.com-mig"
+FULL, MIG = "nvml-dra-driver", "gpu.nvidia.com-mig"
 NOT_THE_GPUS = re.compile(r"feature gate \S+ is not known|needs Kubernetes |API \S+ is not served")
 """Reasons to skip a scenario that hold for this cluster whatever GPUs it has."""
 JOB = "core/job-separate-and-shared-claims"

@@ -352,14 +352,14 @@ def test_what_was_asked_for_stands_in_the_result_file(call: Call, tmp_path: Path
     assert run.feature_gates["DRAListTypeAttributes"] is True
     assert run.options == {
         "target": "reference",
-        "driver": "gpu.nvidia.com",
+        "driver": "nvml-dra-driver",
         "simulate": "b200x8",
         "featureGates": {"DRAListTypeAttributes": True},
         "workers": 1,
         "only": [SHARE],
     }
     assert run.driver_profile is not None
-    assert run.driver_profile["metadata"] == {"name": "gpu.nvidia.com"}
+    assert run.driver_profile["metadata"] == {"name": "nvml-dra-driver"}
     assert run.driver_profile_digest == document_digest(run.driver_profile)
 
 

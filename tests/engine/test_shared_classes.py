@@ -15,7 +15,7 @@ from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.targets.base import RUN_LABEL, ApiError, Obj, Ref, TargetError
 from tests.engine.miniature import Miniature, MiniScope
 
-PROFILE: DriverProfile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
+PROFILE: DriverProfile = load_profile("nvml-dra-driver", scenarios_dir() / "drivers")
 NAMES = sorted(entry.name for entry in PROFILE.spec.classes.values())
 
 

@@ -228,7 +228,7 @@ def test_ctrl_c_in_the_cleanup_does_not_break_it_off() -> None:
 
 
 def with_classes(target: Miniature) -> Setup:
-    profile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
+    profile = load_profile("nvml-dra-driver", scenarios_dir() / "drivers")
     [(name, entry)] = profile.spec.classes.items()
     classes = {name: entry, "other": entry.model_copy(update={"name": "other.example.com"})}
     spec = profile.spec.model_copy(update={"classes": classes})

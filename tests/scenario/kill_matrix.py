@@ -37,7 +37,7 @@ Kills = Mapping[str, Sequence[str]]
 
 def outcomes(scenarios: Sequence[LoadedScenario], *faults: Fault) -> dict[str, Outcome]:
     """Scenario -> what became of it on a reference with these faults."""
-    profile = load_profile("gpu.nvidia.com", ROOT / "drivers")
+    profile = load_profile("nvml-dra-driver", ROOT / "drivers")
     with mutant(*faults, feature_gates=GATES) as target:
         setup = Setup("kill", Opened.of(target, profile, "image"))
         result = run_suite(scenarios, setup, ())

@@ -37,7 +37,7 @@ def example(tmp_path: Path) -> Path:
 def outcome(file: Path, *faults: Fault) -> Outcome:
     root = scenarios_dir()
     loaded = load_scenarios([file])
-    profile = load_profile("gpu.nvidia.com", root / "drivers")
+    profile = load_profile("nvml-dra-driver", root / "drivers")
     with mutant(*faults) as target:
         setup = Setup("readme", Opened.of(target, profile, "image"))
         [finished] = run_suite(loaded, setup, ()).finished

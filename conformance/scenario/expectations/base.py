@@ -139,9 +139,13 @@ class Known(Protocol):
         """An object must be refused; ``message``: for what, None for any mistake in it."""
 
     def needed(
-        self, path: Path, what: Literal["ability", "config", "kubelet"], name: str = ""
+        self, path: Path, what: Literal["ability", "config", "kubelet", "trait"], name: str = ""
     ) -> None:
-        """Not every target or tier has this: an ability, a configuration, a pod that runs."""
+        """Not every target, tier or driver has this.
+
+        Args:
+            what: an ability, a configuration that shows in containers, a pod that runs, a trait.
+        """
 
 
 def lint_seen_by(known: Known, entries: Sequence[str], key: str) -> None:

@@ -45,4 +45,5 @@ class CdiExpectation(Timed):
         known.named(("cdi", "pod"), "Pod", self.cdi.pod)
         known.pod_claim(("cdi", "claim"), (self.cdi.pod,), self.cdi.claim)
         known.needed(("cdi",), "ability", "cdi")
+        known.needed(("cdi",), "trait", "cdiPerClaim")
         known.needed(("cdi",), "kubelet")

@@ -121,7 +121,7 @@ class _KnownAt:
         self._problems += refused_problems(obj, message, apis, (*self._place, *path))
 
     def needed(
-        self, path: Path, what: Literal["ability", "config", "kubelet"], name: str = ""
+        self, path: Path, what: Literal["ability", "config", "kubelet", "trait"], name: str = ""
     ) -> None:
         requires = self._spec.requires
         if what == "ability" and name not in requires.abilities:
@@ -130,6 +130,8 @@ class _KnownAt:
                 f"not every target can do this; add requires: {{abilities: ['{name}']}}"
                 f" (spec.requires.abilities: {hint(name, requires.abilities)})",
             )
+        elif what == "trait" and name not in requires.traits:
+            self._add(path, f"not every driver does this; add requires: {{traits: [{name}]}}")
         elif what == "config" and name not in requires.config:
             self._add(
                 path,

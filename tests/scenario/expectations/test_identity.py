@@ -22,6 +22,7 @@ PROFILE: DriverProfile = load_profile("gpu.example.com", ROOT / "drivers")
 SEPARATE = "core/template-gives-each-pod-a-device"
 TWO_REQUESTS = "core/two-requests-two-devices"
 ONE_EACH = "core/container-sees-only-its-request"
+RESERVED = "core/generated-claim-reserved-for-pod"
 SHARED = "core/shared-claim-pods-see-same-device"
 JOB = "core/job-separate-and-shared-claims"
 
@@ -67,6 +68,7 @@ def run(name: str, slices: Sequence[Obj], *faults: Fault) -> ScenarioFinished:
         pytest.param(JOB, TWO_POOLS_OF_TWO, id="claims that are gone when one looks"),
         pytest.param(SEPARATE, NETWORK, id="network-attached"),
         pytest.param(SHARED, NETWORK, id="network-attached and shared"),
+        pytest.param(RESERVED, NETWORK, id="network-attached and bound to no node"),
     ],
 )
 def test_a_correct_cluster_passes(name: str, slices: Sequence[Obj]) -> None:

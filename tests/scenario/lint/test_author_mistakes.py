@@ -23,7 +23,8 @@ spec:
   feature: ResourceClaim
   tier: node
   requires:
-    {devices: 3, devicesOnOneNode: 2, abilities: [cdi, "fault:kubelet"], config: [timeSlicing]}
+    {devices: 3, devicesOnOneNode: 2, abilities: [cdi, "fault:kubelet"], config: [timeSlicing],
+      traits: [cdiPerClaim]}
   references: [https://kep.k8s.io/4381]
   steps:
   - apply:
@@ -178,7 +179,7 @@ IN_EITHER_TIER = [
     ("node", "command: ${probe.exit}", "command: ${probe.exi}", "did you mean ${probe.exit}?"),
     ("node", "labels: {a: b}", 'labels: {"${x}": b}', "unknown variable ${x}; known are"),
     ("node", "phase: Running", 'node: "${node.left}"', "hollow nodes are for the allocation tier"),
-    ("node", ", config: [timeSlicing]}", "}", "because not every driver profile has it"),
+    ("node", ", config: [timeSlicing]", "", "because not every driver profile has it"),
     ("allocation", "nodeName: ${node.left}", "nodeName: ${node.lft}", "did you mean left?"),
     ("allocation", "driver: ${driver}", "driver: ${attribute.uuid}", "write the value itself"),
     ("allocation", "nodes: [left, right]", "nodes: [left, Right]", "'Right' is not a valid name"),
@@ -313,6 +314,7 @@ IN_EITHER_TIER = [
     ("allocation", '"objects.all(one', '"object.all(one', "undeclared reference to 'object'"),
     # Needs.
     ("node", "devices: 3, devicesOnOneNode: 2, ", "", "say how many it needs"),
+    ("node", "traits: [cdiPerClaim]", "", "add requires: {traits: [cdiPerClaim]}"),
     ("node", "devicesOnOneNode: 2, ", "", "say so: {devicesOnOneNode: 2}"),
     ("allocation", "${driver}", "${worker.name}", "in the allocation tier no driver profile"),
     ("node", "${image}", "${worker.nmae}", "did you mean ${worker.name}?"),
@@ -349,7 +351,7 @@ def test_the_place_of_a_mistake_is_its_line_and_its_path(tmp_path: Path) -> None
     file = write(tmp_path, NODE.replace("restartPolicy", "restartPolcy"))
     with pytest.raises(UsageError) as error:
         load_scenarios([file])
-    where = f"{file}:59: $.spec.steps[0].apply[3].spec.template.spec.restartPolcy: "
+    where = f"{file}:60: $.spec.steps[0].apply[3].spec.template.spec.restartPolcy: "
     assert str(error.value).startswith(where)
 
 
