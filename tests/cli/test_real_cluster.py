@@ -125,7 +125,7 @@ def test_pytest_runs_scenarios_on_a_cluster_with_xdist(tmp_path: Path) -> None:
 
 
 def test_another_driver_is_started_tested_and_stopped(tmp_path: Path) -> None:
-    profile = (ROOT / "scenarios/drivers/gpu.nvidia.com.yaml").read_text()
+    profile = (ROOT / "scenarios/drivers/nvml-dra-driver.yaml").read_text()
     (tmp_path / "other.yaml").write_text(profile.replace("gpu.nvidia.com", "gpu.other.example"))
     driver = (
         f"{sys.executable} -m nvml_driver run --driver-name gpu.other.example --simulate t4x4"
