@@ -59,7 +59,7 @@ def build_report(
             plan makes the profile partial; others that the run had count for no profile.
 
     Raises:
-        UsageError: the result file was cut off, or no profile is given.
+        UsageError: the result file was cut off.
         OtherSuiteError: the run was of another version of the suite.
         EvidenceError: the result file contradicts itself.
     """
@@ -79,12 +79,10 @@ def believed(
     """The report on a run whose result file is believed as it stands.
 
     Raises:
-        UsageError: the result file was cut off, or no profile is given.
+        UsageError: the result file was cut off.
     """
     if result.footer is None:
         raise UsageError("the result file has no footer, so there is nothing to certify; run again")
-    if not profiles:
-        raise UsageError("no profile is given; name one, for example dra-core")
     run = result.run
     return ConformanceReport(
         date=result.footer.finished_at,

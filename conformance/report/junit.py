@@ -42,11 +42,9 @@ class JUnitFile:
         """Collect, and write at the end."""
         self._collector.handle(event)
         if isinstance(event, RunFinished) and self._collector.run is not None:
-            self._write(junit_xml(self._collector.result()))
-
-    def _write(self, root: ET.Element) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(self.path, ET.tostring(root, encoding="utf-8", xml_declaration=True))
+            root = junit_xml(self._collector.result())
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path, ET.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
 def junit_xml(result: RunResult) -> ET.Element:

@@ -147,10 +147,9 @@ class _Reader:
         digest = document.pop("digest", None) if document.get("record") == "footer" else None
         try:
             event = from_line(document, self.planned)
-        except ValidationError as error:
-            raise ResultFileError(f"{where}: {_first(error)}") from None
         except ValueError as error:
-            raise ResultFileError(f"{where}: {cut(str(error), 200)}") from None
+            said = _first(error) if isinstance(error, ValidationError) else cut(str(error), 200)
+            raise ResultFileError(f"{where}: {said}") from None
         self._check(where, event)
         if isinstance(event, RunFinished) and digest != _digest(self.content[:offset]):
             raise ResultFileError(

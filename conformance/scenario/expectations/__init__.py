@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import GetCoreSchemaHandler, GetPydanticSchema
 from pydantic_core import CoreSchema, core_schema
 
 from conformance.scenario.expectations.base import Expectation
@@ -46,19 +46,14 @@ def _tag(value: Any) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-class _OneOfKinds:
-    """Chooses the class by the key."""
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        keys = ", ".join(kind.key() for kind in KINDS)
-        return core_schema.tagged_union_schema(
-            {tag: handler.generate_schema(kind) for tag, kind in _TAGS.items()},
-            _tag,
-            custom_error_type="expectation",
-            custom_error_message=f"an expectation has exactly one of {keys}",
-        )
+def _one_of_kinds(_: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    keys = ", ".join(kind.key() for kind in KINDS)
+    return core_schema.tagged_union_schema(
+        {tag: handler.generate_schema(kind) for tag, kind in _TAGS.items()},
+        _tag,
+        custom_error_type="expectation",
+        custom_error_message=f"an expectation has exactly one of {keys}",
+    )
 
 
-AnyExpectation = Annotated[Expectation, _OneOfKinds()]
+AnyExpectation = Annotated[Expectation, GetPydanticSchema(_one_of_kinds)]
