@@ -91,7 +91,7 @@ def implementation(**options: object) -> Implementation:
         item = error.errors()[0]
         name = str(item["loc"][0])
         hint = "an address like https://example.com" if name == "url" else "1 to 400 characters"
-        raise UsageError(f"--{name}: {item['msg']}; give {hint}") from None
+        raise UsageError(f"--{name} {item['input']!r:.80}: must be {hint}") from None
 
 
 class UsedProfile(_Model):

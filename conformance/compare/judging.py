@@ -42,34 +42,32 @@ def judge(decision: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgemen
     pod, node, snapshot, claims, allocations = _parts(decision)
     violations = witness.check(snapshot, claims, allocations, node)
     answer = witness.allocate(snapshot, claims, node)
-    if answer.allocations is None and not answer.proven:
-        doubt = f"the reference's search gave up on node {node} ({answer.reason})"
-        if violations:
-            return Judgement(Verdict.INADMISSIBLE, violations[0], violations, None, pod, node)
-        return Judgement(Verdict.ADMISSIBLE, f"every rule holds; {doubt}", (), None, pod, node)
     if answer.allocations is None:
-        rules = (
-            f"it breaks: {'; '.join(violations)}"
-            if violations
-            else "yet no rule is broken, so the reference's search and its checker disagree"
-        )
-        reason = f"the reference finds no allocation on node {node} ({answer.reason}); {rules}"
-        return Judgement(Verdict.IMPOSSIBLE, reason, violations, None, pod, node)
+        if answer.proven:
+            verdict = Verdict.IMPOSSIBLE
+            rules = (
+                f"it breaks: {'; '.join(violations)}"
+                if violations
+                else "yet no rule is broken, so the reference's search and its checker disagree"
+            )
+            reason = f"the reference finds no allocation on node {node} ({answer.reason}); {rules}"
+        elif violations:
+            verdict, reason = Verdict.INADMISSIBLE, violations[0]
+        else:
+            doubt = f"the reference's search gave up on node {node} ({answer.reason})"
+            verdict, reason = Verdict.ADMISSIBLE, f"every rule holds; {doubt}"
+        return Judgement(verdict, reason, violations, None, pod, node)
     found = [devices_of(item) for item in allocations]
     expected = [devices_of(item) for item in answer.allocations]
     same = found == expected
     if same:
-        violations += tuple(
-            text
-            for text in beside_devices(claims, allocations, answer.allocations)
-            if text not in violations
-        )
+        more = beside_devices(claims, allocations, answer.allocations)
     else:
-        violations += tuple(preferences(claims, found, expected))
+        more = preferences(claims, found, expected)
+    violations = tuple(dict.fromkeys((*violations, *more)))
     if violations:
-        return Judgement(
-            Verdict.INADMISSIBLE, violations[0], violations, answer.allocations, pod, node
-        )
+        reason, expectation = violations[0], answer.allocations
+        return Judgement(Verdict.INADMISSIBLE, reason, violations, expectation, pod, node)
     if same:
         reason = f"the reference picks the same devices on node {node}"
         return Judgement(Verdict.IDENTICAL, reason, (), None, pod, node)

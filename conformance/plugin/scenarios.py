@@ -44,6 +44,7 @@ from conformance.signals import interrupted_by_signals
 from conformance.targets.base import RUN_LABEL
 from conformance.targets.opening import connect, open_cluster, open_reference
 from conformance.targets.options import TargetOptions, check_options
+from conformance.text import counted
 
 
 @dataclass
@@ -253,9 +254,8 @@ class ScenarioItem(pytest.Item):
             for name, text in diagnostics.items():
                 self.add_report_section("call", name, redact(text))
         elif diagnostics:
-            self.add_report_section(
-                "call", "diagnostics", f"{len(diagnostics)} files; see them with -v"
-            )
+            text = f"{counted(len(diagnostics), 'file')}; see them with -v"
+            self.add_report_section("call", "diagnostics", text)
         apply_to_current_test(finished, diagnostics)
         _raise(finished)
         for event in self.events:

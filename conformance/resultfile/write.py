@@ -72,9 +72,10 @@ class ResultFile:
 
     def close(self) -> None:
         """Close the file as it is; without :class:`RunFinished` it has no footer."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # What it could not take was told when it was written.
+                file.close()
 
     def _start(self, event: RunStarted) -> None:
         try:
@@ -112,15 +113,8 @@ class ResultFile:
             self._file.write(data)
             self._file.flush()
         except OSError:
-            self._abandon()
+            self.close()
             raise
-
-    def _abandon(self) -> None:
-        """Close the file without what it could not take: closing would try, and fail, again."""
-        file, self._file = self._file, None
-        if file is not None:
-            with suppress(OSError):
-                file.close()
 
 
 def _public(event: ScenarioFinished) -> ScenarioFinished:
