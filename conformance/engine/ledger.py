@@ -28,6 +28,9 @@ _VERSIONS = {
     "ResourceSlice": RESOURCE_V1,
 }
 
+POD_SECURITY = ("pod-security.kubernetes.io/enforce", "baseline")
+"""The level that the pods of scenarios need, for clusters whose default is a stricter one."""
+
 CLUSTER_SCOPED = frozenset({"DeviceClass", "DeviceTaintRule", "Namespace", "Node", "ResourceSlice"})
 
 
@@ -78,6 +81,8 @@ class Ledger:
         labelled = copy.deepcopy(obj)
         meta = labelled.setdefault("metadata", {})
         meta.setdefault("labels", {}).update(self.labels)
+        if labelled.get("kind") == "Namespace":
+            meta["labels"].setdefault(*POD_SECURITY)
         if labelled.get("kind") not in CLUSTER_SCOPED:
             meta.setdefault("namespace", self._scope.namespace)
         ref = Ref(

@@ -12,6 +12,8 @@ import yaml
 
 from conformance.cli.app import app
 from conformance.kubeapi.kubeconfig import load_config
+from conformance.targets.reference.resources import KINDS
+from tests.scenario.shipped import shipped
 
 CI = Path(__file__).resolve().parents[2] / "ci"
 
@@ -73,3 +75,39 @@ def test_the_action_gives_options_that_the_command_has() -> None:
 @pytest.mark.parametrize("script", scripts_of_the_action())
 def test_no_input_of_the_action_becomes_part_of_a_script(script: str) -> None:
     assert "${{" not in script
+
+
+def used() -> set[tuple[str, str, str]]:
+    """Group, resource and verb of everything that the steps of all scenarios ask for."""
+    found: set[tuple[str, str, str]] = set()
+
+    def use(kind: str, verb: str, subresource: str | None = None) -> None:
+        if kind in KINDS:
+            one = KINDS[kind]
+            found.add((one.group, "/".join(filter(None, [one.plural, subresource])), verb))
+
+    for loaded in shipped():
+        for step in loaded.scenario.spec.steps:
+            for manifest in step.apply or ():
+                for verb in ("create", "get", "delete"):
+                    use(manifest["kind"], verb)
+            for deleted in step.delete or ():
+                use(deleted.kind, "delete")
+            if step.patch is not None:
+                use(step.patch.kind, "patch", step.patch.subresource)
+    return found
+
+
+def test_the_suites_role_is_enough_for_every_step_of_every_scenario() -> None:
+    role = yaml.safe_load((CI / "rbac" / "suite.yaml").read_text())
+    given = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule.get("apiGroups", ())
+        for resource in rule.get("resources", ())
+        for verb in rule["verbs"]
+    }
+    assert ("resource.k8s.io", "resourceclaims/status", "patch") in used()
+    assert used() - given == set()
+    # AuthorizedForDeviceStatus in pkg/registry/resource/utils.go, since Kubernetes 1.36.
+    assert ("resource.k8s.io", "resourceclaims/driver", "arbitrary-node:patch") in given

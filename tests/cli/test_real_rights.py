@@ -11,20 +11,16 @@ import pytest
 import yaml
 
 from conformance.clusters.local import LocalCluster, LocalOptions
+from conformance.engine.events import Outcome
+from conformance.resultfile.read import load_results
 from tests.cli.plain_client import Api, Json, RefusedError, eventually
 from tests.clusters import local_support as support
+from tests.scenario.shipped import shipped
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCOUNT = "suite"
-SCENARIOS = [
-    "core/job-separate-and-shared-claims",  # pods of a Job, their logs
-    "core/late-class-starts-waiting-pod",  # a DeviceClass, events
-    "core/all-mode-takes-every-matching-device",  # synthetic nodes and slices
-    "core/cleanup-generated-claim-deleted",
-    "core/retired-",  # kinds that are not there any more
-]
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +52,6 @@ def suite_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path,
             cluster.down()
 
 
-def shipped() -> list[str]:
-    """Ids of all scenarios."""
-    folder = ROOT / "scenarios"
-    return [str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.yaml")]
-
-
 def account() -> Json:
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}}
 
@@ -85,7 +75,7 @@ def may_list(api: Api, path: str) -> bool:
     return True
 
 
-def test_scenarios_pass_with_the_suites_rights(
+def test_every_scenario_passes_or_is_skipped_with_the_suites_rights(
     suite_user: tuple[Path, Api, str], tmp_path: Path
 ) -> None:
     kubeconfig, _, image = suite_user
@@ -94,15 +84,19 @@ def test_scenarios_pass_with_the_suites_rights(
         *(sys.executable, "-m", "conformance", "run", "--target", "cluster", "-n", "2"),
         *("--cluster", "kubeconfig", "--kubeconfig", str(kubeconfig), "--context", context),
         *("--image", image, "-o", str(tmp_path / "out")),
-        *(word for name in SCENARIOS for word in ("-k", name)),
     ]
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    chosen = [name for name in shipped() if any(one in name for one in SCENARIOS)]
-    assert len(chosen) > len(SCENARIOS)
-    assert f"{len(chosen)} passed" in done.stdout
+    # Partial: nobody but the cluster's owner sees the CDI specs of its nodes.
+    assert done.returncode in {0, 4}, done.stdout + done.stderr
+    ended = load_results(tmp_path / "out" / "results.ndjson").finished
+    assert {item.scenario.id for item in ended} == {item.id for item in shipped()}
+    skipped = {item.scenario.id: item.message for item in ended if item.outcome is Outcome.SKIPPED}
+    assert {item.outcome for item in ended} <= {Outcome.PASSED, Outcome.SKIPPED}
+    # A right that is missing is no reason to skip.
+    reasons = ("feature gate", "this target lacks the ability", "needs ", "driver profile")
+    assert [why for why in skipped.values() if not why.startswith(reasons)] == []
 
 
 def test_the_suite_may_not_read_secrets_or_rights(suite_user: tuple[Path, Api, str]) -> None:

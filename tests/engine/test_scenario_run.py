@@ -44,6 +44,17 @@ def test_everything_made_has_the_runs_label() -> None:
     assert {obj["metadata"]["labels"]["dra-conformance.dev/run"] for obj in made} == {"run0"}
 
 
+def test_its_namespaces_say_what_pod_security_their_pods_need() -> None:
+    target = Miniature()
+    made: list[Obj] = []
+    target.on_create = made.append
+    other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "${name.other}"}}
+    run(target, scenario({"apply": [other, pod("p")]}, SCHEDULED))
+    labels = [obj["metadata"]["labels"] for obj in made if obj["kind"] == "Namespace"]
+    assert [one["pod-security.kubernetes.io/enforce"] for one in labels] == ["baseline"] * 2
+    assert "pod-security.kubernetes.io/enforce" not in made[-1]["metadata"]["labels"]
+
+
 def test_the_scenarios_own_namespace_has_a_variable() -> None:
     labelled = {
         "kind": "Namespace",
