@@ -14,9 +14,11 @@ from typing import Annotated, Any
 import typer
 
 from conformance.cli.options import print_progress, takes
+from conformance.cli.planned import planned_lines
 from conformance.compare.conclude import conclude_run
 from conformance.engine.events import Reporter
 from conformance.engine.options import RunOptions
+from conformance.engine.plan import plan
 from conformance.engine.result import RunResult
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
@@ -36,7 +38,7 @@ from conformance.report.terminal import PlainConsole, TerminalReporter
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
-from conformance.targets.opening import check_context, open_target
+from conformance.targets.opening import check_context, open_target, open_to_plan
 from conformance.targets.options import TargetOptions, check_options
 from conformance.text import visible
 
@@ -55,6 +57,10 @@ def run(
     ] = None,
     workers: Annotated[int, typer.Option("-n", "--workers", help="Scenarios at once.")] = 1,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show every step.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what would run, be skipped, be made; make nothing."),
+    ] = False,
 ) -> None:
     """Run scenarios and report: terminal, JUnit XML, Allure, HTML, one result file."""
     if about.compare and options.target == "reference":
@@ -65,6 +71,11 @@ def run(
     scenarios = select(paths or [], selection)
     check_options(options)
     check_context(options)
+    if dry_run:
+        with open_to_plan(options) as opened:
+            for line in planned_lines(plan(scenarios, Setup(run_id, opened)), opened, run_id):
+                typer.echo(visible(line))
+        return
     with OutputFolder(output, print_progress) as folder:
         with open_target(options, print_progress) as opened:
             comparer = None

@@ -238,8 +238,33 @@ def _connected(
 
 
 @contextmanager
-def open_existing(options: TargetOptions) -> Iterator[Target | None]:
-    """The target of a cluster that is there already; None where a local or kind one is not."""
+def open_to_plan(options: TargetOptions) -> Iterator[Opened]:
+    """The target as it is, for a look at what a run would do: nothing is started.
+
+    Raises:
+        UsageError: the options do not go together, or no local or kind cluster of that name runs.
+        InfrastructureError: the cluster could not be reached.
+    """
+    if options.target == "reference":
+        with open_target(options) as opened:
+            yield opened
+        return
+    with open_existing(options, only_read=False) as target:
+        if target is None:
+            raise UsageError(
+                f"--dry-run starts no cluster, and no {options.cluster} cluster {options.name!r} "
+                "runs; `dra-conformance cluster up` starts one"
+            )
+        yield Opened.of(target, options.profile(), options.image or DEFAULT_IMAGE, options)
+
+
+@contextmanager
+def open_existing(options: TargetOptions, *, only_read: bool = True) -> Iterator[Target | None]:
+    """The target of a cluster that is there already; None where a local or kind one is not.
+
+    Args:
+        only_read: nothing is asked of the cluster that reading alone does not tell.
+    """
     check_options(options)
     access: ClusterAccess | None
     if options.cluster == "local":
@@ -259,7 +284,7 @@ def open_existing(options: TargetOptions) -> Iterator[Target | None]:
     if access is None:
         yield None
         return
-    with _connected(access, options, only_read=True) as target:
+    with _connected(access, options, only_read=only_read) as target:
         yield target
 
 

@@ -1,0 +1,53 @@
+"""What a run would do, found out without making anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conformance.engine.requirements import reason_to_skip
+from conformance.engine.scenario_run import Setup, check_bindings
+from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.model import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run would do with one scenario.
+
+    Attributes:
+        skipped: why it would be skipped, "" if it would run.
+        objects: kind -> how many of it the scenario makes; controllers may add pods and claims.
+        disturbed: components that it restarts or kills.
+    """
+
+    id: str
+    skipped: str
+    objects: Counter[str]
+    disturbed: tuple[str, ...]
+
+
+def plan(scenarios: Sequence[LoadedScenario], setup: Setup) -> tuple[Plan, ...]:
+    """What a run would do with each scenario.
+
+    Raises:
+        UsageError: a scenario's variables do not resolve.
+    """
+    check_bindings(list(scenarios), setup)
+    capabilities, profile = setup.opened.capabilities, setup.opened.profile
+    plans = []
+    for loaded in scenarios:
+        spec = loaded.scenario.spec
+        skipped = reason_to_skip(spec, capabilities, profile) or ""
+        faults = (step.fault.component for step in spec.steps if step.fault)
+        made = Counter[str]() if skipped else _made(spec)
+        plans.append(Plan(loaded.id, skipped, made, () if skipped else tuple(faults)))
+    return tuple(plans)
+
+
+def _made(spec: Spec) -> Counter[str]:
+    kinds = Counter(["Namespace"] + ["Node"] * len(spec.nodes))
+    for step in spec.steps:
+        kinds.update(str(manifest.get("kind")) for manifest in step.apply or ())
+    return kinds
