@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.lint.made import applied
 from conformance.scenario.lint.objects import check_manifests
 from conformance.scenario.lint.pods import pod_specs
@@ -18,7 +19,7 @@ from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint
 from conformance.scenario.registry import load_registry
 from conformance.scenario.validate import InvalidDocumentError, validated
-from conformance.scenario.yamlfile import Document, Problem, inside, walk
+from conformance.scenario.yamlfile import Document, Problem, walk
 
 
 def checked_scenario(document: Document) -> Scenario:
@@ -63,8 +64,11 @@ def _devices(scenario: Scenario) -> Iterator[Problem]:
     spec = scenario.spec
     if spec.tier == "allocation":
         return
+    expected = [item for step in spec.steps for item in step.expect or ()]
+    # A pod that is expected to wait may want more than there is.
+    waits = any(isinstance(item, PodExpectation) and item.expected_to_wait for item in expected)
     most = max((_of_one_pod(manifest) for _, manifest in applied(scenario)), default=0)
-    if most > max(1, spec.requires.devices_on_one_node):
+    if not waits and most > max(1, spec.requires.devices_on_one_node):
         text = f"a pod gets {most} devices, all of one node; say so: {{devicesOnOneNode: {most}}}"
         yield Problem(("spec", "requires", "devicesOnOneNode"), text)
     if spec.requires.devices_in_all:
@@ -84,12 +88,11 @@ def _devices(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _of_one_pod(manifest: Any) -> int:
-    """The most devices that a pod gets, by a claim's requests or by its number of claims."""
+    """The most devices that a pod gets at least, by its claims or by the requests of one."""
     found = [len(pod.get("resourceClaims") or ()) for _, pod in pod_specs(manifest)]
-    for path, requests in walk(manifest):
-        if path[-2:] == ("devices", "requests") and isinstance(requests, list):
-            counts = [
-                dict(inside(dict(inside(item)).get("exactly"))).get("count", 1) for item in requests
-            ]
-            found.append(sum(count for count in counts if isinstance(count, int)))
+    found += [
+        len(requests)
+        for path, requests in walk(manifest)
+        if path[-2:] == ("devices", "requests") and isinstance(requests, list)
+    ]
     return max(found, default=0)

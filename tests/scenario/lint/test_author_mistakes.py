@@ -447,3 +447,9 @@ def test_lint_finds_two_scenarios_in_one_file_and_a_name_that_is_not_the_files(
     other = write(tmp_path, NODE, "other.yaml")
     [found] = lint_documents(read_documents(other))
     assert found.text.startswith(f"{other}:3: $.metadata.name: is 'given', but the file is called")
+
+
+def test_a_pod_that_is_expected_to_wait_may_want_more_than_there_is(tmp_path: Path) -> None:
+    text = NODE.replace("devicesOnOneNode: 2, ", "")
+    waits = "  - expect:\n    - {pod: pod0, scheduled: false}\n"
+    assert load_scenarios([write(tmp_path, text + waits)])
