@@ -26,7 +26,7 @@ def finished(minor: str, *, on: bool) -> dict[str, ScenarioFinished]:
         if name != STABLE
     }
     options = ReferenceOptions(kubernetes_version=f"{minor}.0", feature_gates=gates)
-    profile = load_profile("gpu.nvidia.com", ROOT / "drivers")
+    profile = load_profile("nvml-dra-driver", ROOT / "drivers")
     with ReferenceTarget(options) as target:
         opened = Opened.of(target, profile, "image")
         result = run_suite(shipped(), Setup("gates", opened), ())
