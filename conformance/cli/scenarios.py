@@ -200,7 +200,7 @@ def _is_template(file: Path) -> bool:
     return b"{{" in file.read_bytes()
 
 
-SchemaName = Literal["features", "profile", "report", "results", "scenario"]
+SchemaName = Literal["features", "profile", "report", "results", "scenario", "shape"]
 
 
 def schema(
@@ -221,6 +221,7 @@ def _example(which: SchemaName) -> Path:
         "features": "features.yaml",
         "profile": "drivers/gpu.example.com.yaml",
         "scenario": "core/two-requests-two-devices.yaml",
+        "shape": "shapes/one-gpu-held.yaml",
     }
     if which not in files:
         raise UsageError(f"there is no example of {which}; there are of {', '.join(files)}")

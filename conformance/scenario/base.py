@@ -56,6 +56,41 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
+def dns_name(value: str) -> str:
+    """A name as the API server takes it.
+
+    Raises:
+        ValueError: it does not.
+    """
+    from reference_allocator.api.names import dns_subdomain_problems
+
+    problems = dns_subdomain_problems(value)
+    if problems:
+        raise ValueError("; ".join(problems))
+    return value
+
+
+def api_objects(value: tuple[Obj, ...], kind: str, what: str) -> tuple[Obj, ...]:
+    """Values of a type of the Kubernetes API, without unknown fields.
+
+    Args:
+        value: as they were written.
+        kind: the type's name in the table of fields, for example ``resource/v1.Device``.
+        what: one of them in words.
+
+    Raises:
+        ValueError: where one is wrong, and how.
+    """
+    from reference_allocator.api import schema
+
+    for mistake in schema.mistakes(f"[]{kind}", list(value)):
+        place = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in mistake.path)
+        if isinstance(mistake, schema.UnknownField):
+            raise ValueError(f"{place}: {what} has no such field")
+        raise ValueError(f"{place}: {mistake.value!r} is not of the type that the API has")
+    return value
+
+
 class ObjectSelector(Strict):
     """Names objects of one kind: by name, or by how they relate to others."""
 

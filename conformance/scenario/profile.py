@@ -14,30 +14,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from conformance.errors import UsageError
-from conformance.scenario.base import Strict
+from conformance.scenario.base import Strict, api_objects, dns_name
 from conformance.scenario.validate import load_document
-from reference_allocator.api import schema
-
-
-def _dns_name(value: str) -> str:
-    """A name as the API server takes it."""
-    from reference_allocator.api.names import dns_subdomain_problems
-
-    problems = dns_subdomain_problems(value)
-    if problems:
-        raise ValueError("; ".join(problems))
-    return value
-
-
-def _as_in_api(shape: str, value: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
-    """Objects with the fields and types of the API."""
-    for mistake in schema.mistakes(shape, list(value)):
-        place = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in mistake.path)
-        if isinstance(mistake, schema.UnknownField):
-            kind = shape.rpartition(".")[2].lower()
-            raise ValueError(f"{place}: a {kind} has no such field")
-        raise ValueError(f"{place}: {mistake.value!r} is not of the type that the API has")
-    return value
 
 
 class ClassProfile(Strict):
@@ -51,7 +29,7 @@ class ClassProfile(Strict):
     @field_validator("name")
     @classmethod
     def _name(cls, value: str) -> str:
-        return _dns_name(value)
+        return dns_name(value)
 
 
 class Probe(Strict):
@@ -150,7 +128,7 @@ class Simulated(Strict):
     @field_validator("devices")
     @classmethod
     def _devices(cls, value: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
-        return _as_in_api("[]resource/v1.Device", value)
+        return api_objects(value, "resource/v1.Device", "a device")
 
     @property
     def shows_devices(self) -> bool:
@@ -229,12 +207,12 @@ class ProfileSpec(Strict):
     @field_validator("driver")
     @classmethod
     def _driver(cls, value: str) -> str:
-        return _dns_name(value)
+        return dns_name(value)
 
     @field_validator("tolerations")
     @classmethod
     def _tolerations(cls, value: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
-        return _as_in_api("[]core/v1.Toleration", value)
+        return api_objects(value, "core/v1.Toleration", "a toleration")
 
     @model_validator(mode="after")
     def _probe_reads_what_is_shown(self) -> Self:

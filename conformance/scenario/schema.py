@@ -15,12 +15,14 @@ from pydantic import BaseModel
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile
 from conformance.scenario.registry import FeatureRegistry, load_registry
+from conformance.scenario.shape import ClusterShape
 from conformance.scenario.yamlfile import walk
 
 MODELS: Final[dict[str, type[BaseModel]]] = {
     "features": FeatureRegistry,
     "profile": DriverProfile,
     "scenario": Scenario,
+    "shape": ClusterShape,
 }
 _ID: Final = "https://dra-conformance.dev/v1/{which}.schema.json"
 

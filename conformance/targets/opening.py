@@ -18,6 +18,7 @@ from conformance.clusters.base import (
     Progress,
     silent,
 )
+from conformance.data import scenarios_dir
 from conformance.errors import UsageError
 from conformance.targets.base import Capabilities, Obj, Target
 from conformance.targets.offer import with_devices
@@ -28,6 +29,7 @@ from conformance.targets.options import (
     TargetOptions,
     check_options,
     is_given,
+    shape_of,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from conformance.clusters.kubeconfig import KubeconfigCluster
     from conformance.clusters.local import LocalCluster
     from conformance.scenario.profile import DriverProfile
+    from conformance.scenario.shape import ShapeNode
     from conformance.targets.reference.nodes.device_source import DeviceSource
 
 REFERENCE_IMAGE = "dra-conformance.dev/probe:1"
@@ -115,20 +118,23 @@ def open_reference(
     from nvml_driver.errors import NvmlUnavailableError, ProfileError
 
     version, profile = options.kubernetes_version, options.profile()
+    nodes, slices = _inventory(options, profile, published)
     chosen = ReferenceOptions(
         kubernetes_version=version,
         feature_gates=options.feature_gates,
-        devices=_device_source(options, profile, published),
+        nodes=nodes,
+        devices=_device_source(options, profile, slices),
     )
     if isinstance(chosen.devices, DescribedDevices):
         profile = profile.for_reference()
-        chosen = replace(chosen, nodes=chosen.devices.nodes or chosen.nodes)
     try:
         target = ReferenceTarget(chosen)
     except ValueError as error:
         raise UsageError(f"the reference cannot be Kubernetes {version}: {error}") from None
     except ProfileError as error:
-        raise UsageError(f"--simulate {options.simulate}: {error}") from None
+        shapes = ", ".join(sorted(file.stem for file in (scenarios_dir() / "shapes").iterdir()))
+        text = f"--simulate {options.simulate}: {error}; shapes of clusters are {shapes}"
+        raise UsageError(text) from None
     except NvmlUnavailableError as error:
         if published is not None or options.simulate or options.dynamic_mig:
             raise UsageError(f"the reference has no devices: {error}") from None
@@ -141,31 +147,48 @@ def open_reference(
         target.close()
 
 
-def _device_source(
+def _inventory(
     options: TargetOptions, profile: DriverProfile, published: Sequence[Obj] | None
+) -> tuple[Sequence[ShapeNode], Sequence[Obj] | None]:
+    """The nodes of the reference, and the slices of their driver where somebody has given some."""
+    from conformance.scenario.shape import ShapeNode
+
+    shape = shape_of(options)
+    if shape is not None:
+        return shape.spec.nodes, shape.spec.slices
+    if published is None or profile.driver == REFERENCE_DRIVER:
+        alike = ShapeNode(name="reference-node", count=options.nodes or 1)
+        return alike.each() if options.nodes else (), None
+    slices = [item for item in published if item["spec"]["driver"] == profile.driver]
+    names = {item["spec"].get("nodeName") for item in slices} - {None, ""}
+    return [ShapeNode(name=name) for name in sorted(names)], slices
+
+
+def _device_source(
+    options: TargetOptions, profile: DriverProfile, slices: Sequence[Obj] | None
 ) -> DeviceSource:
     """The driver of the reference's nodes: our own on simulated GPUs, or one that is described."""
     from conformance.targets.reference.nodes.device_source import DescribedDevices, SimulatedGpus
 
+    if slices is not None:
+        return DescribedDevices(profile, slices)
+    is_shape = shape_of(options) is not None
     if profile.driver == REFERENCE_DRIVER:
-        simulate = options.simulate or DEFAULT_SIMULATION
-        return SimulatedGpus(simulate, dynamic_mig=options.dynamic_mig)
-    if published is None and (options.simulate or options.dynamic_mig):
-        flag = "--simulate" if options.simulate else "--dynamic-mig"
+        gpus = "" if is_shape else options.simulate
+        return SimulatedGpus(gpus or DEFAULT_SIMULATION, dynamic_mig=options.dynamic_mig)
+    if options.dynamic_mig or (options.simulate and not is_shape):
+        flag = "--dynamic-mig" if options.dynamic_mig else "--simulate"
         raise UsageError(
             f"{flag} is for our own driver, {REFERENCE_DRIVER}; with --driver"
             f" {options.profile_name} it would do nothing"
         )
     if profile.spec.simulated.devices:
         return DescribedDevices(profile)
-    if published is None:
-        raise UsageError(
-            f"--driver {options.profile_name}: the reference does not know the devices of "
-            f"{profile.driver}; describe some in the profile (spec.simulated.devices), or run in a "
-            "cluster (--target cluster)"
-        )
-    slices = [item for item in published if item["spec"]["driver"] == profile.driver]
-    return DescribedDevices(profile, slices)
+    raise UsageError(
+        f"--driver {options.profile_name}: the reference does not know the devices of "
+        f"{profile.driver}; describe some in the profile (spec.simulated.devices), or run in a "
+        "cluster (--target cluster)"
+    )
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from nvml_driver.simulated import shipped
 
 if TYPE_CHECKING:
     from conformance.scenario.profile import DriverProfile
+    from conformance.scenario.shape import ClusterShape
 
 TargetName = Literal["reference", "cluster"]
 ClusterName = Literal["kubeconfig", "kind", "local"]
@@ -37,6 +38,8 @@ NVIDIA_PROFILE = "gpu.nvidia.com"
 
 REFERENCE_VERSION = "1.37.1"
 """The Kubernetes version that the reference is, where nothing else is asked for."""
+
+MOST_NODES = 1000
 
 REQUIRED_GATE = "DynamicResourceAllocation"
 
@@ -68,6 +71,22 @@ def _command(text: str) -> tuple[str, ...]:
         return tuple(shlex.split(text))
     except ValueError as error:
         raise UsageError(f"--driver-command {text!r}: {error}") from None
+
+
+def _version(text: str) -> str:
+    """A version whose rules are known; the first one of a minor that is given alone.
+
+    Raises:
+        UsageError: its rules are not known.
+    """
+    from reference_allocator.gates import gates_for_version
+
+    try:
+        gates_for_version(text)
+    except ValueError as error:
+        raise UsageError(f"--kubernetes: {error}") from None
+    version = text.removeprefix("v")
+    return f"{version}.0" if version.count(".") == 1 else version
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +135,8 @@ class TargetOptions:
     simulate: Annotated[
         str,
         Given(
-            f"Simulated GPUs of our own driver: a file, or one of {', '.join(shipped())}. "
+            f"Simulated GPUs of our own driver: a file, or one of {', '.join(shipped())}; for the "
+            "reference also the shape of a cluster, a YAML file or one of those that are shipped. "
             f"[default: {DEFAULT_SIMULATION}, or what a cluster that runs shows]",
             metavar="PROFILE",
             places=("local", "reference"),
@@ -141,7 +161,10 @@ class TargetOptions:
     )
     nodes: Annotated[
         int,
-        Given("Nodes of a local cluster; 0 is a control plane only.", places=("local",)),
+        Given(
+            "Nodes, all alike; 0 is a control plane only.",
+            places=("local", "reference"),
+        ),
     ] = 1
     feature_gates: Annotated[
         Mapping[str, bool],
@@ -177,7 +200,16 @@ class TargetOptions:
             places=("kind", "local"),
         ),
     ] = False
-    kubernetes_version: str = REFERENCE_VERSION
+    kubernetes_version: Annotated[
+        str,
+        Given(
+            f"Kubernetes that the reference is, for example 1.35. [default: {REFERENCE_VERSION}]",
+            flag="--kubernetes",
+            metavar="MINOR",
+            convert=_version,
+            places=("reference",),
+        ),
+    ] = REFERENCE_VERSION
     record: bool = False
 
     @property
@@ -204,6 +236,18 @@ _OF_THE_REFERENCE = frozenset({"simulate", "dynamic_mig"})
 """Options that mean something in every cluster that is compared with the reference."""
 
 
+def shape_of(options: TargetOptions) -> ClusterShape | None:
+    """The shape that ``simulate`` names; None where it names GPUs.
+
+    Raises:
+        UsageError: it is malformed.
+    """
+    from conformance.data import scenarios_dir
+    from conformance.scenario.shape import find_shape
+
+    return find_shape(options.simulate, scenarios_dir() / "shapes")
+
+
 def check_options(options: TargetOptions) -> None:
     """Refuse options that contradict each other or would have no effect.
 
@@ -225,7 +269,24 @@ def check_options(options: TargetOptions) -> None:
             f"{item.flag} goes with {_targets(item.given.places)}; here it would do nothing, and"
             " what you meant to test would not be tested"
         )
+    if not 0 <= options.nodes <= MOST_NODES:
+        raise UsageError(f"--nodes {options.nodes}: must be between 0 and {MOST_NODES}")
+    _check_shape(options)
     _check_gates(options)
+
+
+def _check_shape(options: TargetOptions) -> None:
+    if shape_of(options) is None:
+        return
+    if options.cluster == "local":
+        raise UsageError(
+            f"--simulate {options.simulate}: that is a cluster's shape, which is for --target "
+            "reference; a local cluster takes GPUs, and --nodes"
+        )
+    if options.target == "reference" and options.nodes != 1:
+        raise UsageError(
+            f"--nodes {options.nodes}: the shape {options.simulate} says which nodes there are"
+        )
 
 
 def is_given(options: TargetOptions, item: Option) -> bool:

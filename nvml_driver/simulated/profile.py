@@ -8,7 +8,6 @@ profile names it.
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -209,15 +208,16 @@ def load(profile: str | Path | Profile) -> Profile:
     """The profile of that name, or in that file.
 
     Args:
-        profile: a shipped name (``t4x4``), a path to a JSON file, or a Profile, given back as is.
+        profile: a shipped name (``t4x4``), one with fewer of its GPUs (``t4x1``), a path to a JSON
+            file, or a Profile, given back as is.
 
     Raises:
         ProfileError: no such profile, not JSON, or not what the model asks for.
     """
     if isinstance(profile, Profile):
         return profile
-    if isinstance(profile, str) and re.fullmatch(r"[a-z0-9.-]+", profile) and profile in shipped():
-        return _load_shipped(profile)
+    if isinstance(profile, str) and (found := _named(profile)) is not None:
+        return found
     path = Path(profile)
     try:
         if path.exists() and not path.is_file():  # a device or a pipe might never end
@@ -228,9 +228,23 @@ def load(profile: str | Path | Profile) -> Profile:
     except (OSError, UnicodeDecodeError) as error:
         raise ProfileError(
             f"profile {str(profile)!r} is neither a file that can be read ({error}) "
-            f"nor one of the shipped: {', '.join(shipped())}"
+            f"nor one of the shipped: {', '.join(shipped())}, or with fewer GPUs (t4x1)"
         ) from None
     return parse(text, str(path))
+
+
+def _named(name: str) -> Profile | None:
+    """The shipped profile of that name, or of another number of the same GPUs."""
+    if name in shipped():
+        return _load_shipped(name)
+    kind, _, number = name.rpartition("x")
+    for other in shipped():
+        if number.isdecimal() and other.rpartition("x")[0] == kind:
+            profile = _load_shipped(other)
+            if int(number) <= len(profile.gpus):
+                gpus = profile.gpus[: int(number)]
+                return profile.model_copy(update={"name": name, "gpus": gpus})
+    return None
 
 
 @cache

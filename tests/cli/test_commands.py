@@ -354,6 +354,8 @@ def test_what_was_asked_for_stands_in_the_result_file(call: Call, tmp_path: Path
         "target": "reference",
         "driver": "nvml-dra-driver",
         "simulate": "b200x8",
+        "nodes": 1,
+        "kubernetesVersion": "1.37.1",
         "featureGates": {"DRAListTypeAttributes": True},
         "workers": 1,
         "only": [SHARE],

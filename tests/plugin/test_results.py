@@ -84,7 +84,7 @@ def test_both_doors_give_allure_the_same_ids(tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (["--dra-compare"], "--dra-compare judges a cluster"),
-        (["--dra-nodes", "2"], "--nodes goes with"),
+        (["--dra-name", "x"], "--name goes with"),
         (["--dra-feature-gate", "Nope=true"], "has no DRA feature gate Nope"),
         (["--dra-output", ""], "the path is empty"),
     ],

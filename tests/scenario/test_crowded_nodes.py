@@ -9,6 +9,7 @@ import pytest
 from conformance.engine.events import Outcome
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
+from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import Obj
 from conformance.targets.opening import Opened
 from conformance.targets.options import TargetOptions
@@ -52,7 +53,8 @@ def on(
 
 
 def cluster(slices: Sequence[Obj], *faults: Fault) -> ReferenceTarget:
-    return mutant(*faults, nodes=("n0", "n1"), devices=DescribedDevices(TOLERANT, slices))
+    nodes = (ShapeNode(name="n0"), ShapeNode(name="n1"))
+    return mutant(*faults, nodes=nodes, devices=DescribedDevices(TOLERANT, slices))
 
 
 @pytest.mark.parametrize("name", [FREED, ISOLATION, SHARED])

@@ -15,6 +15,7 @@ from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.profile import load_profile
+from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening import Opened, open_reference
 from conformance.targets.options import TargetOptions
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
@@ -218,7 +219,7 @@ def test_a_cluster_with_another_driver_is_compared_with_the_reference(tmp_path: 
     scenarios = load_scenarios([folder])
     profile(tmp_path, BY_ENV, DEVICES)
     with_devices = load_profile(str(tmp_path / "profile.yaml"), tmp_path)
-    nodes = ("worker-a", "worker-b")
+    nodes = (ShapeNode(name="worker-a"), ShapeNode(name="worker-b"))
     cluster = ReferenceTarget(ReferenceOptions(nodes=nodes, devices=DescribedDevices(with_devices)))
     options = replace(profile(tmp_path, BY_ENV), target="cluster", cluster="kubeconfig")
     opened = Opened(cluster, cluster.capabilities(), options.profile(), "image", options)

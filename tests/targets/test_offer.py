@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import Capabilities, Obj
 from conformance.targets.offer import with_devices
 from conformance.targets.reference.nodes.device_source import DescribedDevices
@@ -36,7 +37,8 @@ def offered(
     spec = PROFILE.spec.model_copy(update=profile)
     used = PROFILE.model_copy(update={"spec": spec})
     source = DescribedDevices(used, slices)
-    with ReferenceTarget(ReferenceOptions(nodes=NODES, devices=source)) as target:
+    nodes = [ShapeNode(name=name) for name in NODES]
+    with ReferenceTarget(ReferenceOptions(nodes=nodes, devices=source)) as target:
         scope = target.scope("others")
         labels = {"resource.kubernetes.io/admin-access": "true"}
         meta = {"name": "others", "labels": labels}

@@ -29,7 +29,8 @@ KIND = {**CLUSTER, "cluster": "kind"}
         ({"context": "prod"}, "--context"),
         ({"image": "busybox"}, "--image"),
         ({"driver_command": ("x",)}, "--driver-command"),
-        ({"nodes": 2}, "--nodes"),
+        ({**KIND, "nodes": 2}, "--nodes"),
+        ({**LOCAL, "kubernetes_version": "1.35.0"}, "--kubernetes"),
         ({"binaries": Path("/b")}, "--binaries"),
         ({"keep": True}, "--keep-cluster"),
         ({**LOCAL, "context": "prod"}, "--context"),
@@ -53,6 +54,7 @@ def test_an_option_that_would_do_nothing_is_refused(options: dict[str, Any], fla
         {},
         {"simulate": "l40sx8", "feature_gates": {"DRAListTypeAttributes": True}},
         KUBECONFIG,
+        {"nodes": 2, "kubernetes_version": "1.35.0"},
         {**KUBECONFIG, "record": True, "simulate": "l40sx8"},
         {**LOCAL, "nodes": 2, "driver_command": ("x",), "binaries": Path("/b"), "name": "n"},
         {**KIND, "name": "n", "image_archives": (Path("/i"),), "keep": True},
@@ -60,6 +62,30 @@ def test_an_option_that_would_do_nothing_is_refused(options: dict[str, Any], fla
 )
 def test_options_that_mean_something_are_taken(options: dict[str, Any]) -> None:
     check_options(TargetOptions(**options))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"nodes": -1}, "--nodes -1: must be between"),
+        ({"nodes": 2, "simulate": "one-gpu-held"}, "--nodes 2: the shape one-gpu-held says"),
+        ({**LOCAL, "simulate": "one-gpu-held"}, "a local cluster takes GPUs"),
+        ({"simulate": "nope.yaml"}, "no cluster shape 'nope.yaml'"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        check_options(TargetOptions(**options))
+
+
+@pytest.mark.parametrize("version", ["1.20", "x", "1.99.1"])
+def test_a_version_whose_rules_are_not_known_is_refused(version: str) -> None:
+    with pytest.raises(UsageError, match=r"known minors: 1\.34"):
+        from_given(TargetOptions, {"kubernetes_version": version})
+
+
+def test_a_minor_is_its_first_version() -> None:
+    assert from_given(TargetOptions, {"kubernetes_version": "v1.35"}).kubernetes_version == "1.35.0"
 
 
 def test_a_target_is_not_opened_with_an_option_that_would_do_nothing() -> None:

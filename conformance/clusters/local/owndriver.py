@@ -48,7 +48,8 @@ def command(options: LocalOptions, node: NodeLayout) -> tuple[str, ...]:
 
 def name_or_file(simulate: str) -> str:
     """A shipped profile's name as it is; a file by a path that holds in every directory."""
-    return simulate if simulate in shipped() else str(Path(simulate).absolute())
+    own = simulate not in shipped() and Path(simulate).is_file()
+    return str(Path(simulate).absolute()) if own else simulate
 
 
 def read_simulation(started: Sequence[str]) -> Simulation | None:

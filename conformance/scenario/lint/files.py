@@ -15,10 +15,12 @@ from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.registry import FeatureRegistry
+from conformance.scenario.shape import ClusterShape
 from conformance.scenario.validate import InvalidDocumentError, is_own, validated
 from conformance.scenario.yamlfile import Document, Problem
 
 OWN_KINDS: Mapping[str, type[BaseModel]] = {
+    "ClusterShape": ClusterShape,
     "DriverProfile": DriverProfile,
     "FeatureRegistry": FeatureRegistry,
     "Scenario": Scenario,

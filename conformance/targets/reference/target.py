@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance import __version__
+from conformance.clusters.kubeconfig import usable_nodes
+from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import RUN_LABEL, Capabilities, Obj, Ref
 from conformance.targets.reference.nodes.device_source import DeviceSource, NoDriver, SimulatedGpus
+from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.nodes.shaped import fit
 from conformance.targets.reference.resources import served_apis
-from conformance.targets.reference.scheduling.nodefit import is_ready
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.reference.store import name_of
 from conformance.targets.reference.world import World
 from reference_allocator.gates import check_gates, gates_for_version
 
@@ -48,14 +50,14 @@ class ReferenceOptions:
     Attributes:
         kubernetes_version: whose rules and default feature gates apply.
         feature_gates: gates set on top of the version's defaults.
-        nodes: names of nodes with a kubelet and the driver.
+        nodes: the nodes of the cluster's shape.
         devices: where the devices of each of them come from, and with them the driver.
         seed: uids and generated names depend on it.
     """
 
     kubernetes_version: str = "1.37.1"
     feature_gates: Mapping[str, bool] | None = None
-    nodes: Sequence[str] = ("reference-node-0",)
+    nodes: Sequence[ShapeNode] = (ShapeNode(name="reference-node-0"),)
     devices: DeviceSource = field(default_factory=SimulatedGpus)
     seed: int = 0
 
@@ -72,6 +74,7 @@ class ReferenceTarget:
             ValueError: a Kubernetes version whose rules are not known, or a feature gate that it
                 does not have or does not let one set.
             DriverError: the simulated GPUs cannot be set up.
+            UsageError: the shape speaks of devices that are not there.
         """
         self.options = options or ReferenceOptions()
         version, chosen = self.options.kubernetes_version, self.options.feature_gates or {}
@@ -87,22 +90,31 @@ class ReferenceTarget:
                 kubernetes_version=version,
                 gates=self._gates,
                 seed=self.options.seed,
-                nodes=self.options.devices.start(self.options.nodes, self._root),
+                nodes=self.options.nodes,
+                drivers={node.name: self._driver(node) for node in self.options.nodes},
+                network=self.options.devices.network,
             )
         except BaseException:
             self.close()
             raise
 
+    def _driver(self, node: ShapeNode) -> NodeDriver | None:
+        """The driver of a node, started."""
+        driver = self.options.devices.start(node, self._root / node.name) if node.driver else None
+        fit(node, driver)
+        return driver
+
     def capabilities(self) -> Capabilities:
         """What it is and can do."""
-        devices, nodes = self.options.devices, self.world.cluster.store.all("Node")
+        devices = self.options.devices
+        nodes = usable_nodes(self.world.cluster.store.all("Node"))
         return Capabilities(
             kubernetes_version=self.options.kubernetes_version,
             served_apis=served_apis(self._gates),
-            tiers=frozenset({"allocation", "node"} if devices.driver else {"allocation"}),
+            tiers=frozenset({"allocation", "node"} if devices.driver and nodes else {"allocation"}),
             unserved={"node": devices.why} if isinstance(devices, NoDriver) else {},
             driver=devices.driver,
-            nodes=tuple(name_of(node) for node in nodes if is_ready(node)),
+            nodes=nodes,
             abilities=frozenset({"cdi", "image"}),
             feature_gates=self._gates,
             simulated=(

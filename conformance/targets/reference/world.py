@@ -6,9 +6,10 @@ Then time jumps to the next moment at which something is due.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import Obj, TargetError
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.clock import VirtualClock
@@ -23,6 +24,7 @@ from conformance.targets.reference.controllers.garbage_collection import (
 from conformance.targets.reference.controllers.jobs import JobController
 from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublisher
 from conformance.targets.reference.nodes.kubelet import Kubelet
+from conformance.targets.reference.nodes.shaped import hold, node_object
 from conformance.targets.reference.scheduling.scheduler import Scheduler
 from conformance.targets.reference.store import Identity, Store
 from reference_allocator.features import Features
@@ -40,7 +42,9 @@ class World:
         kubernetes_version: str,
         gates: Mapping[str, bool],
         seed: int,
-        nodes: Mapping[str, NodeDriver | None],
+        nodes: Sequence[ShapeNode],
+        drivers: Mapping[str, NodeDriver | None],
+        network: Iterable[Obj] = (),
     ) -> None:
         """Start it.
 
@@ -48,7 +52,9 @@ class World:
             kubernetes_version: whose rules apply.
             gates: every feature gate of that version, as it is set.
             seed: uids and generated names depend on it.
-            nodes: name of each node with a kubelet -> its driver, if it has one.
+            nodes: what they are called, and what is amiss with them.
+            drivers: name of each node -> its driver, if it has one.
+            network: ResourceSlices with devices that are not on any one node.
         """
         self.clock = VirtualClock()
         identity = Identity(seed)
@@ -59,20 +65,29 @@ class World:
         self.api = ApiServer(self.cluster)
         self.scheduler = Scheduler(self.cluster, kubernetes_version)
         self.kubelets: list[Kubelet] = []
-        for name, driver in nodes.items():
-            store.add(_node(name, kubernetes_version))
-            self.kubelets.append(Kubelet(self.cluster, self.api, name, driver))
+        published: list[tuple[str | None, Obj]] = [(None, item) for item in network]
+        for node in nodes:
+            driver = drivers[node.name]
+            store.add(node_object(node, kubernetes_version))
+            published += [(node.name, item) for item in driver.slices] if driver else []
+            if node.ready:
+                self.kubelets.append(Kubelet(self.cluster, self.api, node.name, driver))
+        gone = frozenset(node.name for node in nodes if not node.ready)
         self.controllers: list[Controller] = [
             ClaimController(self.cluster, self.api),
             JobController(self.cluster, self.api),
             EvictionController(self.cluster, self.api),
             self.scheduler,
             *self.kubelets,
-            SlicePublisher(self.cluster, nodes),
+            SlicePublisher(self.cluster, self.api, published, gone),
             GarbageCollector(self.cluster, self.api),
             NamespaceController(self.cluster, self.api),
         ]
         self._seen: list[tuple[float, int]] = [(-1.0, -1)] * len(self.controllers)
+        for kubelet in self.kubelets:
+            [node] = [node for node in nodes if node.name == kubelet.node]
+            if kubelet.driver is not None and node.held:
+                hold(self.api, node.name, kubelet.driver, node.held)
         self.settle()
 
     def settle(self) -> None:
@@ -116,28 +131,3 @@ class World:
             self._seen[index] != (now, max(map(store.changed, controller.watches)))
             for index, controller in enumerate(self.controllers)
         )
-
-
-def _node(name: str, kubernetes_version: str) -> Obj:
-    resources = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {
-                "kubernetes.io/arch": "amd64",
-                "kubernetes.io/hostname": name,
-                "kubernetes.io/os": "linux",
-            },
-        },
-        "spec": {},
-        "status": {
-            "capacity": dict(resources),
-            "allocatable": dict(resources),
-            "conditions": [
-                {"type": "Ready", "status": "True", "reason": "KubeletReady"},
-            ],
-            "nodeInfo": {"kubeletVersion": f"v{kubernetes_version}"},
-        },
-    }

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from conformance import probe
+from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import Obj
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.scope import ReferenceScope
@@ -262,7 +263,7 @@ def test_devices_of_a_driver_that_does_not_run_there_are_not_prepared(
 
 
 def test_each_node_has_devices_of_its_own(open_target: Open) -> None:
-    target: ReferenceTarget = open_target(nodes=("n0", "n1"))
+    target: ReferenceTarget = open_target(nodes=(ShapeNode(name="n0"), ShapeNode(name="n1")))
     scope = new_scope(target)
     scope.create(kit.device_class())
     scope.create(kit.template("all", kit.request(allocationMode="All")))

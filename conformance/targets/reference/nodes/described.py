@@ -11,10 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.errors import UsageError
 from conformance.scenario.profile import ProfileSpec
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.validation.resource_slice import check_slice
 from conformance.targets.reference.nodes.driver import NodeDriver
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.model.prepared import PreparedDevice
@@ -28,17 +26,23 @@ class DescribedDriver(NodeDriver):
 
     Args:
         profile: its classes are not used here, only ``driver``, ``config`` and ``simulated``.
-        node: the node's name.
         root: where its files are.
-        slices: what it publishes on this node; None: the devices of the profile.
+        slices: what it publishes on this node.
+        network: what is published for all nodes, and what it can prepare as well.
     """
 
     def __init__(
-        self, profile: ProfileSpec, node: str, root: Path, slices: Sequence[Obj] | None = None
+        self, profile: ProfileSpec, root: Path, slices: Sequence[Obj], network: Sequence[Obj] = ()
     ) -> None:
-        published = _described(profile, node) if slices is None else slices
-        super().__init__(profile.driver, root / "cdi", published)
+        super().__init__(profile.driver, root / "cdi", slices)
         self._profile = profile
+        self._places = {
+            device["name"]: place
+            for item in (network, slices)
+            for place, device in enumerate(
+                device for one in item for device in one["spec"].get("devices") or ()
+            )
+        }
         self._cdi_root.mkdir(parents=True, exist_ok=True)
 
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
@@ -74,10 +78,9 @@ class DescribedDriver(NodeDriver):
 
     def _edits(self, result: Obj, config: Sequence[Obj]) -> Mapping[str, Any]:
         """``containerEdits`` of one allocated device."""
-        device, known = result["device"], self.devices
-        place = known.index(device) if device in known else 0  # published from another node
+        device = result["device"]
         environment, nodes = self._profile.simulated.shown(
-            device, place, self._configured(result, config)
+            device, self._places[device], self._configured(result, config)
         )
         edits: dict[str, Any] = {"env": [f"{name}={value}" for name, value in environment.items()]}
         if nodes:
@@ -97,13 +100,14 @@ class DescribedDriver(NodeDriver):
                         yield name
 
 
-def _described(profile: ProfileSpec, node: str) -> list[Obj]:
+def described(profile: ProfileSpec, node: str) -> list[Obj]:
+    """The ResourceSlices of a node that has the devices of a profile."""
     devices = profile.simulated.devices
     parts = [
         devices[start : start + _DEVICES_PER_SLICE]
         for start in range(0, len(devices), _DEVICES_PER_SLICE)
     ]
-    found: list[Obj] = [
+    return [
         {
             "apiVersion": "resource.k8s.io/v1",
             "kind": "ResourceSlice",
@@ -117,7 +121,3 @@ def _described(profile: ProfileSpec, node: str) -> list[Obj]:
         }
         for index, part in enumerate(parts)
     ]
-    for resource_slice in found:
-        for problem in check_slice(resource_slice):
-            raise UsageError(f"driver profile, spec.simulated: {problem}")
-    return found

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
+from conformance.errors import UsageError
 from conformance.scenario.profile import DriverProfile
+from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import Obj
 from conformance.targets.options import REFERENCE_DRIVER
+from conformance.targets.reference.apiserver.validation.resource_slice import check_slice
 from conformance.targets.reference.nodes.driver import NodeDriver
 
 
@@ -17,7 +21,7 @@ class SimulatedGpus:
     """Our own driver, called in-process on simulated NVML.
 
     Attributes:
-        profile: the simulated GPUs of each node: a shipped profile's name or a file.
+        profile: the simulated GPUs of a node whose shape names none.
         driver: the driver's name in slices and allocations.
         dynamic_mig: offer all MIG devices that could be made.
     """
@@ -31,8 +35,10 @@ class SimulatedGpus:
         """What is simulated, for reports."""
         return "NVML"
 
-    def start(self, nodes: Sequence[str], root: Path) -> Mapping[str, NodeDriver | None]:
-        """Start the driver on each node, with its files below ``root``.
+    network: ClassVar[Sequence[Obj]] = ()
+
+    def start(self, node: ShapeNode, root: Path) -> NodeDriver:
+        """Start the driver on a node, with its files below ``root``.
 
         Raises:
             DriverError: the simulated GPUs cannot be set up.
@@ -42,13 +48,9 @@ class SimulatedGpus:
         from nvml_driver.nvml.library import NvmlLibrary
         from nvml_driver.options import Features
 
-        library, features = (
-            NvmlLibrary.simulated(self.profile),
-            Features(dynamic_mig=self.dynamic_mig),
-        )
-        return {
-            name: NvmlDriver(self.driver, name, root / name, library, features) for name in nodes
-        }
+        library = NvmlLibrary.simulated(node.gpus or self.profile)
+        features = Features(dynamic_mig=self.dynamic_mig)
+        return NvmlDriver(self.driver, node.name, root, library, features)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,12 @@ class DescribedDevices:
 
     Attributes:
         profile: of the driver.
-        slices: ResourceSlices (v1) of a cluster, published on nodes of the same names; without any,
-            each node has the devices of the profile.
+        slices: ResourceSlices (v1) of a cluster, published on nodes of the same names; None: each
+            node has the devices of the profile.
     """
 
     profile: DriverProfile
-    slices: Sequence[Obj] = ()
+    slices: Sequence[Obj] | None = None
 
     @property
     def driver(self) -> str:
@@ -72,44 +74,37 @@ class DescribedDevices:
     @property
     def simulated(self) -> str:
         """What is simulated, for reports."""
-        source = "the cluster's ResourceSlices" if self.slices else "its profile"
+        source = "its profile" if self.slices is None else "ResourceSlices"
         return f"the devices of {self.driver} (as {source} describes them)"
 
     @property
-    def nodes(self) -> tuple[str, ...]:
-        """The nodes that have devices in the cluster; empty where the profile describes them."""
-        names = {str(item["spec"]["nodeName"]) for item in self.slices if _is_local(item)}
-        return tuple(sorted(names))
+    def network(self) -> list[Obj]:
+        """Slices with devices that are not on any one node."""
+        return [named(item) for item in self.slices or () if not item["spec"].get("nodeName")]
 
-    def start(self, nodes: Sequence[str], root: Path) -> Mapping[str, NodeDriver | None]:
-        """Start the driver on each node, with its files below ``root``.
+    def start(self, node: ShapeNode, root: Path) -> NodeDriver:
+        """Start the driver on a node, with its files below ``root``.
 
         Raises:
-            UsageError: an API server would refuse the devices of the profile.
+            UsageError: an API server would refuse the devices.
         """
-        from conformance.targets.reference.nodes.described import DescribedDriver
+        from conformance.targets.reference.nodes.described import DescribedDriver, described
 
-        return {
-            name: DescribedDriver(
-                self.profile.spec,
-                name,
-                root / name,
-                self._slices_of(name, name == nodes[0]) if self.slices else None,
-            )
-            for name in nodes
-        }
-
-    def _slices_of(self, node: str, is_first: bool) -> list[Obj]:
-        """What is on a node; the first one also publishes what is not on any one node."""
-        return [
-            {**item, "metadata": {"name": item["metadata"]["name"]}}
-            for item in self.slices
-            if item["spec"].get("nodeName") == node or (is_first and not _is_local(item))
-        ]
+        spec, network = self.profile.spec, self.network
+        if self.slices is None:
+            own = described(spec, node.name)
+        else:
+            own = [named(i) for i in self.slices if i["spec"].get("nodeName") == node.name]
+        for resource_slice in (*own, *network):
+            for problem in check_slice(resource_slice):
+                name = resource_slice["metadata"]["name"]
+                raise UsageError(f"ResourceSlice {name} of {self.driver}: {problem}")
+        return DescribedDriver(spec, root, own, network)
 
 
-def _is_local(resource_slice: Obj) -> bool:
-    return bool(resource_slice["spec"].get("nodeName"))
+def named(resource_slice: Obj) -> Obj:
+    """A slice with nothing of its metadata but its name."""
+    return {**resource_slice, "metadata": {"name": resource_slice["metadata"]["name"]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +117,13 @@ class NoDriver:
 
     why: str
 
-    driver: None = None
-    simulated: None = None
+    driver: ClassVar[None] = None
+    simulated: ClassVar[None] = None
 
-    def start(self, nodes: Sequence[str], _root: Path) -> Mapping[str, NodeDriver | None]:
-        """Nodes with a kubelet alone."""
-        return dict.fromkeys(nodes)
+    network: ClassVar[Sequence[Obj]] = ()
+
+    def start(self, _node: ShapeNode, _root: Path) -> None:
+        """A node with a kubelet alone."""
 
 
 DeviceSource = SimulatedGpus | DescribedDevices | NoDriver

@@ -7,10 +7,11 @@ runtime does.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import name_of, uid_of
 from nvml_driver.cdi import specs as cdi
@@ -35,6 +36,10 @@ class NodeDriver(ABC):
         """Names of the devices that it publishes."""
         found = [item["spec"].get("devices") or () for item in self.slices]
         return [device["name"] for devices in found for device in devices]
+
+    def taint(self, taints: Mapping[str, Sequence[Obj]]) -> None:
+        """Publish taints too: device -> taints."""
+        self.slices = tuple(_tainted(item, taints) for item in self.slices)
 
     @abstractmethod
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
@@ -79,28 +84,61 @@ class SlicePublisher:
 
     watches = frozenset({"Node", "ResourceSlice"})
 
-    def __init__(self, cluster: Cluster, drivers: Mapping[str, NodeDriver | None]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        api: ApiServer,
+        published: Iterable[tuple[str | None, Obj]],
+        gone: Collection[str],
+    ) -> None:
+        """Publish slices, each with the node that owns it, if one does.
+
+        Args:
+            cluster: where they are published.
+            api: through which, so that fields behind a gate that is off do not get in.
+            published: owning node and slice.
+            gone: nodes whose driver publishes once and then no more.
+        """
         self._cluster = cluster
         self._store = cluster.store
-        self._drivers = {node: driver for node, driver in drivers.items() if driver is not None}
+        self._api = api
+        self._published = tuple(published)
+        self._gone = gone
+        self._stored: dict[str, Obj] = {}
+        """Name -> spec as the API server has stored it."""
 
     def sync(self) -> None:
         """One round over all nodes that are there."""
         if not self._cluster.gates.get("DynamicResourceAllocation"):
             return
-        for node_name, driver in self._drivers.items():
-            node = self._store.get("Node", "", node_name)
-            if node is None:
+        for node_name, wanted in self._published:
+            node = None if node_name is None else self._store.get("Node", "", node_name)
+            stored = self._stored.get(name_of(wanted))
+            if (node_name is not None and node is None) or (stored and node_name in self._gone):
                 continue
-            for wanted in driver.slices:
-                present = self._store.get("ResourceSlice", "", name_of(wanted))
-                if present is None:
-                    self._store.add(_owned(wanted, node))
-                elif present["spec"] != wanted["spec"]:
-                    self._store.replace({**present, "spec": wanted["spec"]})
+            present = self._store.get("ResourceSlice", "", name_of(wanted))
+            if present is None:
+                self._stored[name_of(wanted)] = self._api.create(_owned(wanted, node), "")["spec"]
+            elif present["spec"] != stored:
+                self._store.replace({**present, "spec": stored})
 
 
-def _owned(published: Obj, node: Obj) -> Obj:
+def _tainted(resource_slice: Obj, taints: Mapping[str, Sequence[Obj]]) -> Obj:
+    spec = resource_slice["spec"]
+    if not spec.get("devices"):
+        return resource_slice
+    devices = [
+        {**device, "taints": [*(device.get("taints") or []), *taints[device["name"]]]}
+        if device["name"] in taints
+        else device
+        for device in spec["devices"]
+    ]
+    return {**resource_slice, "spec": {**spec, "devices": devices}}
+
+
+def _owned(published: Obj, node: Obj | None) -> Obj:
+    if node is None:
+        return published
     reference = {
         "apiVersion": "v1",
         "kind": "Node",

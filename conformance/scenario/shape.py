@@ -1,0 +1,141 @@
+"""Shapes of clusters: how many nodes and devices there are, and what is amiss with some of them.
+
+A shape is data from which the reference is built, so that the suite can be tried on a cluster like
+one's own. It is not the driver: what that is called and how it shows devices is in its profile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from conformance.errors import UsageError
+from conformance.scenario.base import Strict, api_objects, dns_name
+from conformance.scenario.validate import load_document
+from conformance.scenario.yamlfile import YAML
+
+
+class NodeTaint(Strict):
+    """A taint of a node."""
+
+    key: str
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+class DeviceTaint(Strict):
+    """A taint that the driver publishes for a device."""
+
+    key: str
+    value: str = ""
+    effect: Literal["None", "NoSchedule", "NoExecute"]
+
+
+class ShapeNode(Strict):
+    """A node, or several that are alike."""
+
+    name: str = Field(description="the node's name; of several, what -0, -1 ... is added to")
+    count: int | None = Field(default=None, ge=1, le=1000, description="how many there are")
+    ready: bool = Field(
+        default=True,
+        description="false: its kubelet is gone, and the driver's ResourceSlices have stayed",
+    )
+    unschedulable: bool = Field(default=False, description="the node is cordoned")
+    labels: dict[str, str] = Field(default={}, description="beside those of every node")
+    taints: tuple[NodeTaint, ...] = Field(default=(), description="taints of the node")
+    driver: bool = Field(default=True, description="false: no driver, and so no devices")
+    gpus: str = Field(
+        default="",
+        description="simulated GPUs of the suite's own driver, as for --simulate; default t4x4",
+    )
+    device_taints: dict[str, tuple[DeviceTaint, ...]] = Field(
+        default={}, alias="deviceTaints", description="device -> taints that the driver publishes"
+    )
+    held: tuple[str, ...] = Field(
+        default=(), description="devices that a pod of somebody else's namespace has"
+    )
+
+    def each(self) -> tuple[ShapeNode, ...]:
+        """The nodes that it stands for, each with its own name."""
+        if self.count is None:
+            return (self,)
+        return tuple(
+            self.model_copy(update={"name": f"{self.name}-{index}", "count": None})
+            for index in range(self.count)
+        )
+
+
+class ShapeSpec(Strict):
+    """What a cluster has."""
+
+    description: str = ""
+    nodes: tuple[ShapeNode, ...] = ()
+    slices: tuple[dict[str, Any], ...] | None = Field(
+        default=None,
+        description=(
+            "ResourceSlices of the driver, as `kubectl get resourceslices -o yaml` shows them, in"
+            " place of the devices that each node has otherwise"
+        ),
+    )
+
+    @field_validator("nodes")
+    @classmethod
+    def _each(cls, value: tuple[ShapeNode, ...]) -> tuple[ShapeNode, ...]:
+        nodes = tuple(one for node in value for one in node.each())
+        for name, times in Counter(dns_name(node.name) for node in nodes).items():
+            if times > 1:
+                raise ValueError(f"{times} nodes have the name {name}")
+        return nodes
+
+    @field_validator("slices")
+    @classmethod
+    def _are_slices(
+        cls, value: tuple[dict[str, Any], ...] | None
+    ) -> tuple[dict[str, Any], ...] | None:
+        for item in api_objects(value or (), "resource/v1.ResourceSlice", "a ResourceSlice of v1"):
+            if not (item.get("metadata") or {}).get("name") or not item.get("spec"):
+                raise ValueError("a ResourceSlice needs metadata.name and spec")
+        return value
+
+    @model_validator(mode="after")
+    def _slices_have_their_nodes(self) -> Self:
+        names = {node.name for node in self.nodes}
+        for item in self.slices or ():
+            node = item["spec"].get("nodeName")
+            if node and node not in names:
+                raise ValueError(f"slices: {item['metadata']['name']} is of no node: {node}")
+        return self
+
+
+class ShapeMetadata(Strict):
+    """The name by which ``--simulate`` finds a shape."""
+
+    name: str
+
+
+class ClusterShape(Strict):
+    """How many nodes and devices a cluster has, and what is amiss with some of them."""
+
+    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    kind: Literal["ClusterShape"]
+    metadata: ShapeMetadata
+    spec: ShapeSpec
+
+
+def find_shape(name_or_file: str, directory: Path) -> ClusterShape | None:
+    """A shipped shape by name, or any by the name of its YAML file; None if neither is meant.
+
+    Raises:
+        UsageError: there is no such file, or it is malformed.
+    """
+    file = directory / f"{name_or_file}.yaml"
+    if not file.is_file():
+        file = Path(name_or_file)
+        if file.suffix not in YAML:
+            return None
+        if not file.is_file():
+            raise UsageError(f"no cluster shape {name_or_file!r}: no such file; check the path")
+    return load_document(ClusterShape, file, "cluster shape")
