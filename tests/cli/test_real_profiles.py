@@ -1,4 +1,4 @@
-"""Every scenario of the node tier on a real cluster, with each simulated node of full GPUs."""
+"""Every scenario of the node tier on two real nodes, with each simulated node of full GPUs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CASES = [Case("l40sx8"), Case("a100-40x8"), Case("a100-80x8"), Case("b200x8"), C
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with running_cluster(NAME, tmp_path_factory.mktemp("cluster")):
+    with running_cluster(NAME, tmp_path_factory.mktemp("cluster"), "--nodes", "2"):
         yield
 
 
