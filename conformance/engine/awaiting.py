@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from conformance.engine.context import Context
+from conformance.engine.trouble import ASK_AGAIN_SECONDS, ask_again, troubles
 from conformance.scenario.expectations.base import Expectation, Seen, Timed
 from conformance.targets.base import Obj
 
@@ -61,11 +62,27 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
         last = expectation.evaluate(context)
         return last if last.holds else None
 
-    seen = context.wait(check, timeout)
-    if seen is None:
-        _note_undecided(expectation.may_want_devices, context)
-        raise Divergence(f"{expectation.describe()} within {timeout:g} s", last.found)
-    return dict(seen.observed)
+    awaited = {name for name, _ in expectation.placed()}
+    left = timeout
+    while True:
+        share = min(left, ASK_AGAIN_SECONDS) if awaited else left
+        seen = context.wait(check, share)
+        if seen is not None:
+            return dict(seen.observed)
+        left -= share
+        found = troubles(context)
+        refused = [one for one in found if one.refused and one.concerns(awaited)]
+        if left <= 0 or any(one.certain for one in refused):
+            break
+        for one in refused:
+            ask_again(one, context)
+    _note_undecided(expectation.may_want_devices, context)
+    reasons = [str(one) for one in found if one.message not in last.found][:5]
+    early = [f"given up after {timeout - left:g} s, for that is the driver's answer"]
+    raise Divergence(
+        f"{expectation.describe()} within {timeout:g} s",
+        "; ".join([last.found, *reasons, *(early if left > 0 else [])]),
+    )
 
 
 def _hold(expectation: Timed, duration: float, context: Context) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -122,6 +123,59 @@ def test_pytest_runs_scenarios_on_a_cluster_with_xdist(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "5 passed" in done.stdout
     assert list(tmp_path.glob(f"dra-conformance-{os.getuid()}-*")) == [], "a lock file is left"
+
+
+REFUSED = """
+apiVersion: dra-conformance/v1
+kind: Scenario
+metadata: {name: refused-by-the-driver}
+spec:
+  summary: The driver refuses to prepare a claim, though the pod is expected to run.
+  level: core
+  feature: ResourceClaim
+  tier: node
+  requires: {devices: 1}
+  references: [https://kep.k8s.io/4381]
+  steps:
+  - apply:
+    - apiVersion: resource.k8s.io/v1
+      kind: ResourceClaim
+      metadata: {name: odd}
+      spec:
+        devices:
+          requests: [{name: gpu, exactly: {deviceClassName: "${class.gpu}"}}]
+          config:
+          - opaque:
+              driver: ${driver}
+              parameters: {apiVersion: resource.nvidia.com/v1beta1, kind: GpuConfig, sharing: {}}
+    - apiVersion: v1
+      kind: Pod
+      metadata: {name: pod0}
+      spec:
+        containers:
+        - name: ctr0
+          image: ${image}
+          command: ${probe.hold}
+          resources: {claims: [{name: gpu}]}
+        resourceClaims: [{name: gpu, resourceClaimName: odd}]
+  - expect:
+    - {pod: pod0, phase: Running}
+"""
+
+
+@pytest.mark.parametrize("where", [["--target", "reference"], ["--target", "cluster", *CLUSTER]])
+def test_a_claim_that_the_driver_refuses_costs_seconds_and_is_explained(
+    tmp_path: Path, where: list[str]
+) -> None:
+    (tmp_path / "refused-by-the-driver.yaml").write_text(REFUSED)
+    done = call("run", *where, "-o", "out", "refused-by-the-driver.yaml", cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    said = " ".join(done.stdout.split())
+    assert "NodePrepareResources failed for ResourceClaim odd: " in said
+    assert "sharing.strategy: Field required" in said
+    given_up = re.search(r"given up after (\d+) s, for that is the driver's answer", said)
+    assert given_up, said
+    assert int(given_up[1]) <= 90
 
 
 def test_another_driver_is_started_tested_and_stopped(tmp_path: Path) -> None:

@@ -168,8 +168,11 @@ class DevicesExpectation(Timed):
             known.request(path, target.request, target.claim, pods, target.pod_claim)
 
     def placed(self) -> Iterable[tuple[str, int]]:
-        """The pods of the containers."""
-        return ((entry.partition("/")[0], 1) for entry in self.devices.seen_by)
+        """The pods of the containers, or the Job that has at least one."""
+        for entry in self.devices.seen_by:
+            yield entry.partition("/")[0], 1
+        if self.devices.pods is not None and self.devices.pods.job is not None:
+            yield self.devices.pods.job, 1
 
 
 def _views(entries: Sequence[str], cluster: Cluster) -> Views | str:

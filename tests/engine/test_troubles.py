@@ -1,0 +1,145 @@
+"""A pod that does not start: the failure says why, and a refused preparation is not waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from conformance.engine.awaiting import Divergence, await_expectation
+from conformance.engine.context import Context
+from conformance.engine.ledger import Ledger
+from conformance.engine.trouble import ANNOTATION, CERTAIN_TIMES
+from conformance.scenario.variables import Variables
+from conformance.targets.base import ApiError, Obj
+from conformance.targets.reference import ReferenceTarget
+from conformance.targets.reference.nodes.nvml import NvmlDriver
+from conformance.targets.reference.scope import ReferenceScope
+from nvml_driver.errors import PrepareError
+from tests.engine.miniature import scenario
+from tests.targets.reference import kit
+from tests.targets.reference.conftest import new_scope
+
+RUNNING = {"pod": "p", "phase": "Running"}
+REFUSED = "NodePrepareResources failed for ResourceClaim"
+
+
+@pytest.fixture
+def target() -> Iterator[ReferenceTarget]:
+    target = ReferenceTarget()
+    yield target
+    target.close()
+
+
+@pytest.fixture
+def scope(target: ReferenceTarget) -> ReferenceScope:
+    scope = new_scope(target)
+    scope.create(kit.device_class())
+    return scope
+
+
+def wait_for(scope: ReferenceScope, expectation: Obj) -> str:
+    """What is said when it does not come to hold."""
+    loaded = scenario({"expect": [expectation]}).scenario
+    [step] = loaded.spec.steps
+    variables = Variables(None, "0badcafe", "image")
+    context = Context(loaded, scope, Ledger(scope, {}), variables, None)
+    with pytest.raises(Divergence) as caught:
+        await_expectation((step.expect or ())[0], context)
+    return str(caught.value)
+
+
+def refuse(
+    monkeypatch: pytest.MonkeyPatch, say: Callable[[int], str], times: int = 1000
+) -> list[str]:
+    """Have the driver refuse so; what it has said."""
+    said: list[str] = []
+    prepare = NvmlDriver.prepare
+
+    def failing(self: NvmlDriver, claim: Obj) -> Any:
+        if len(said) == times:
+            return prepare(self, claim)
+        said.append(say(len(said)))
+        raise PrepareError(said[-1])
+
+    monkeypatch.setattr(NvmlDriver, "prepare", failing)
+    return said
+
+
+def test_a_pod_whose_claim_the_driver_goes_on_to_refuse_is_given_up(
+    target: ReferenceTarget, scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = refuse(monkeypatch, lambda _: "no luck")
+    scope.create(kit.claim("c"))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    start = target.now()
+    message = wait_for(scope, RUNNING)
+    assert len(said) == CERTAIN_TIMES
+    assert 25 <= target.now() - start < 100
+    assert "expected pod p in phase Running within 180 s; found pod p: phase Pending" in message
+    assert f"{REFUSED} c: no luck" in message
+    assert "that is the driver's answer" in message
+
+
+def test_a_job_whose_pods_claim_is_refused_is_given_up(
+    target: ReferenceTarget, scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(monkeypatch, lambda _: "no luck")
+    scope.create(kit.claim("c"))
+    pod = kit.pod("p", claims={"g": "c"})
+    pod["metadata"]["labels"] = {"batch.kubernetes.io/job-name": "j"}
+    scope.create(pod)
+    devices = {"pods": {"job": "j"}, "containers": ["ctr0"], "count": 1}
+    assert "that is the driver's answer" in wait_for(scope, {"devices": devices})
+
+
+def test_a_driver_that_says_something_new_each_time_is_waited_for(
+    target: ReferenceTarget, scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be getting on: NVIDIA's driver for compute domains refuses until they are there."""
+    refuse(monkeypatch, lambda number: f"{number} of 9 nodes")
+    scope.create(kit.claim("c"))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    start = target.now()
+    message = wait_for(scope, RUNNING)
+    assert target.now() - start == 180
+    assert "that is the driver's answer" not in message
+    assert "1 of 9 nodes" in message
+
+
+def test_a_refusal_of_another_pod_ends_no_wait(
+    target: ReferenceTarget, scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(monkeypatch, lambda _: "no luck")
+    scope.create(kit.claim("c"))
+    scope.create(kit.pod("other", claims={"g": "c"}))
+    start = target.now()
+    message = wait_for(scope, RUNNING)
+    assert target.now() - start == 180
+    assert "no pod p; pod other: FailedPrepareDynamicResources" in message
+    assert ANNOTATION not in kit.get(scope, kit.pod_ref("other"))["metadata"].get("annotations", {})
+
+
+def test_a_pod_that_no_node_has_a_device_for_is_explained_once(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("c", kit.request(count=30)))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    message = wait_for(scope, {**RUNNING, "eventually": "20s"})
+    assert message.count("cannot allocate all claims") == 1
+
+
+def test_who_may_not_read_events_is_told_what_the_pod_says(
+    scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = ReferenceScope.list
+
+    def forbidden(self: ReferenceScope, api_version: str, kind: str, labels: Any = None) -> Any:
+        if kind == "Event":
+            raise ApiError(403, "Forbidden", "no")
+        return listed(self, api_version, kind, labels)
+
+    monkeypatch.setattr(ReferenceScope, "list", forbidden)
+    refuse(monkeypatch, lambda _: "no luck")
+    scope.create(kit.claim("c"))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    assert "no luck" in wait_for(scope, {**RUNNING, "eventually": "20s"})
