@@ -155,6 +155,13 @@ def _inventory(
 
     shape = shape_of(options)
     if shape is not None:
+        for item in shape.spec.slices or ():
+            if item["spec"].get("driver") != profile.driver:
+                raise UsageError(
+                    f"--simulate {options.simulate}: the ResourceSlices are of the driver "
+                    f"{item['spec'].get('driver')}, and the profile of {profile.driver}; give "
+                    "--driver the profile of that driver"
+                )
         return shape.spec.nodes, shape.spec.slices
     if published is None or profile.driver == REFERENCE_DRIVER:
         alike = ShapeNode(name="reference-node", count=options.nodes or 1)
