@@ -9,15 +9,32 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
-from tests.mutants import allocation, api, controllers, nodes, scheduler
+from tests.mutants import api, controllers, driver, evicting, nodes, scheduler
+from tests.mutants.allocator import (
+    allocation,
+    alternatives,
+    amounts,
+    pools,
+    selecting,
+    sharing,
+    tainting,
+)
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation
 
 MUTATIONS: dict[Fault, Mutation] = {
     **api.MUTATIONS,
     **controllers.MUTATIONS,
+    **driver.MUTATIONS,
+    **evicting.MUTATIONS,
     **scheduler.MUTATIONS,
     **allocation.MUTATIONS,
+    **alternatives.MUTATIONS,
+    **amounts.MUTATIONS,
+    **pools.MUTATIONS,
+    **selecting.MUTATIONS,
+    **sharing.MUTATIONS,
+    **tainting.MUTATIONS,
     **nodes.MUTATIONS,
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace as changed
 from typing import Any
 
@@ -37,7 +37,7 @@ def lose_selectors(claim: Obj) -> None:
         wanted.pop("selectors", None)
 
 
-def accept_in_spite_of(field: str) -> Mutation:
+def accept_in_spite_of(field: str, message: str = "") -> Mutation:
     """What is wrong with a field is not looked at."""
 
     def mutate(world: World) -> None:
@@ -45,7 +45,7 @@ def accept_in_spite_of(field: str) -> Mutation:
             try:
                 original(*args)
             except ApiError as error:
-                if not all(field in cause.field for cause in error.causes):
+                if not all(field in c.field and message in c.message for c in error.causes):
                     raise
 
         replace(world.api, "validate_new", validate_new)
@@ -53,19 +53,30 @@ def accept_in_spite_of(field: str) -> Mutation:
     return mutate
 
 
-def ignores_unknown_fields(world: World) -> None:
-    def create(original: Create, obj: Obj, namespace: str) -> Obj:
-        known = clone(obj)
-        root = schema.root_of(obj["kind"], obj["apiVersion"])
-        for mistake in schema.mistakes(root, obj) if root else ():
-            if isinstance(mistake, schema.UnknownField):
-                holder: Any = known
-                for step in mistake.path[:-1]:
-                    holder = holder[step]
-                del holder[mistake.path[-1]]
-        return original(known, namespace)
+def ignores_unknown_fields(*below: str) -> Mutation:
+    """Fields that it does not know are dropped, everywhere or in objects below these fields."""
 
-    replace(world.api, "create", create)
+    def mutate(world: World) -> None:
+        def create(original: Create, obj: Obj, namespace: str) -> Obj:
+            known = clone(obj)
+            root = schema.root_of(obj["kind"], obj["apiVersion"])
+            for mistake in schema.mistakes(root, obj) if root else ():
+                if isinstance(mistake, schema.UnknownField) and holder_of(mistake) in below:
+                    holder: Any = known
+                    for step in mistake.path[:-1]:
+                        holder = holder[step]
+                    del holder[mistake.path[-1]]
+            return original(known, namespace)
+
+        replace(world.api, "create", create)
+
+    return mutate
+
+
+def holder_of(mistake: schema.UnknownField) -> str:
+    """The field below which an unknown one stands, for example ``requests``."""
+    names = [step for step in mistake.path[:-1] if isinstance(step, str)]
+    return names[-1] if names else ""
 
 
 def loses(version: str, lose: Callable[[Obj], None]) -> Mutation:
@@ -85,7 +96,8 @@ def loses(version: str, lose: Callable[[Obj], None]) -> Mutation:
 
 def lose_capacity(resource_slice: Obj) -> None:
     for device in conversion.devices(resource_slice):
-        device.pop("capacity", None)
+        for body in (device, device.get("basic") or {}):
+            body.pop("capacity", None)
 
 
 def no_request_defaults(world: World) -> None:
@@ -117,11 +129,14 @@ def returns_stored_form(world: World) -> None:
     replace(world.api, "get", get)
 
 
-def serves_retired_versions(world: World) -> None:
+def serves_retired(*kinds: str) -> Mutation:
     """It takes objects of v1alpha2 and keeps them as what replaced them, without parameters."""
+    return lambda world: take_retired(world, kinds)
 
+
+def take_retired(world: World, kinds: Collection[str]) -> None:
     def create(original: Create, obj: Obj, namespace: str) -> Obj:
-        if obj.get("apiVersion") != RETIRED:
+        if obj.get("apiVersion") != RETIRED or obj["kind"] not in kinds:
             return original(obj, namespace)
         kind = SUCCESSORS.get(obj["kind"], obj["kind"])
         new = {**obj, "apiVersion": SERVED, "kind": kind, "spec": spec_today(obj)}
@@ -129,7 +144,7 @@ def serves_retired_versions(world: World) -> None:
         return {**original(new, namespace), "apiVersion": RETIRED, "kind": obj["kind"]}
 
     def by_ref(original: Callable[..., Any], ref: Ref, *args: Any) -> Any:
-        if ref.api_version == RETIRED:
+        if ref.api_version == RETIRED and ref.kind in kinds:
             ref = changed(ref, api_version=SERVED, kind=SUCCESSORS.get(ref.kind, ref.kind))
         return original(ref, *args)
 
@@ -151,13 +166,54 @@ def claim_spec_today(spec: Obj) -> Obj:
     return {"devices": {"requests": [{"name": "request", "exactly": exactly}]}}
 
 
+def shows_new_form_to_old_clients(world: World) -> None:
+    written_in_v1 = set()
+
+    def create(original: Create, obj: Obj, namespace: str) -> Obj:
+        created = original(obj, namespace)
+        if obj.get("apiVersion") == SERVED:
+            written_in_v1.add(created["metadata"]["uid"])
+        return created
+
+    def get(original: Callable[..., Obj | None], ref: Ref, namespace: str) -> Obj | None:
+        found = original(ref, namespace)
+        if found is None or found["metadata"]["uid"] not in written_in_v1:
+            return found
+        stored = world.cluster.store.by_uid(found["metadata"]["uid"])
+        return stored and {**stored, "apiVersion": ref.api_version}
+
+    replace(world.api, "create", create)
+    replace(world.api, "get", get)
+
+
+def deletes_claims_in_use(world: World) -> None:
+    def delete_stored(original: Callable[..., None], obj: Obj, *args: Any) -> None:
+        if obj["kind"] == "ResourceClaim":
+            world.cluster.store.remove(obj)
+        else:
+            original(obj, *args)
+
+    replace(world.api, "delete_stored", delete_stored)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.ACCEPT_INVALID_POD_CLAIM: accept_in_spite_of("spec.resourceClaims"),
     Fault.ADMIN_ACCESS_ANYWHERE: accept_in_spite_of("adminAccess"),
-    Fault.IGNORES_UNKNOWN_FIELDS: ignores_unknown_fields,
+    Fault.ACCEPTS_POD_CLAIM_WITHOUT_SOURCE: accept_in_spite_of(
+        "spec.resourceClaims", "must specify"
+    ),
+    Fault.ACCEPTS_POD_CLAIM_WITH_TWO_SOURCES: accept_in_spite_of("spec.resourceClaims", "at most"),
+    Fault.DELETES_CLAIMS_IN_USE: deletes_claims_in_use,
+    Fault.IGNORES_UNKNOWN_FIELDS_OF_CLAIMS: ignores_unknown_fields("spec"),
+    Fault.IGNORES_UNKNOWN_FIELDS_OF_POD_CLAIMS: ignores_unknown_fields("resourceClaims"),
+    Fault.IGNORES_UNKNOWN_FIELDS_OF_REQUESTS: ignores_unknown_fields("requests"),
+    Fault.LOSES_CAPACITY_OF_V1BETA1: loses("v1beta1", lose_capacity),
     Fault.LOSES_CAPACITY: loses("v1beta2", lose_capacity),
     Fault.NO_REQUEST_DEFAULTS: no_request_defaults,
     Fault.RETURNS_STORED_FORM: returns_stored_form,
-    Fault.SERVES_RETIRED_VERSIONS: serves_retired_versions,
+    Fault.SERVES_RETIRED_CLAIMS: serves_retired("ResourceClaim"),
+    Fault.SERVES_RETIRED_CLASSES: serves_retired("ResourceClass"),
+    Fault.SERVES_RETIRED_TEMPLATES: serves_retired("ResourceClaimTemplate"),
+    Fault.SHOWS_NEW_FORM_TO_OLD_CLIENTS: shows_new_form_to_old_clients,
     Fault.WRONG_VERSION_CONVERSION: loses("v1beta1", lose_selectors),
 }

@@ -1,20 +1,18 @@
-"""Defects of the controllers: claims, garbage collection, evictions."""
+"""Defects of the controllers: claims and garbage collection."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace as changed
 from typing import Any
 
 from conformance.scenario.base import POD_CLAIM_ANNOTATION
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.claims import ClaimController
-from conformance.targets.reference.controllers.eviction import EvictionController
-from conformance.targets.reference.controllers.evictor import Eviction, Evictor
 from conformance.targets.reference.controllers.garbage_collection import GarbageCollector
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.world import World
+from tests.mutants.allocator.inputs import wanted
 from tests.mutants.api import lose_selectors
 from tests.mutants.faults import Fault
 from tests.mutants.nodes import take_any_reservation
@@ -42,6 +40,10 @@ def lose_annotation(claim: Obj) -> None:
 
 def lose_owner(claim: Obj) -> None:
     del claim["metadata"]["ownerReferences"]
+
+
+def lose_labels(claim: Obj) -> None:
+    claim["metadata"].pop("labels", None)
 
 
 def no_owner_reference(world: World) -> None:
@@ -106,6 +108,74 @@ def never_release(world: World) -> None:
     replace(part(world, ClaimController), "set_users", set_users)
 
 
+def finished_pods_keep_claims(world: World) -> None:
+    """A claim stays reserved for a pod that has ended, as long as the pod is there."""
+    store = world.cluster.store
+
+    def remaining_users(original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
+        users = claim["status"].get("reservedFor") or []
+        present = [user for user in users if store.by_uid(user["uid"]) is not None]
+        return present if len(present) > len(original(claim)) else original(claim)
+
+    replace(part(world, ClaimController), "remaining_users", remaining_users)
+
+
+def releases_without_class(world: World) -> None:
+    """A claim loses its devices when the class is deleted."""
+
+    def remaining_users(original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
+        names = [item["deviceClassName"] for item in wanted(claim)]
+        known = all(world.cluster.store.get("DeviceClass", "", name) for name in names)
+        return original(claim) if known else []
+
+    controller = part(world, ClaimController)
+    replace(controller, "remaining_users", remaining_users)
+    controller.watches |= {"DeviceClass"}
+
+
+def allocates_without_pod(world: World) -> None:
+    """A claim that no pod uses is allocated after a second, as if immediate binding were back."""
+    store, clock = world.cluster.store, world.cluster.clock
+    seen: dict[str, float] = {}
+
+    def remaining_users(original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
+        due = seen.get(uid_of(claim))
+        if due is None:
+            due = seen[uid_of(claim)] = clock.wake_in(1)
+        used = any(
+            claim == found
+            for pod in store.all("Pod", namespace_of(claim))
+            for _, found in world.cluster.claims_of(pod)
+        )
+        if clock.now >= due and not used and "allocation" not in claim["status"]:
+            nothing: Obj = {"devices": {"results": []}}
+            store.modify(claim, lambda new: new["status"].update(allocation=nothing))
+        return original(claim)
+
+    replace(part(world, ClaimController), "remaining_users", remaining_users)
+
+
+def deletes_templates(world: World) -> None:
+    """With a pod the templates go from which its claims were made."""
+    store = world.cluster.store
+
+    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
+        if obj["kind"] == "ResourceClaim" and original(obj):
+            for template in store.all("ResourceClaimTemplate", namespace_of(obj)):
+                store.remove(template)
+        return original(obj)
+
+    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
+
+
+def extended_claims_outlive_pods(world: World) -> None:
+    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
+        generated = POD_CLAIM_ANNOTATION in (obj["metadata"].get("annotations") or {})
+        return (obj["kind"] != "ResourceClaim" or generated) and original(obj)
+
+    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
+
+
 def keeps_device_status(world: World) -> None:
     def set_users(original: Callable[..., Obj], claim: Obj, *args: Any, **kwargs: Any) -> Obj:
         released = original(claim, *args, **kwargs)
@@ -124,29 +194,6 @@ def claims_outlive_pods(world: World) -> None:
     replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
 
 
-def evicts_at_once(world: World) -> None:
-    def evictions(
-        original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
-    ) -> list[Eviction]:
-        return [changed(eviction, when=0.0) for eviction in original(evictor, pod)]
-
-    replace(part(world, EvictionController), "evictions", evictions)
-
-
-def no_eviction(world: World) -> None:
-    replace(part(world, EvictionController), "evictions", lambda *_: [])
-
-
-def no_dry_run(world: World) -> None:
-    def condition(original: Callable[[Obj], Obj], rule: Obj) -> Obj:
-        if rule["spec"]["taint"]["effect"] != "None":
-            return original(rule)
-        message = "Eviction only happens for the NoExecute effect."
-        return {"status": "False", "reason": "OtherEffect", "message": message}
-
-    replace(part(world, EvictionController).reporter, "condition", condition)
-
-
 def other_namespace(world: World) -> None:
     take_any_reservation(world)
 
@@ -161,14 +208,17 @@ def other_namespace(world: World) -> None:
 
 
 MUTATIONS: dict[Fault, Mutation] = {
+    Fault.ALLOCATES_WITHOUT_POD: allocates_without_pod,
+    Fault.DELETES_TEMPLATES_WITH_PODS: deletes_templates,
+    Fault.EXTENDED_CLAIMS_OUTLIVE_PODS: extended_claims_outlive_pods,
+    Fault.FINISHED_PODS_KEEP_CLAIMS: finished_pods_keep_claims,
+    Fault.RELEASES_CLAIMS_OF_DELETED_CLASSES: releases_without_class,
+    Fault.TEMPLATE_LOSES_LABELS: in_new_claims(lose_labels),
     Fault.CLAIMS_OUTLIVE_PODS: claims_outlive_pods,
-    Fault.EVICTS_AT_ONCE: evicts_at_once,
     Fault.FORGETS_RESERVATION: forgets_reservation,
     Fault.KEEPS_DEVICE_STATUS: keeps_device_status,
     Fault.MISSES_NEW_TEMPLATE: misses_new_template,
     Fault.NEVER_RELEASE: never_release,
-    Fault.NO_DRY_RUN: no_dry_run,
-    Fault.NO_EVICTION: no_eviction,
     Fault.NO_OWNER_REFERENCE: no_owner_reference,
     Fault.NO_POD_CLAIM_ANNOTATION: in_new_claims(lose_annotation),
     Fault.OTHER_NAMESPACE: other_namespace,

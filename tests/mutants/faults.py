@@ -12,20 +12,66 @@ from enum import Enum
 class Fault(Enum):
     """One deliberate defect: the member's value says in one line what goes wrong."""
 
+    ACCEPTS_POD_CLAIM_WITHOUT_SOURCE = "a pod may name a claim without saying which"
+    ACCEPTS_POD_CLAIM_WITH_TWO_SOURCES = "a pod may name a claim and a template for the same entry"
     ACCEPT_INVALID_POD_CLAIM = "the API server does not check pod.spec.resourceClaims"
     ADMIN_ACCESS_ANYWHERE = "the API server allows admin access in every namespace"
     ADMIN_ACCESS_NEEDS_FREE_DEVICE = "a request with admin access waits for a free device"
+    ALLOCATES_CLAIMS_ONE_BY_ONE = (
+        "a pod that cannot run keeps the devices that some of its claims could get"
+    )
+    ALLOCATES_WITHOUT_POD = "a claim is allocated though no pod uses it"
     ALL_MAY_BE_NONE = "allocationMode All is satisfied by no device at all"
+    ALL_MAY_BE_NONE_IF_NOTHING_MATCHES = "allocationMode All is satisfied where no device matches"
     ALL_TAKES_ONE = "allocationMode All takes one device"
+    ALL_TAKES_WHAT_IS_FREE = "allocationMode All is satisfied by those devices that are free"
+    ALTERNATIVES_LOSE_COUNT = "an alternative of a request gets one device whatever its count"
+    ALTERNATIVES_LOSE_TOLERATIONS = "tolerations of alternatives are ignored"
     ANY_NODE = "the scheduler takes devices that are on another node"
     BINDS_AT_ONCE = "pods are bound without waiting for binding conditions of their devices"
     CLAIMS_OUTLIVE_PODS = "claims that were made for a pod are not deleted with it"
     CLAIM_CONFIG_FIRST = "the allocation lists a claim's configuration before its class's"
+    CLASS_SELECTORS_SEE_NO_ATTRIBUTES = (
+        "selectors of classes are ignored where they read attributes"
+    )
+    COMPARES_VERSIONS_AS_TEXT = "selectors compare versions as text"
+    CONFIG_OF_ALL_ALTERNATIVES = "configuration for alternatives that were not taken is copied, too"
+    CONSTRAINTS_HOLD_FOR_ALL_REQUESTS = "a constraint is applied to requests that it does not list"
+    CONSTRAINTS_HOLD_WITHIN_REQUESTS_ONLY = "a constraint does not reach over several requests"
+    CONTAINERS_WITHOUT_CLAIM_SEE_ALL = (
+        "a container that names no claim sees what the others of its pod see"
+    )
+    COUNT_IS_A_MAXIMUM = "a request for more devices than a node has gets those that are there"
+    CUTS_REQUESTS_TO_POLICY_MAXIMUM = "a request above the maximum of a policy gets the maximum"
+    DELETES_CLAIMS_IN_USE = "a claim that is deleted is gone at once, though pods use it"
+    DELETES_TEMPLATES_WITH_PODS = "a template is deleted with the pods that use it"
     DOUBLE_ALLOCATION = "the scheduler does not see which devices are in use"
+    DRIVER_GIVES_FIRST_DEVICES = "the driver gives one device to two claims: the first that it has"
+    DRIVER_IGNORES_CLAIM_CONFIG = "the driver does not apply configuration of claims"
+    DRIVER_IGNORES_CLASS_CONFIG = "the driver does not apply configuration of classes"
+    DRIVER_PREPARES_A_CLAIM_ONCE = (
+        "the driver refuses to prepare a claim again that it has unprepared"
+    )
+    EMPTY_KEY_TOLERATES_NOTHING = "a toleration without a key covers no taint"
     EVICTS_AT_ONCE = "pods are evicted before the time for which they tolerate a taint is over"
+    EVICTS_WHO_TOLERATES_FOR_EVER = (
+        "pods are evicted though their claims tolerate the taint without end"
+    )
+    EXTENDED_CLAIMS_OUTLIVE_PODS = (
+        "claims that were made for extended resources are not deleted with their pods"
+    )
+    FINISHED_PODS_KEEP_CLAIMS = "a pod that has ended keeps its claims until it is deleted"
     FIRST_CONTAINER_ONLY = "only the first container of a pod sees devices of its claims"
+    FORGETS_DEVICES_WITHOUT_SLICE = (
+        "a device counts as free after its slice was deleted, though a claim has it"
+    )
+    FORGETS_NODE_RESOURCES_OF_OTHERS = "what devices of other pods take of a node is not counted"
     FORGETS_RESERVATION = "the scheduler allocates without adding the pod to reservedFor"
+    GENERATED_CLAIM_FOR_ONE_CONTAINER = (
+        "only the first container that names a generated claim sees its devices"
+    )
     IGNORES_BINDING_FAILURE = "a device that cannot be made ready is waited for, not given up"
+    IGNORES_CAPACITY_REQUESTS = "the scheduler does not see how much capacity a request asks for"
     IGNORES_CONSUMED_CAPACITY = "the scheduler does not see how much of a capacity is consumed"
     IGNORES_COUNT = "the scheduler takes one device whatever the count"
     IGNORES_COUNTERS = "the scheduler does not look at shared counters"
@@ -33,28 +79,77 @@ class Fault(Enum):
         "extended resources come from devices even where a node has them itself"
     )
     IGNORES_DEVICE_TAINTS = "the scheduler ignores taints of devices"
+    IGNORES_DISTINCT_ATTRIBUTE = "the scheduler ignores distinctAttribute"
     IGNORES_EXTENDED_RESOURCES = "the scheduler looks for no class behind an extended resource"
+    IGNORES_NETWORK_DEVICES = "devices that are for all nodes are never allocated"
+    IGNORES_NODES_PER_DEVICE = "devices that name their nodes one by one are used on every node"
     IGNORES_NODE_RESOURCES = "devices do not count against the CPU and memory of their node"
+    IGNORES_NODE_SELECTORS_OF_SLICES = (
+        "devices of slices with a node selector are used on every node"
+    )
+    IGNORES_POLICY_DEFAULT = "a request without an amount does not get the policy's default"
+    IGNORES_POLICY_MAXIMUM = "the maximum of a request policy is not kept"
+    IGNORES_POLICY_STEP = "an amount is not rounded up to the step of a request policy"
     IGNORES_REQUEST_POLICY = "the scheduler consumes what was asked for, whatever the policy says"
+    IGNORES_SLICES_WITH_NODES_PER_DEVICE = (
+        "devices that name their nodes one by one are never allocated"
+    )
+    IGNORES_SLICES_WITH_NODE_SELECTOR = "devices of slices with a node selector are never allocated"
     IGNORES_TAINT_RULES = "the scheduler does not apply DeviceTaintRules"
     IGNORES_TOLERATIONS = "the scheduler does not see the tolerations of requests"
-    IGNORES_UNKNOWN_FIELDS = "the API server drops unknown fields without a word"
+    IGNORES_TOLERATION_EFFECT = "a toleration covers taints of every effect"
+    IGNORES_TOLERATION_KEY = "a toleration covers taints of every key"
+    IGNORES_TOLERATION_VALUE = "a toleration covers taints of every value"
+    IGNORES_UNKNOWN_FIELDS_OF_CLAIMS = (
+        "fields that are unknown in the spec of a claim are dropped without a word"
+    )
+    IGNORES_UNKNOWN_FIELDS_OF_POD_CLAIMS = (
+        "fields that are unknown in the claims of a pod are dropped without a word"
+    )
+    IGNORES_UNKNOWN_FIELDS_OF_REQUESTS = (
+        "fields that are unknown in requests are dropped without a word"
+    )
+    IGNORES_VALID_VALUES = "an amount is not rounded up to the valid values of a request policy"
     IGNORE_MATCH_ATTRIBUTE = "the scheduler ignores the constraints of a claim"
     IGNORE_SELECTORS = "the scheduler ignores CEL selectors of claims and classes"
+    INIT_CONTAINERS_SEE_NOTHING = "init containers get no devices"
     KEEPS_DEVICE_STATUS = "what drivers reported stays in a claim that was released"
     LAST_ALTERNATIVE_FIRST = "the scheduler tries the alternatives of a request from the last on"
     LEAKS_TO_OTHER_PODS = "a pod without a claim sees the devices of other pods on its node"
     LEAK_CDI = "unprepare leaves the claim prepared and its CDI spec behind"
-    LOSES_CAPACITY = "devices written in v1beta2 lose their capacity when they are stored"
+    LEAVES_CDI_SPEC = "unprepare leaves the CDI spec of the claim behind"
     LOSES_ADMIN_ACCESS = "the allocation does not say that it is for admin access"
+    LOSES_CAPACITY = "devices written in v1beta2 lose their capacity when they are stored"
+    LOSES_CAPACITY_OF_V1BETA1 = (
+        "devices written in v1beta1 lose their capacity when they are stored"
+    )
+    LOSES_CHOSEN_ALTERNATIVE = "the allocation does not say which alternative was taken"
     LOSES_CONFIG = "the scheduler does not copy opaque configuration into the allocation"
+    LOSES_CONSUMED_CAPACITY = "the allocation does not say how much capacity is consumed"
+    LOSES_SHARE_ID = "the allocation of a part of a device has no share ID"
+    LOSES_TOLERATIONS = "the allocation does not say which taints the request tolerates"
+    MISSES_ADDED_SLICE = "of slices the scheduler notices changes, but no new ones"
+    MISSES_CHANGED_CLASS = "a changed DeviceClass does not make the scheduler try again"
+    MISSES_CHANGED_SLICE = "a changed ResourceSlice does not make the scheduler try again"
     MISSES_LIFTED_TAINT = "a deleted DeviceTaintRule does not make the scheduler try again"
     MISSES_NEW_CLAIM = "a pod whose claim did not exist is never looked at again"
     MISSES_NEW_CLASS = "a new DeviceClass does not make the scheduler try again"
     MISSES_NEW_SLICE = "a new ResourceSlice does not make the scheduler try again"
     MISSES_NEW_TEMPLATE = "a pod whose claim template did not exist never gets a claim"
     MISSES_RELEASE = "a released device does not make the scheduler try again"
+    MIXES_UP_REQUESTS = "a container that names one request sees the devices of the others"
+    NEVER_BINDS_READY_PODS = "pods are not bound though their devices report that they are ready"
     NEVER_RELEASE = "the claim controller does not release a claim when its pods are done"
+    NEVER_SHARES_DEVICES = "a device that allows several allocations is given to one claim only"
+    NODE_SELECTOR_OF_FIRST_NODE = (
+        "the allocation names the first node of the cluster, not that of its devices"
+    )
+    NOEXECUTE_ADMITS_PODS = "new pods get devices with a NoExecute taint"
+    NONE_KEEPS_PODS_AWAY = "a taint with the effect None keeps new pods away"
+    NO_DEVICES_AFTER_RESTART = "a container that is started again gets no devices"
+    NO_DEVICES_FOR_EXTENDED_RESOURCES = (
+        "containers do not see the devices behind extended resources"
+    )
     NO_DRY_RUN = "a DeviceTaintRule with the effect None does not say whom it would evict"
     NO_EVICTION = "pods stay on devices that get a NoExecute taint"
     NO_FINALIZER = "the scheduler allocates without the delete-protection finalizer"
@@ -64,17 +159,42 @@ class Fault(Enum):
     NO_REQUEST_DEFAULTS = "the API server does not fill in allocationMode and count"
     NO_SHARING = "a claim that is reserved for one pod is refused to all others"
     ONE_DEVICE_FOR_ALL_REQUESTS = "all requests of a claim get the same device"
+    ONE_DEVICE_FOR_EXTENDED_RESOURCES = "an extended resource is one device whatever the amount"
+    ONE_DEVICE_MORE_THAN_ASKED = "a request for a handful of devices gets one more"
+    ONE_DEVICE_PER_CLAIM = "a container sees only one device of each claim that it names"
+    ONLY_FIRST_ALTERNATIVE = "only the first alternative of a request is tried"
+    ONLY_FIRST_CLASS_SELECTOR = "only the first selector of a class is evaluated"
+    ONLY_FIRST_CONSTRAINT = "only the first constraint of a claim is kept"
+    ONLY_FIRST_SELECTOR = "only the first selector of a request is evaluated"
+    ONLY_FIRST_SLICE = "only the first slice of a pool is looked at"
+    ONLY_FIRST_TAINT = "only the first taint of a device is looked at"
+    ONLY_TWO_ALTERNATIVES = "only the first two alternatives of a request are tried"
     OTHER_NAMESPACE = "a missing claim is taken from another namespace"
+    REFUSES_MORE_THAN_16_DEVICES = "claims with more than 16 devices are not allocated"
+    REFUSES_TWO_DRIVERS = "claims with devices of two drivers are not allocated"
+    REFUSES_UNUSED_CLAIMS = "a pod with a claim that no container names is not started"
+    RELEASES_CLAIMS_OF_DELETED_CLASSES = "claims lose their devices when their class is deleted"
     RELEASES_TOO_EARLY = "a claim is released as soon as one of its pods is done"
     REQUEST_FILTER_IGNORED = "a container that names one request sees all devices of the claim"
     RETURNS_STORED_FORM = "objects are read in their stored form whatever version was asked for"
+    SAYS_IT_IN_OTHER_WORDS = "the scheduler says in words of its own why a pod is not scheduled"
     SAYS_NO_REASON = "the scheduler does not say why a pod is not scheduled"
     SEES_ALL_CLAIMS = "every container of a pod sees all devices of the pod"
     SELECTORS_SEE_NO_ATTRIBUTES = "the scheduler evaluates selectors without attributes of devices"
-    SERVES_RETIRED_VERSIONS = "the API server still takes resource.k8s.io/v1alpha2"
+    SERVES_RETIRED_CLAIMS = "the API server still takes claims of v1alpha2"
+    SERVES_RETIRED_CLASSES = "the API server still takes classes of v1alpha2"
+    SERVES_RETIRED_TEMPLATES = "the API server still takes templates of v1alpha2"
+    SHARES_ALL_DEVICES = "devices are given to several claims whether they allow it or not"
     SHARES_NODE_RESOURCES = "a claim for a part of the node's own resources is used by several pods"
     SHARES_TEMPLATE_CLAIM = "pods that use the same template share one generated claim"
+    SHOWS_NEW_FORM_TO_OLD_CLIENTS = (
+        "what was written in v1 is shown to clients of older versions as it is"
+    )
+    SIDECARS_SEE_NOTHING = "init containers that go on running get no devices"
+    TEMPLATE_LOSES_LABELS = "claims made from a template lack its labels"
     TEMPLATE_LOSES_SELECTORS = "claims made from a template lack its selectors"
+    USES_INCOMPLETE_POOLS = "devices of pools are used before all slices are published"
+    USES_OLD_GENERATIONS = "devices of older generations of a pool are still used"
     WRONG_DEVICE_IN_CONTAINER = "a container gets another device than the one allocated"
     WRONG_VERSION_CONVERSION = "v1beta1 requests lose their selectors when they are stored"
 

@@ -1,4 +1,4 @@
-"""Defects of the kubelet and the driver: what is prepared, and what containers get."""
+"""Defects of the kubelet: what is prepared, and what containers get."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.nodes.dra_manager import DRAManager
-from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.store import clone, uid_of
+from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
+from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace
@@ -70,42 +69,126 @@ def all_requests(manager: DRAManager, _original: Ids, pod: Obj, container: Obj) 
 def others_for_pods_without_claims(
     manager: DRAManager, original: Ids, pod: Obj, container: Obj
 ) -> Iterator[str]:
-    if pod["spec"].get("resourceClaims"):
+    if pod["spec"].get("resourceClaims") or pod["status"].get("extendedResourceClaimStatus"):
         yield from original(pod, container)
         return
     for claim_uid in manager.prepared:
         yield from manager.devices_of(claim_uid)
 
 
-def wrong_device_in_container(world: World) -> None:
-    for driver in drivers(world):
-        names = driver.devices
-
-        def prepare(original: Callable[..., Any], claim: Obj, names: list[str] = names) -> Any:
-            other = clone(claim)
-            for result in other["status"]["allocation"]["devices"]["results"]:
-                if result["device"] in names:
-                    index = names.index(result["device"])
-                    result["device"] = names[(index + 1) % len(names)]
-            return original(other)
-
-        replace(driver, "prepare", prepare)
+def all_for_containers_without_claims(
+    manager: DRAManager, original: Ids, pod: Obj, container: Obj
+) -> Iterator[str]:
+    named = {
+        entry["name"]
+        for other in pod["spec"]["containers"]
+        for entry in (other.get("resources") or {}).get("claims") or []
+    }
+    if named and not (container.get("resources") or {}).get("claims"):
+        return all_claims(manager, original, pod, container)
+    return original(pod, container)
 
 
-def leak_cdi(world: World) -> None:
-    for driver in drivers(world):
-        replace(driver, "unprepare", lambda *_: None)
+def other_requests(manager: DRAManager, original: Ids, pod: Obj, container: Obj) -> Iterator[str]:
+    """A container that names a request gets all devices but those of the request."""
+    named = (container.get("resources") or {}).get("claims") or []
+    asked = list(original(pod, container))
+    if not any(entry.get("request") for entry in named):
+        return iter(asked)
+    everything = all_requests(manager, original, pod, container)
+    return iter([device for device in everything if device not in asked])
 
 
-def drivers(world: World) -> list[NodeDriver]:
-    return [kubelet.driver for kubelet in world.kubelets if kubelet.driver is not None]
+def generated_for_one_container(
+    _manager: DRAManager, original: Ids, pod: Obj, container: Obj
+) -> Iterator[str]:
+    """Of the containers that name a generated claim, only the first gets its devices."""
+    generated = {
+        entry["name"]
+        for entry in pod["spec"].get("resourceClaims") or []
+        if "resourceClaimTemplateName" in entry
+    }
+    taken: set[str] = set()
+    for other in pod["spec"]["containers"]:
+        if other["name"] == container["name"]:
+            break
+        claims = (other.get("resources") or {}).get("claims") or []
+        taken |= generated & {entry["name"] for entry in claims if not entry.get("request")}
+    left = [
+        entry
+        for entry in (container.get("resources") or {}).get("claims") or []
+        if entry["name"] not in taken
+    ]
+    resources = {**(container.get("resources") or {}), "claims": left}
+    return original(pod, {**container, "resources": resources})
+
+
+def one_device_per_claim(
+    _manager: DRAManager, original: Ids, pod: Obj, container: Obj
+) -> Iterator[str]:
+    for entry in (container.get("resources") or {}).get("claims") or []:
+        named = original(pod, {**container, "resources": {"claims": [entry]}})
+        yield from list(named)[:1]
+
+
+def none_for_extended_resources(
+    _manager: DRAManager, original: Ids, pod: Obj, container: Obj
+) -> Iterator[str]:
+    status = {**pod["status"], "extendedResourceClaimStatus": {}}
+    return original({**pod, "status": status}, container)
+
+
+def none_for(sidecar: bool) -> Callable[..., Iterator[str]]:
+    """Init containers, or those of them that go on running, get no devices."""
+
+    def ids(_manager: DRAManager, original: Ids, pod: Obj, container: Obj) -> Iterator[str]:
+        is_init = container in (pod["spec"].get("initContainers") or [])
+        if is_init and (container.get("restartPolicy") == "Always") == sidecar:
+            return iter(())
+        return original(pod, container)
+
+    return ids
+
+
+def none_after_restart(world: World) -> None:
+    def start(original: Callable[..., None], run: Any, container: Obj, restarts: int) -> None:
+        bare = {name: value for name, value in container.items() if name != "resources"}
+        original(run, bare if restarts else container, restarts)
+
+    for kubelet in world.kubelets:
+        replace(kubelet, "_start", start)
+
+
+def refuses_unused_claims(world: World) -> None:
+    for kubelet in world.kubelets:
+
+        def prepare(original: Callable[[Obj], None], pod: Obj) -> None:
+            used = {
+                entry["name"]
+                for field in ("initContainers", "containers")
+                for container in pod["spec"].get(field) or []
+                for entry in (container.get("resources") or {}).get("claims") or []
+            }
+            for entry in pod["spec"].get("resourceClaims") or []:
+                if entry["name"] not in used:
+                    raise NotPreparedError(f"claim {entry['name']} is used by no container")
+            original(pod)
+
+        replace(kubelet.dra_manager, "prepare", prepare)
 
 
 MUTATIONS: dict[Fault, Mutation] = {
+    Fault.CONTAINERS_WITHOUT_CLAIM_SEE_ALL: gives_containers(all_for_containers_without_claims),
+    Fault.GENERATED_CLAIM_FOR_ONE_CONTAINER: gives_containers(generated_for_one_container),
+    Fault.INIT_CONTAINERS_SEE_NOTHING: gives_containers(none_for(sidecar=False)),
+    Fault.MIXES_UP_REQUESTS: gives_containers(other_requests),
+    Fault.NO_DEVICES_AFTER_RESTART: none_after_restart,
+    Fault.NO_DEVICES_FOR_EXTENDED_RESOURCES: gives_containers(none_for_extended_resources),
+    Fault.ONE_DEVICE_PER_CLAIM: gives_containers(one_device_per_claim),
+    Fault.REFUSES_UNUSED_CLAIMS: refuses_unused_claims,
+    Fault.SIDECARS_SEE_NOTHING: gives_containers(none_for(sidecar=True)),
     Fault.FIRST_CONTAINER_ONLY: gives_containers(first_container_only),
     Fault.LEAKS_TO_OTHER_PODS: gives_containers(others_for_pods_without_claims),
-    Fault.LEAK_CDI: leak_cdi,
     Fault.REQUEST_FILTER_IGNORED: gives_containers(all_requests),
     Fault.SEES_ALL_CLAIMS: gives_containers(all_claims),
-    Fault.WRONG_DEVICE_IN_CONTAINER: wrong_device_in_container,
 }

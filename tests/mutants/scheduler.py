@@ -11,7 +11,7 @@ from conformance.targets.reference.controllers.claims import FINALIZER
 from conformance.targets.reference.scheduling.bindingconditions import Readiness
 from conformance.targets.reference.scheduling.node_allocatable import NodeAllocatable
 from conformance.targets.reference.scheduling.nodefit import Misfit
-from conformance.targets.reference.store import uid_of
+from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace
@@ -65,6 +65,13 @@ def says_no_reason(world: World) -> None:
     replace(world.scheduler.binder, "fail", lambda *_: None)
 
 
+def says_it_otherwise(world: World) -> None:
+    def fail(original: Callable[..., None], pod: Obj, reason: str, _message: str) -> None:
+        original(pod, reason, "there is no place for this pod")
+
+    replace(world.scheduler.binder, "fail", fail)
+
+
 def misses_new_claim(world: World) -> None:
     missed = set()
 
@@ -88,6 +95,24 @@ def misses(*events: str) -> Mutation:
         replace(world.scheduler, "state", state)
 
     return mutate
+
+
+def sees_only(event: str, change: Callable[[Obj], object]) -> Mutation:
+    """Of a kind, only these changes make the scheduler try again."""
+
+    def mutate(world: World) -> None:
+        def state(original: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+            seen = [change(obj) for obj in world.cluster.store.all(event)]
+            return {**original(), event: sorted(filter(None, map(str, seen)))}
+
+        replace(world.scheduler, "state", state)
+
+    return mutate
+
+
+def revision_if_changed(obj: Obj) -> object:
+    meta = obj["metadata"]
+    return meta["resourceVersion"] if meta.get("generation", 1) > 1 else ""
 
 
 def no_sharing(world: World) -> None:
@@ -124,16 +149,46 @@ class SharedNodeAllocatable(NodeAllocatable):
         return []
 
 
-def shares_node_resources(world: World) -> None:
-    def allocatable(original: Callable[[], NodeAllocatable | None]) -> NodeAllocatable | None:
-        found = original()
-        return found and SharedNodeAllocatable(found.slices)
+class OwnNodeAllocatable(NodeAllocatable):
+    """A pod has a node for itself."""
 
-    replace(world.scheduler.filter, "allocatable", allocatable)
+    def fit(self, pod: Obj, claims: Any, node: Obj, _others: Any) -> tuple[list[Obj], list[Misfit]]:
+        return super().fit(pod, claims, node, [])
+
+
+def counts_node_resources(kind: Callable[..., NodeAllocatable]) -> Mutation:
+    """What devices take of a node's own resources is counted in another way."""
+
+    def mutate(world: World) -> None:
+        def allocatable(original: Callable[[], NodeAllocatable | None]) -> NodeAllocatable | None:
+            found = original()
+            return found and kind(found.slices)
+
+        replace(world.scheduler.filter, "allocatable", allocatable)
+
+    return mutate
 
 
 def binds_at_once(world: World) -> None:
     replace(world.scheduler.conditions, "applies", lambda *_: False)
+
+
+def never_binds(world: World) -> None:
+    def readiness(original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
+        found = original(claim)
+        return Readiness.WAITING if found is Readiness.READY else found
+
+    replace(world.scheduler.conditions, "readiness", readiness)
+
+
+def one_extended_device(world: World) -> None:
+    def extended_claim(original: Callable[..., Any], *args: Any) -> Any:
+        claim, mappings = original(*args)
+        for request in claim["spec"]["devices"]["requests"] if claim else ():
+            request["exactly"]["count"] = 1
+        return claim, mappings
+
+    replace(world.scheduler.filter, "extended_claim", extended_claim)
 
 
 def ignores_binding_failure(world: World) -> None:
@@ -152,11 +207,18 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.IGNORES_NODE_RESOURCES: ignores_node_resources,
     Fault.MISSES_LIFTED_TAINT: misses("DeviceTaintRule"),
     Fault.MISSES_NEW_CLAIM: misses_new_claim,
-    Fault.MISSES_NEW_CLASS: misses("DeviceClass"),
+    Fault.MISSES_CHANGED_CLASS: sees_only("DeviceClass", name_of),
+    Fault.MISSES_CHANGED_SLICE: sees_only("ResourceSlice", name_of),
+    Fault.MISSES_NEW_CLASS: sees_only("DeviceClass", revision_if_changed),
     Fault.MISSES_NEW_SLICE: misses("ResourceSlice"),
+    Fault.MISSES_ADDED_SLICE: sees_only("ResourceSlice", revision_if_changed),
     Fault.MISSES_RELEASE: misses("ResourceClaim", "bound pods"),
     Fault.NO_FINALIZER: no_finalizer,
+    Fault.NEVER_BINDS_READY_PODS: never_binds,
     Fault.NO_SHARING: no_sharing,
+    Fault.ONE_DEVICE_FOR_EXTENDED_RESOURCES: one_extended_device,
+    Fault.SAYS_IT_IN_OTHER_WORDS: says_it_otherwise,
     Fault.SAYS_NO_REASON: says_no_reason,
-    Fault.SHARES_NODE_RESOURCES: shares_node_resources,
+    Fault.FORGETS_NODE_RESOURCES_OF_OTHERS: counts_node_resources(OwnNodeAllocatable),
+    Fault.SHARES_NODE_RESOURCES: counts_node_resources(SharedNodeAllocatable),
 }

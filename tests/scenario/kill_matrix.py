@@ -1,13 +1,16 @@
 """Which scenarios notice which deliberate defect of the reference, and the page that says so.
 
 `python -m tests.scenario.kill_matrix` meets each mutant with every shipped scenario and writes what
-came of it: `kills.yaml` for the tests, and docs/kill-matrix.md.
+came of it: `kills.yaml` for the tests, and docs/kill-matrix.md. With names of defects or scenarios
+it meets only these with all of the others, and keeps what was written of the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from typing import Final
 
@@ -52,14 +55,14 @@ def failing(scenarios: Sequence[LoadedScenario], fault: Fault) -> set[str]:
     return {name for name, outcome in found.items() if outcome is Outcome.FAILED}
 
 
-def noticing(fault: Fault) -> list[str]:
+def noticing(fault: Fault, among: Sequence[LoadedScenario]) -> list[str]:
     """The scenarios that notice a fault.
 
     What fails is run again on a reference of its own: what another scenario had to leave behind is
     not its merit.
     """
-    suspects = failing(shipped(), fault)
-    return [each.id for each in shipped() if each.id in suspects and failing([each], fault)]
+    suspects = failing(among, fault)
+    return [each.id for each in among if each.id in suspects and failing([each], fault)]
 
 
 def read_kills() -> Kills:
@@ -132,27 +135,39 @@ def _link(name: str) -> str:
     return f"[{name.rpartition('/')[2]}](../scenarios/{name}.yaml)"
 
 
-def main() -> None:
+def measured(fault: Fault, named: Set[str], known: Kills) -> list[str]:
+    """The scenarios that notice a fault; with names, only what these may have changed."""
+    again = [
+        each
+        for each in shipped()
+        if not named or fault.title in named or each.id in named or fault.title not in known
+    ]
+    met = {each.id for each in again}
+    kept = {each.id for each in shipped() if each.id not in met} & {*known.get(fault.title, ())}
+    return sorted({*kept, *noticing(fault, again)})
+
+
+def main(named: Set[str]) -> None:
+    wrong = named - {each.id for each in shipped()} - {fault.title for fault in Fault}
+    if wrong:
+        raise SystemExit(f"neither a defect nor a scenario: {', '.join(sorted(wrong))}")
     faults = sorted(Fault, key=lambda fault: fault.title)
     with ProcessPoolExecutor() as pool:
-        kills = {
-            fault.title: found
-            for fault, found in zip(faults, pool.map(noticing, faults), strict=True)
-        }
-    unseen = [title for title, found in kills.items() if not found]
+        found = list(pool.map(measured, faults, repeat(named), repeat(read_kills())))
+    kills = {fault.title: names for fault, names in zip(faults, found, strict=True)}
+    unseen = [title for title, names in kills.items() if not names]
+    if unseen:
+        raise SystemExit(f"no scenario notices: {', '.join(unseen)}")
     text = yaml.safe_dump(kills, sort_keys=False, width=100)
     KILLS.write_text(f"# Written by {COMMAND}\n{text}", encoding="utf-8")
     reasons = read_not_alone()
-    if unseen:
-        raise SystemExit(f"no scenario notices: {', '.join(unseen)}")
     PAGE.write_text(page(kills, reasons), encoding="utf-8")
-    missing = {loaded.id for loaded in shipped()} - own(kills).keys() - reasons.keys()
-    print(
-        "\n".join(
-            f"{name}: no defect of its own, no reason in {NOT_ALONE.name}" for name in missing
-        )
-    )
+    alone = own(kills).keys()
+    for name in sorted({each.id for each in shipped()} - alone - reasons.keys()):
+        print(f"{name}: no defect of its own, and no reason in {NOT_ALONE.name}")
+    for name in sorted(alone & reasons.keys()):
+        print(f"{name}: has a defect of its own, the reason in {NOT_ALONE.name} can go")
 
 
 if __name__ == "__main__":
-    main()
+    main(set(sys.argv[1:]))

@@ -15,6 +15,7 @@ from tests.scenario.kill_matrix import (
     PAGE,
     failing,
     outcomes,
+    own,
     page,
     read_kills,
     read_not_alone,
@@ -53,6 +54,12 @@ def test_every_defect_has_a_mutation_and_is_noticed() -> None:
     assert set(MUTATIONS) == set(Fault)
     assert set(kills) == {fault.title for fault in Fault}, STALE
     assert all(kills.values())
+
+
+def test_every_scenario_alone_notices_a_defect_or_says_why_not() -> None:
+    alone, reasons = set(own(read_kills())), set(read_not_alone())
+    assert alone | reasons == {loaded.id for loaded in shipped()}, STALE
+    assert alone & reasons == set(), "the reason is not true any more"
 
 
 def test_the_page_about_it_is_current() -> None:

@@ -1,0 +1,140 @@
+"""Defects of allocations as a whole: what is in use, nodes, configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.world import World
+from tests.mutants.allocator.inputs import (
+    devices,
+    reads,
+    reads_claims,
+    results,
+    without_device_field,
+    without_request_field,
+    writes,
+)
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+
+def no_constraints(claim: Obj) -> None:
+    (claim["spec"].get("devices") or {}).pop("constraints", None)
+
+
+def selector_of_first_node(world: World) -> None:
+    def change(allocation: Obj) -> None:
+        first = min(node["metadata"]["name"] for node in world.cluster.store.all("Node"))
+        term = {"key": "metadata.name", "operator": "In", "values": [first]}
+        if "nodeSelector" in allocation:
+            allocation["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [term]}]}
+
+    writes(change)(world)
+
+
+def forgets_unpublished(world: World) -> None:
+    """A device that was once not published counts as free, whoever has it."""
+    forgotten: set[str] = set()
+
+    def claims(original: Callable[[], list[Obj]]) -> list[Obj]:
+        published = {
+            (item["spec"]["driver"], item["spec"]["pool"]["name"], device["name"])
+            for item in world.cluster.slices()
+            for device in devices(item)
+        }
+        for claim in original():
+            for result in results(claim["status"].get("allocation") or {}):
+                if (result["driver"], result["pool"], result["device"]) not in published:
+                    forgotten.add(claim["metadata"]["uid"])
+        return [claim for claim in original() if claim["metadata"]["uid"] not in forgotten]
+
+    replace(world.scheduler.filter.listers, "claims", claims)
+
+    def sync(original: Callable[[], None]) -> None:
+        # A real scheduler looks all the time, the reference's only when it has a pod to place.
+        world.scheduler.filter.listers.claims()
+        original()
+
+    replace(world.scheduler, "sync", sync)
+
+
+def no_class_selectors(device_class: Obj) -> None:
+    (device_class.get("spec") or {}).pop("selectors", None)
+
+
+def ignore_selectors(world: World) -> None:
+    reads_claims(without_request_field("selectors"))(world)
+    reads("device_classes", no_class_selectors)(world)
+
+
+def any_node(resource_slice: Obj) -> None:
+    if resource_slice["spec"].pop("nodeName", None):
+        resource_slice["spec"]["allNodes"] = True
+
+
+def no_request_policies(resource_slice: Obj) -> None:
+    for device in devices(resource_slice):
+        for capacity in (device.get("capacity") or {}).values():
+            capacity.pop("requestPolicy", None)
+
+
+def ignores_taint_rules(world: World) -> None:
+    listers, store = world.scheduler.filter.listers, world.cluster.store
+    replace(listers, "resource_slices", lambda _: store.all("ResourceSlice"))
+
+
+def double_allocation(world: World) -> None:
+    replace(world.scheduler.filter.listers, "claims", lambda _: [])
+
+
+def no_consumed_capacity(claim: Obj) -> None:
+    for result in results(claim["status"].get("allocation") or {}):
+        result.pop("consumedCapacity", None)
+
+
+def lose_config(allocation: Obj) -> None:
+    (allocation.get("devices") or {}).pop("config", None)
+
+
+def claim_config_first(allocation: Obj) -> None:
+    config = (allocation.get("devices") or {}).get("config") or []
+    config.sort(key=lambda item: item["source"] != "FromClaim")
+
+
+def first_device_for_all(allocation: Obj) -> None:
+    found = results(allocation)
+    for result in found[1:]:
+        result.update({name: found[0][name] for name in ("driver", "pool", "device")})
+
+
+def lose_admin_access(allocation: Obj) -> None:
+    for result in results(allocation):
+        result.pop("adminAccess", None)
+
+
+def lose_node_selector(allocation: Obj) -> None:
+    allocation.pop("nodeSelector", None)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.FORGETS_DEVICES_WITHOUT_SLICE: forgets_unpublished,
+    Fault.NODE_SELECTOR_OF_FIRST_NODE: selector_of_first_node,
+    Fault.ADMIN_ACCESS_NEEDS_FREE_DEVICE: reads_claims(without_request_field("adminAccess")),
+    Fault.ANY_NODE: reads("resource_slices", any_node),
+    Fault.CLAIM_CONFIG_FIRST: writes(claim_config_first),
+    Fault.DOUBLE_ALLOCATION: double_allocation,
+    Fault.IGNORES_CONSUMED_CAPACITY: reads("claims", no_consumed_capacity),
+    Fault.IGNORES_COUNTERS: reads("resource_slices", without_device_field("consumesCounters")),
+    Fault.IGNORES_DEVICE_TAINTS: reads("resource_slices", without_device_field("taints")),
+    Fault.IGNORES_REQUEST_POLICY: reads("resource_slices", no_request_policies),
+    Fault.IGNORES_TAINT_RULES: ignores_taint_rules,
+    Fault.IGNORES_TOLERATIONS: reads_claims(without_request_field("tolerations")),
+    Fault.IGNORE_MATCH_ATTRIBUTE: reads_claims(no_constraints),
+    Fault.IGNORE_SELECTORS: ignore_selectors,
+    Fault.LOSES_ADMIN_ACCESS: writes(lose_admin_access),
+    Fault.LOSES_CONFIG: writes(lose_config),
+    Fault.NO_NODE_SELECTOR: writes(lose_node_selector),
+    Fault.ONE_DEVICE_FOR_ALL_REQUESTS: writes(first_device_for_all),
+    Fault.SELECTORS_SEE_NO_ATTRIBUTES: reads("resource_slices", without_device_field("attributes")),
+}

@@ -1,0 +1,76 @@
+"""Defects of firstAvailable: alternatives, and what belongs to the one that is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.world import World
+from tests.mutants.allocator.inputs import (
+    changed,
+    reads_claims,
+    requests,
+    results,
+    writes,
+)
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+
+def last_alternative_first(claim: Obj) -> None:
+    for request in requests(claim):
+        (request.get("firstAvailable") or []).reverse()
+
+
+def only_first(count: int) -> Mutation:
+    def change(claim: Obj) -> None:
+        for request in requests(claim):
+            del (request.get("firstAvailable") or [])[count:]
+
+    return reads_claims(change)
+
+
+def alternatives_lose(field: str) -> Mutation:
+    def change(claim: Obj) -> None:
+        for request in requests(claim):
+            for item in request.get("firstAvailable") or []:
+                item.pop(field, None)
+
+    return reads_claims(change)
+
+
+def lose_alternative(allocation: Obj) -> None:
+    for result in results(allocation):
+        result["request"] = result["request"].partition("/")[0]
+
+
+def config_of_all(world: World) -> None:
+    """Everything that a claim says of configuration is copied."""
+
+    def reserve_claim(
+        original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
+    ) -> Obj:
+        found = (claim["spec"].get("devices") or {}).get("config") or []
+        if allocation is not None and found:
+            (allocation,) = changed([allocation], lambda new: copy_config(new, found))
+        return original(pod, claim, allocation)
+
+    replace(world.scheduler.binder, "reserve_claim", reserve_claim)
+
+
+def copy_config(allocation: Obj, found: list[Obj]) -> None:
+    config = allocation["devices"].get("config") or []
+    from_class = [item for item in config if item["source"] == "FromClass"]
+    from_claim = [{**item, "source": "FromClaim"} for item in found]
+    allocation["devices"]["config"] = from_class + from_claim
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.ALTERNATIVES_LOSE_COUNT: alternatives_lose("count"),
+    Fault.ALTERNATIVES_LOSE_TOLERATIONS: alternatives_lose("tolerations"),
+    Fault.CONFIG_OF_ALL_ALTERNATIVES: config_of_all,
+    Fault.LAST_ALTERNATIVE_FIRST: reads_claims(last_alternative_first),
+    Fault.LOSES_CHOSEN_ALTERNATIVE: writes(lose_alternative),
+    Fault.ONLY_FIRST_ALTERNATIVE: only_first(1),
+    Fault.ONLY_TWO_ALTERNATIVES: only_first(2),
+}

@@ -1,0 +1,182 @@
+"""Defects in how many devices a claim gets: counts, modes, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.scheduling.binding import Plan
+from conformance.targets.reference.scheduling.filtering import SchedulingError
+from conformance.targets.reference.scheduling.nodefit import Misfit
+from conformance.targets.reference.world import World
+from tests.mutants.allocator.inputs import (
+    Answer,
+    changed,
+    devices,
+    reads_claims,
+    requests,
+    results,
+    wanted,
+)
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+
+def one_device(claim: Obj) -> None:
+    for item in wanted(claim):
+        if item.get("allocationMode") != "All":
+            item["count"] = 1
+
+
+def one_more_than_two(claim: Obj) -> None:
+    for item in wanted(claim):
+        if 2 < item.get("count", 1) < 10:
+            item["count"] += 1
+
+
+def count_is_a_maximum(world: World) -> None:
+    """Where a node has fewer devices than a request asks for, the request gets these."""
+
+    def allocate(
+        original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+    ) -> Answer:
+        found = [
+            len(devices(item))
+            for item in world.cluster.slices()
+            if item["spec"].get("nodeName") == node["metadata"]["name"]
+        ]
+
+        def limit(claim: Obj) -> None:
+            for item in wanted(claim):
+                item["count"] = min(item.get("count", 1), max(sum(found), 1))
+
+        return original(allocator, node, changed(claims, limit))
+
+    replace(world.scheduler.filter, "allocate", allocate)
+
+
+def one_of_all(claim: Obj) -> None:
+    for item in wanted(claim):
+        if item.get("allocationMode") == "All":
+            item.update(allocationMode="ExactCount", count=1)
+
+
+def all_that_is_free(world: World) -> None:
+    """While a request for all devices waits, devices in use are as if they were not there."""
+    store = world.cluster.store
+
+    def change(resource_slice: Obj) -> None:
+        spec = resource_slice["spec"]
+        used = {
+            (result["driver"], result["pool"], result["device"])
+            for claim in store.all("ResourceClaim")
+            for result in results(claim["status"].get("allocation") or {})
+        }
+        pool = spec["driver"], spec["pool"]["name"]
+        spec["devices"] = [
+            device for device in devices(resource_slice) if (*pool, device["name"]) not in used
+        ]
+
+    def resource_slices(original: Callable[[], list[Obj]]) -> list[Obj]:
+        waiting = any(
+            item.get("allocationMode") == "All"
+            for claim in store.all("ResourceClaim")
+            if "allocation" not in claim["status"]
+            for item in wanted(claim)
+        )
+        return changed(original(), change) if waiting else original()
+
+    replace(world.scheduler.filter.listers, "resource_slices", resource_slices)
+
+
+def without_all(claim: Obj) -> None:
+    kept = [
+        request
+        for request in requests(claim)
+        if (request.get("exactly") or {}).get("allocationMode") != "All"
+    ]
+    claim["spec"]["devices"]["requests"] = kept
+
+
+def all_may_be_none(*, unless_in_use: bool) -> Mutation:
+    """Requests for all devices are left out where they cannot be satisfied."""
+
+    def mutate(world: World) -> None:
+        def allocate(
+            original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+        ) -> Answer:
+            try:
+                found = original(allocator, node, claims)
+            except SchedulingError:
+                found = (), [Misfit("")]
+            everything = world.cluster.store.all("ResourceClaim")
+            in_use = any("allocation" in claim["status"] for claim in everything)
+            if found[0] or (in_use and unless_in_use):
+                return original(allocator, node, claims)
+            return original(allocator, node, changed(claims, without_all))
+
+        replace(world.scheduler.filter, "allocate", allocate)
+
+    return mutate
+
+
+def refuses(too_much: Callable[[Obj], bool], world: World) -> None:
+    """An allocation that would be right is not made."""
+
+    def allocate(
+        original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+    ) -> Answer:
+        found = original(allocator, node, claims)
+        return ((), [Misfit("too much")]) if any(map(too_much, found[0])) else found
+
+    replace(world.scheduler.filter, "allocate", allocate)
+
+
+def more_than_16_devices(world: World) -> None:
+    refuses(lambda allocation: len(results(allocation)) > 16, world)
+
+
+def two_drivers(world: World) -> None:
+    refuses(lambda allocation: len({item["driver"] for item in results(allocation)}) > 1, world)
+
+
+def one_by_one(world: World) -> None:
+    """What can be had for some claims of a pod is taken, though the pod cannot run."""
+
+    kept = set()
+
+    def keep(claim: Obj, allocation: Obj) -> None:
+        kept.add(claim["metadata"]["uid"])
+        world.cluster.store.modify(claim, lambda new: new["status"].update(allocation=allocation))
+
+    def allocate(
+        original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+    ) -> Answer:
+        found = original(allocator, node, claims)
+        if len(claims) > 1 and not found[0]:
+            allocations, _ = original(allocator, node, claims[:1])
+            for claim, allocation in zip(claims, allocations, strict=False):
+                keep(claim, allocation)
+        return found
+
+    def deallocate(original: Callable[..., None], pod: Obj, plan: Plan) -> None:
+        if kept.isdisjoint(claim["metadata"]["uid"] for claim in plan.unavailable):
+            original(pod, plan)
+
+    replace(world.scheduler.filter, "allocate", allocate)
+    replace(world.scheduler.binder, "deallocate", deallocate)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.ALLOCATES_CLAIMS_ONE_BY_ONE: one_by_one,
+    Fault.ALL_MAY_BE_NONE: all_may_be_none(unless_in_use=False),
+    Fault.ALL_MAY_BE_NONE_IF_NOTHING_MATCHES: all_may_be_none(unless_in_use=True),
+    Fault.ALL_TAKES_WHAT_IS_FREE: all_that_is_free,
+    Fault.ALL_TAKES_ONE: reads_claims(one_of_all),
+    Fault.COUNT_IS_A_MAXIMUM: count_is_a_maximum,
+    Fault.IGNORES_COUNT: reads_claims(one_device),
+    Fault.ONE_DEVICE_MORE_THAN_ASKED: reads_claims(one_more_than_two),
+    Fault.REFUSES_MORE_THAN_16_DEVICES: more_than_16_devices,
+    Fault.REFUSES_TWO_DRIVERS: two_drivers,
+}

@@ -1,0 +1,107 @@
+"""What the allocator is told, and what becomes of its answer: here its defects are put in.
+
+The allocator itself stays as it is, so a defect cannot hide in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.scheduling.nodefit import Misfit
+from conformance.targets.reference.store import clone
+from conformance.targets.reference.world import World
+from tests.mutants.replacing import Mutation, replace
+
+Answer = tuple[tuple[Obj, ...], Sequence[Misfit]]
+Change = Callable[[Obj], None]
+
+
+def wanted(claim: Obj) -> Iterator[Obj]:
+    """What the requests of a claim ask for, alternatives one by one."""
+    for request in requests(claim):
+        if request.get("exactly"):
+            yield request["exactly"]
+        yield from request.get("firstAvailable") or []
+
+
+def requests(claim: Obj) -> list[Obj]:
+    found: list[Obj] = (claim["spec"].get("devices") or {}).get("requests") or []
+    return found
+
+
+def devices(resource_slice: Obj) -> list[Obj]:
+    return resource_slice["spec"].get("devices") or []
+
+
+def changed(objects: Sequence[Obj], change: Change) -> list[Obj]:
+    copies = [clone(obj) for obj in objects]
+    for copy in copies:
+        change(copy)
+    return copies
+
+
+def reads_claims(change: Change) -> Mutation:
+    """The scheduler reads something else in the claims that it allocates."""
+
+    def mutate(world: World) -> None:
+        def allocate(
+            original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+        ) -> Answer:
+            return original(allocator, node, changed(claims, change))
+
+        replace(world.scheduler.filter, "allocate", allocate)
+
+    return mutate
+
+
+def reads(lister: str, change: Change) -> Mutation:
+    """The scheduler reads something else in the objects of one of its listers."""
+    return reads_all(lister, lambda objects: changed(objects, change))
+
+
+def reads_all(lister: str, change: Callable[[list[Obj]], list[Obj]]) -> Mutation:
+    """The scheduler reads other objects from one of its listers."""
+
+    def mutate(world: World) -> None:
+        replace(world.scheduler.filter.listers, lister, lambda original: change(original()))
+
+    return mutate
+
+
+def writes(change: Change) -> Mutation:
+    """The scheduler writes something else than the allocation that was found."""
+
+    def mutate(world: World) -> None:
+        def reserve_claim(
+            original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
+        ) -> Obj:
+            if allocation is not None:
+                (allocation,) = changed([allocation], change)
+            return original(pod, claim, allocation)
+
+        replace(world.scheduler.binder, "reserve_claim", reserve_claim)
+
+    return mutate
+
+
+def without_request_field(field: str) -> Change:
+    def change(claim: Obj) -> None:
+        for item in wanted(claim):
+            item.pop(field, None)
+
+    return change
+
+
+def without_device_field(field: str) -> Change:
+    def change(resource_slice: Obj) -> None:
+        for device in devices(resource_slice):
+            device.pop(field, None)
+
+    return change
+
+
+def results(allocation: Obj) -> list[Obj]:
+    found: list[Obj] = (allocation.get("devices") or {}).get("results") or []
+    return found

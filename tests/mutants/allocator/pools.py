@@ -1,0 +1,89 @@
+"""Defects in what the scheduler makes of ResourceSlices: pools, generations, nodes."""
+
+from __future__ import annotations
+
+from conformance.targets.base import Obj
+from tests.mutants.allocator.inputs import Change, changed, devices, reads, reads_all
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation
+
+
+def without_slices(field: str) -> Mutation:
+    """Slices with a field are not looked at."""
+
+    def change(slices: list[Obj]) -> list[Obj]:
+        return [item for item in slices if not item["spec"].get(field)]
+
+    return reads_all("resource_slices", change)
+
+
+def everywhere(field: str) -> Change:
+    """What a slice says about nodes by this field is taken for all nodes."""
+
+    def change(resource_slice: Obj) -> None:
+        if resource_slice["spec"].pop(field, None):
+            resource_slice["spec"]["allNodes"] = True
+            for device in devices(resource_slice):
+                for name in ("nodeName", "nodeSelector", "allNodes"):
+                    device.pop(name, None)
+
+    return change
+
+
+def pool_of(resource_slice: Obj) -> tuple[str, str]:
+    spec = resource_slice["spec"]
+    return spec["driver"], spec["pool"]["name"]
+
+
+def first_of_pool(slices: list[Obj]) -> list[Obj]:
+    """Of a complete pool with several slices of devices, only the first."""
+    first: dict[tuple[str, str], Obj] = {}
+    for item in slices:
+        if devices(item):
+            first.setdefault(pool_of(item), item)
+    pools = [pool_of(item) for item in slices]
+    kept = [
+        item
+        for item in slices
+        if first.get(pool_of(item), item) is item
+        or not devices(item)
+        or pools.count(pool_of(item)) < item["spec"]["pool"]["resourceSliceCount"]
+    ]
+    return complete(kept) if len(kept) < len(slices) else slices
+
+
+def complete(slices: list[Obj]) -> list[Obj]:
+    """As many slices as a pool has of a generation are all of it."""
+    states = [(pool_of(item), item["spec"]["pool"]["generation"]) for item in slices]
+
+    def change(resource_slice: Obj) -> None:
+        pool = resource_slice["spec"]["pool"]
+        present = states.count((pool_of(resource_slice), pool["generation"]))
+        pool["resourceSliceCount"] = min(present, pool["resourceSliceCount"])
+
+    return changed(slices, change)
+
+
+def all_generations(slices: list[Obj]) -> list[Obj]:
+    """A pool is all slices that were ever published of it, if there are several generations."""
+
+    def change(resource_slice: Obj) -> None:
+        pools = [
+            item["spec"]["pool"] for item in slices if pool_of(item) == pool_of(resource_slice)
+        ]
+        if len({pool["generation"] for pool in pools}) > 1:
+            resource_slice["spec"]["pool"].update(generation=1, resourceSliceCount=len(pools))
+
+    return changed(slices, change)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.IGNORES_NETWORK_DEVICES: without_slices("allNodes"),
+    Fault.IGNORES_NODE_SELECTORS_OF_SLICES: reads("resource_slices", everywhere("nodeSelector")),
+    Fault.IGNORES_SLICES_WITH_NODE_SELECTOR: without_slices("nodeSelector"),
+    Fault.IGNORES_SLICES_WITH_NODES_PER_DEVICE: without_slices("perDeviceNodeSelection"),
+    Fault.IGNORES_NODES_PER_DEVICE: reads("resource_slices", everywhere("perDeviceNodeSelection")),
+    Fault.ONLY_FIRST_SLICE: reads_all("resource_slices", first_of_pool),
+    Fault.USES_INCOMPLETE_POOLS: reads_all("resource_slices", complete),
+    Fault.USES_OLD_GENERATIONS: reads_all("resource_slices", all_generations),
+}

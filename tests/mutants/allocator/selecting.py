@@ -1,0 +1,88 @@
+"""Defects of selectors and constraints."""
+
+from __future__ import annotations
+
+import re
+
+from conformance.targets.base import Obj
+from tests.mutants.allocator.inputs import Change, devices, reads, reads_claims, requests, wanted
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation
+
+
+def first_class_selector(device_class: Obj) -> None:
+    spec = device_class.get("spec") or {}
+    spec["selectors"] = (spec.get("selectors") or [])[:1]
+
+
+def no_attributes_in_class(device_class: Obj) -> None:
+    spec = device_class.get("spec") or {}
+    spec["selectors"] = [
+        item
+        for item in spec.get("selectors") or []
+        if "attributes" not in item["cel"]["expression"]
+    ]
+
+
+def first_request_selector(claim: Obj) -> None:
+    for item in wanted(claim):
+        item["selectors"] = (item.get("selectors") or [])[:1]
+
+
+def versions_as_text(resource_slice: Obj) -> None:
+    """10.0.0 comes after 1.0.0 and before 7.0.0."""
+    for device in devices(resource_slice):
+        for value in (device.get("attributes") or {}).values():
+            if "version" in value:
+                value["version"] = re.sub(r"(\d)\d+", r"\1", value["version"])
+
+
+def constraints(change: Change) -> Mutation:
+    """The constraints of claims mean something else."""
+
+    def read(claim: Obj) -> None:
+        for constraint in constraints_of(claim):
+            change(constraint)
+
+    return reads_claims(read)
+
+
+def constraints_of(claim: Obj) -> list[Obj]:
+    found: list[Obj] = (claim["spec"].get("devices") or {}).get("constraints") or []
+    return found
+
+
+def of_all_requests(constraint: Obj) -> None:
+    constraint.pop("requests", None)
+
+
+def only_first_constraint(claim: Obj) -> None:
+    del constraints_of(claim)[1:]
+
+
+def within_requests(claim: Obj) -> None:
+    """Devices of different requests need not agree."""
+    names = [request["name"] for request in requests(claim)]
+    found = constraints_of(claim)
+    found[:] = [
+        {**constraint, "requests": [name]} if "matchAttribute" in constraint else constraint
+        for constraint in found
+        for name in constraint.get("requests") or names
+    ]
+
+
+def no_distinct_attribute(claim: Obj) -> None:
+    found = constraints_of(claim)
+    found[:] = [item for item in found if "distinctAttribute" not in item]
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.CLASS_SELECTORS_SEE_NO_ATTRIBUTES: reads("device_classes", no_attributes_in_class),
+    Fault.COMPARES_VERSIONS_AS_TEXT: reads("resource_slices", versions_as_text),
+    Fault.CONSTRAINTS_HOLD_FOR_ALL_REQUESTS: constraints(of_all_requests),
+    Fault.CONSTRAINTS_HOLD_WITHIN_REQUESTS_ONLY: reads_claims(within_requests),
+    Fault.IGNORES_DISTINCT_ATTRIBUTE: reads_claims(no_distinct_attribute),
+    Fault.ONLY_FIRST_CLASS_SELECTOR: reads("device_classes", first_class_selector),
+    Fault.ONLY_FIRST_CONSTRAINT: reads_claims(only_first_constraint),
+    Fault.ONLY_FIRST_SELECTOR: reads_claims(first_request_selector),
+}

@@ -1,0 +1,102 @@
+"""Defects of the driver: what it prepares, and what it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.store import clone, uid_of
+from conformance.targets.reference.world import World
+from nvml_driver.errors import DriverError
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+
+def prepares(change: Callable[[NodeDriver, Obj], None]) -> Mutation:
+    """The driver prepares something else than what the claim says."""
+
+    def mutate(world: World) -> None:
+        for driver in drivers(world):
+
+            def prepare(
+                original: Callable[..., Any], claim: Obj, driver: NodeDriver = driver
+            ) -> Any:
+                other = clone(claim)
+                change(driver, other["status"]["allocation"]["devices"])
+                return original(other)
+
+            replace(driver, "prepare", prepare)
+
+    return mutate
+
+
+def first_devices(driver: NodeDriver, allocated: Obj) -> None:
+    """Every claim gets the devices that the node has first."""
+    for result, name in zip(allocated["results"], driver.devices, strict=False):
+        result["device"] = name
+
+
+def without_config(source: str) -> Callable[[NodeDriver, Obj], None]:
+    def change(_driver: NodeDriver, allocated: Obj) -> None:
+        found = allocated.get("config") or []
+        allocated["config"] = [item for item in found if item["source"] != source]
+
+    return change
+
+
+def refuses_prepared_before(world: World) -> None:
+    for driver in drivers(world):
+        known: set[str] = set()
+
+        def prepare(original: Callable[..., Any], claim: Obj, known: set[str] = known) -> Any:
+            if uid_of(claim) in known:
+                raise DriverError(f"claim {uid_of(claim)} was prepared before")
+            known.add(uid_of(claim))
+            return original(claim)
+
+        replace(driver, "prepare", prepare)
+
+
+def leaves_cdi_spec(world: World) -> None:
+    for driver in drivers(world):
+
+        def unprepare(
+            original: Callable[[str], None], uid: str, driver: NodeDriver = driver
+        ) -> None:
+            names = driver.spec_files().get(uid, [])
+            kept = {name: (driver._cdi_root / name).read_bytes() for name in names}
+            original(uid)
+            for name, content in kept.items():
+                (driver._cdi_root / name).write_bytes(content)
+
+        replace(driver, "unprepare", unprepare)
+
+
+def next_device(driver: NodeDriver, allocated: Obj) -> None:
+    """A claim gets the neighbours of its devices."""
+    names = driver.devices
+    for result in allocated["results"]:
+        if result["device"] in names:
+            result["device"] = names[(names.index(result["device"]) + 1) % len(names)]
+
+
+def leak_cdi(world: World) -> None:
+    for driver in drivers(world):
+        replace(driver, "unprepare", lambda *_: None)
+
+
+def drivers(world: World) -> list[NodeDriver]:
+    return [kubelet.driver for kubelet in world.kubelets if kubelet.driver is not None]
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.DRIVER_GIVES_FIRST_DEVICES: prepares(first_devices),
+    Fault.DRIVER_IGNORES_CLAIM_CONFIG: prepares(without_config("FromClaim")),
+    Fault.DRIVER_IGNORES_CLASS_CONFIG: prepares(without_config("FromClass")),
+    Fault.DRIVER_PREPARES_A_CLAIM_ONCE: refuses_prepared_before,
+    Fault.LEAK_CDI: leak_cdi,
+    Fault.LEAVES_CDI_SPEC: leaves_cdi_spec,
+    Fault.WRONG_DEVICE_IN_CONTAINER: prepares(next_device),
+}
