@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
+
 from conformance.scenario.selection import Selection, select
 
 AT_ONCE = "6"
@@ -115,3 +117,18 @@ def run_compared(name: str, wanted: Collection[str], folder: Path, *options: str
     assert {one["scenario"] for one in compared} == {one["scenario"] for one in ran}
     judged = {judgement["verdict"] for one in compared for judgement in one["judgements"]}
     assert judged <= {"identical", "admissible"}
+
+
+def certified(folder: Path, organization: str, project: str, version: str) -> str:
+    """What a run comes to for dra-core, in a report that is beside it then and verifies."""
+    report = folder / "report.yaml"
+    who = ("--organization", organization, "--project", project, "--version", version)
+    made = call(
+        *("report", str(folder / "results.ndjson"), "--output", str(report), *who),
+        *("--url", f"https://example.com/{project}"),
+        cwd=folder,
+    )
+    checked = call("verify", str(report), str(folder / "results.ndjson"), cwd=folder)
+    assert checked.returncode == 0, made.stderr + checked.stdout + checked.stderr
+    [profile] = yaml.safe_load(report.read_text())["profiles"]
+    return str(profile["result"])

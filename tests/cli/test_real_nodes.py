@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from conformance import __version__
 from conformance.clusters.base import RUN_LABEL
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.data import scenarios_dir
@@ -20,7 +21,7 @@ from conformance.scenario.profile import load_profile
 from conformance.scenario.selection import select
 from tests.cli.dra_objects import DRIVER, claim, pod
 from tests.cli.plain_client import Api, Json, eventually
-from tests.cli.simulated_nodes import run_compared, running_cluster
+from tests.cli.simulated_nodes import certified, run_compared, running_cluster
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 
@@ -28,7 +29,7 @@ NAME = "nodes"
 OPTIONS = ["--nodes", "3", "--feature-gate", "DRANodeAllocatableResources=true"]
 SOMEBODY = "somebody"
 REPORTS = Path(__file__).resolve().parents[2] / "build" / "real"
-"""Where ci/test finds the result file, to make a conformance report of it."""
+"""Where the result file, its pages and the conformance report can be looked at afterwards."""
 
 
 class Somebody(NamedTuple):
@@ -92,6 +93,8 @@ def test_all_scenarios_pass_as_on_the_reference(somebody: Somebody) -> None:
     shutil.rmtree(REPORTS, ignore_errors=True)
     run_compared(NAME, {item.id for item in select(())}, REPORTS, "-n", "4")
     assert somebody.now() == before
+    # Nothing with simulated devices is certified, and the report says so.
+    assert certified(REPORTS, "dra-conformance", "nvml-dra-driver", __version__) == "uncertified"
 
 
 def test_nothing_of_the_suite_is_left(somebody: Somebody) -> None:

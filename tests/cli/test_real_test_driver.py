@@ -1,0 +1,57 @@
+"""Kubernetes' own test driver on a real cluster, certified as docs/certifying.md says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.clusters.local.gocommand import find_go
+from conformance.clusters.local.versions import COMPILE, KUBERNETES
+from conformance.scenario.selection import Selection, select
+from tests.cli.simulated_nodes import certified, run_compared, running_cluster
+
+pytestmark = [pytest.mark.needs_root, pytest.mark.needs_go, pytest.mark.slow]
+
+NAME = "stranger"
+ROOT = Path(__file__).resolve().parents[2]
+START = ROOT / "ci" / "test-driver" / "start"
+DRIVER = "test-driver.cdi.k8s.io"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cluster with the driver, which is built as the cluster's own binaries are."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    package = "k8s.io/kubernetes/test/e2e/dra/test-driver"
+    subprocess.run(
+        [
+            str(find_go()),
+            "build",
+            *COMPILE,
+            "-ldflags",
+            "-s -w",
+            "-o",
+            str(ROOT / "build"),
+            package,
+        ],
+        cwd=START.parent,
+        env={**os.environ, "CGO_ENABLED": "0"},
+        check=True,
+    )
+    started = ("--driver", DRIVER, "--driver-command", str(START))
+    with running_cluster(NAME, tmp_path_factory.mktemp("cluster"), *started):
+        yield
+
+
+@pytest.mark.usefixtures("cluster")
+def test_it_is_certified_for_the_core() -> None:
+    folder = ROOT / "build" / "test-driver-run"
+    shutil.rmtree(folder, ignore_errors=True)
+    core = {item.id for item in select((), Selection(level=("core",)))}
+    run_compared(NAME, core, folder, "--driver", DRIVER, "--level", "core", "-n", "4")
+    assert certified(folder, "Kubernetes", "dra-test-driver", KUBERNETES) == "success"
