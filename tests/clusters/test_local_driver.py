@@ -82,6 +82,7 @@ def test_our_own_driver_finds_a_profiles_file_from_every_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.json").touch()
     command = driver_spec(LAYOUT, LocalOptions(simulate="mine.json"), 1).command
     assert command[command.index("--simulate") + 1] == str(tmp_path / "mine.json")
 

@@ -1,4 +1,4 @@
-"""What the profile gpu.nvidia.com says of the driver is what the driver does."""
+"""What the profile nvml-dra-driver says of the driver is what the driver does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DRIVERS = Path(__file__).parents[2] / "scenarios" / "drivers"
 
 @pytest.fixture
 def described() -> DriverProfile:
-    return load_profile("gpu.nvidia.com", DRIVERS)
+    return load_profile("nvml-dra-driver", DRIVERS)
 
 
 @pytest.mark.parametrize("shown", shipped())

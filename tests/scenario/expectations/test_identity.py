@@ -11,6 +11,7 @@ from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.profile import DriverProfile, load_profile
+from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import Obj
 from conformance.targets.opening import Opened
 from conformance.targets.reference.nodes.device_source import DescribedDevices
@@ -51,7 +52,7 @@ NETWORK = [published("rack", 2, allNodes=True)]
 
 def run(name: str, slices: Sequence[Obj], *faults: Fault) -> ScenarioFinished:
     [loaded] = [item for item in shipped() if item.id == name]
-    nodes = ("n0", "n1")
+    nodes = (ShapeNode(name="n0"), ShapeNode(name="n1"))
     with mutant(*faults, nodes=nodes, devices=DescribedDevices(PROFILE, slices)) as target:
         opened = Opened.of(target, PROFILE.for_reference(), "image")
         [finished] = run_suite([loaded], Setup("shape", opened), ()).finished
