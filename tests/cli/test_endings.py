@@ -224,6 +224,7 @@ def test_a_signal_ends_a_run_in_order(tmp_path: Path, number: signal.Signals) ->
         "import os, signal, sys\n"
         "from conformance.cli import main\n"
         "from conformance.engine import suite\n"
+        f"signal.signal({int(number)}, signal.SIG_DFL)\n"  # these tests may run under nohup
         "run_scenario = suite.run_scenario\n"
         "def signalled(*arguments):\n"
         f"    os.kill(os.getpid(), {int(number)})\n"
