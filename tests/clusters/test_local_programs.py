@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -69,9 +70,9 @@ def test_a_trap_is_run_when_the_container_is_terminated(
     try:
         assert process.wait(60) == status
     finally:
-        os.killpg(
-            process.pid, signal.SIGKILL
-        )  # its background job, which a container would not outlive
+        # Its background job, which a container would not outlive; it may not have begun yet.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
 
