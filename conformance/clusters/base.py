@@ -8,7 +8,7 @@ what to do; the command line prints it and never a traceback.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -114,3 +114,25 @@ class Cluster(Protocol):
             ClusterError: something could not be removed; the message names it.
         """
         ...
+
+
+def is_ready(node: Mapping[str, Any]) -> bool:
+    """Whether a node says so itself."""
+    return any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in (node.get("status") or {}).get("conditions") or []
+    )
+
+
+def usable_nodes(nodes: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Names of the nodes with a kubelet that are ready and not made by a run.
+
+    Whether pods may go there depends on what they tolerate.
+    """
+    names = []
+    for node in nodes:
+        ours = RUN_LABEL in (node["metadata"].get("labels") or {})
+        kubelet = ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion")
+        if is_ready(node) and kubelet and not ours:
+            names.append(node["metadata"]["name"])
+    return tuple(sorted(names))

@@ -24,9 +24,10 @@ from conformance.clusters.base import (
     ClusterError,
     ClusterUsageError,
     Progress,
+    is_ready,
     silent,
 )
-from conformance.clusters.kubeconfig import KubeconfigCluster, is_ready
+from conformance.clusters.kubeconfig import KubeconfigCluster
 from conformance.data import cache_folder, state_folder
 from conformance.errors import TargetError
 from conformance.kubeapi.connection import Connection

@@ -8,17 +8,16 @@ it serves is found here, before a scenario starts, and said in one message each.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from conformance.clusters.base import (
     DEFAULT_IMAGE,
-    RUN_LABEL,
     ClusterAccess,
     ClusterError,
     ClusterUsageError,
     Progress,
     silent,
+    usable_nodes,
 )
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import ApiError, Obj
@@ -108,25 +107,3 @@ class KubeconfigCluster:
 
 def _said(error: ApiError) -> str:
     return one_line(redact_log(error.message))
-
-
-def is_ready(node: Obj) -> bool:
-    """Whether a node says so itself."""
-    return any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in (node.get("status") or {}).get("conditions") or []
-    )
-
-
-def usable_nodes(nodes: Sequence[Obj]) -> tuple[str, ...]:
-    """Names of the nodes with a kubelet that are ready and not made by a run.
-
-    Whether pods may go there depends on what they tolerate.
-    """
-    names = []
-    for node in nodes:
-        ours = RUN_LABEL in (node["metadata"].get("labels") or {})
-        kubelet = ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion")
-        if is_ready(node) and kubelet and not ours:
-            names.append(node["metadata"]["name"])
-    return tuple(sorted(names))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from conformance.clusters.kubeconfig import KubeconfigCluster
     from conformance.clusters.local import LocalCluster
     from conformance.scenario.profile import DriverProfile
-    from conformance.scenario.shape import ShapeNode
+    from conformance.scenario.shape import ClusterShape, ShapeNode
     from conformance.targets.reference.nodes.device_source import DeviceSource
 
 REFERENCE_IMAGE = "dra-conformance.dev/probe:1"
@@ -118,12 +118,13 @@ def open_reference(
     from nvml_driver.errors import NvmlUnavailableError, ProfileError
 
     version, profile = options.kubernetes_version, options.profile()
-    nodes, slices = _inventory(options, profile, published)
+    shape = shape_of(options)
+    nodes, slices = _inventory(options, shape, profile, published)
     chosen = ReferenceOptions(
         kubernetes_version=version,
         feature_gates=options.feature_gates,
         nodes=nodes,
-        devices=_device_source(options, profile, slices),
+        devices=_device_source(options, shape is not None, profile, slices),
     )
     if isinstance(chosen.devices, DescribedDevices):
         profile = profile.for_reference()
@@ -148,12 +149,14 @@ def open_reference(
 
 
 def _inventory(
-    options: TargetOptions, profile: DriverProfile, published: Sequence[Obj] | None
+    options: TargetOptions,
+    shape: ClusterShape | None,
+    profile: DriverProfile,
+    published: Sequence[Obj] | None,
 ) -> tuple[Sequence[ShapeNode], Sequence[Obj] | None]:
     """The nodes of the reference, and the slices of their driver where somebody has given some."""
     from conformance.scenario.shape import ShapeNode
 
-    shape = shape_of(options)
     if shape is not None:
         for item in shape.spec.slices or ():
             if item["spec"].get("driver") != profile.driver:
@@ -172,14 +175,13 @@ def _inventory(
 
 
 def _device_source(
-    options: TargetOptions, profile: DriverProfile, slices: Sequence[Obj] | None
+    options: TargetOptions, is_shape: bool, profile: DriverProfile, slices: Sequence[Obj] | None
 ) -> DeviceSource:
     """The driver of the reference's nodes: our own on simulated GPUs, or one that is described."""
     from conformance.targets.reference.nodes.device_source import DescribedDevices, SimulatedGpus
 
     if slices is not None:
         return DescribedDevices(profile, slices)
-    is_shape = shape_of(options) is not None
     if profile.driver == REFERENCE_DRIVER:
         gpus = "" if is_shape else options.simulate
         return SimulatedGpus(gpus or DEFAULT_SIMULATION, dynamic_mig=options.dynamic_mig)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from conformance.clusters.kubeconfig import is_ready
+from conformance.clusters.base import is_ready
 from conformance.kubeapi.api import Api
 from conformance.targets.base import Capabilities, Obj, Tier
 from conformance.targets.cluster.gates import feature_gates

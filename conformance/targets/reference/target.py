@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance import __version__
-from conformance.clusters.kubeconfig import usable_nodes
+from conformance.clusters.base import usable_nodes
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import RUN_LABEL, Capabilities, Obj, Ref
 from conformance.targets.reference.nodes.device_source import DeviceSource, NoDriver, SimulatedGpus

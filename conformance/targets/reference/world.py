@@ -84,10 +84,10 @@ class World:
             NamespaceController(self.cluster, self.api),
         ]
         self._seen: list[tuple[float, int]] = [(-1.0, -1)] * len(self.controllers)
-        for kubelet in self.kubelets:
-            [node] = [node for node in nodes if node.name == kubelet.node]
-            if kubelet.driver is not None and node.held:
-                hold(self.api, node.name, kubelet.driver, node.held)
+        for node in nodes:
+            driver = drivers[node.name]
+            if node.ready and driver is not None and node.held:
+                hold(self.api, node.name, driver, node.held)
         self.settle()
 
     def settle(self) -> None:

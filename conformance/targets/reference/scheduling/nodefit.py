@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from conformance.clusters.base import is_ready
 from conformance.targets.base import Obj
 from reference_allocator.allocatable import demand
 from reference_allocator.api.quantity import parse_quantity
@@ -81,12 +82,6 @@ def _preemption(nodes: Mapping[str, Sequence[Misfit]], total: int) -> str:
 
 def _histogram(reasons: Sequence[str]) -> str:
     return ", ".join(sorted(f"{count} {reason}" for reason, count in Counter(reasons).items()))
-
-
-def is_ready(node: Obj) -> bool:
-    """Whether a node says so itself."""
-    conditions = (node.get("status") or {}).get("conditions") or []
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
 def _lacking(
