@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kubeapi.fake_api import FakeApi
 
 
 class ResetClosedSocket(ssl.SSLSocket):
@@ -22,3 +27,11 @@ class ResetClosedSocket(ssl.SSLSocket):
 
 
 ssl.SSLContext.sslsocket_class = ResetClosedSocket
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    """An API server on loopback that answers what a test tells it to."""
+    fake = FakeApi()
+    yield fake
+    fake.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,13 +14,6 @@ from conformance.scenario.selection import select
 from tests.kubeapi.fake_api import FakeApi
 
 WRITES = {"POST", "PUT", "PATCH", "DELETE"}
-
-
-@pytest.fixture
-def api() -> Iterator[FakeApi]:
-    fake = FakeApi()
-    yield fake
-    fake.close()
 
 
 Call = Callable[..., tuple[int, list[str], str]]

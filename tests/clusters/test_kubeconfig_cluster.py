@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,6 @@ READY = {
     "conditions": [{"type": "Ready", "status": "True"}],
     "nodeInfo": {"kubeletVersion": "v1.37.1"},
 }
-
-
-@pytest.fixture
-def api() -> Iterator[FakeApi]:
-    fake = FakeApi()
-    yield fake
-    fake.close()
 
 
 @pytest.fixture

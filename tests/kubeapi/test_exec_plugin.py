@@ -4,7 +4,6 @@ import json
 import shlex
 import time
 from base64 import b64decode
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,6 @@ from conformance.kubeapi.kubeconfig import load_config
 from tests.kubeapi.fake_api import TOKEN, FakeApi
 
 VERSION = "client.authentication.k8s.io/v1"
-
-
-@pytest.fixture
-def api() -> Iterator[FakeApi]:
-    fake = FakeApi()
-    yield fake
-    fake.close()
 
 
 def credential(**status: Any) -> str:

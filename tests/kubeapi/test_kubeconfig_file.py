@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,6 @@ from tests.kubeapi.fake_api import TOKEN, FakeApi
 from tests.kubeapi.rude_server import write_kubeconfig
 
 SERVER = "https://127.0.0.1:1"
-
-
-@pytest.fixture
-def api() -> Iterator[FakeApi]:
-    fake = FakeApi()
-    yield fake
-    fake.close()
 
 
 def refusal(path: Path) -> str:

@@ -15,13 +15,6 @@ MakeTarget = Callable[..., ClusterTarget]
 
 
 @pytest.fixture
-def api() -> Iterator[FakeApi]:
-    fake = FakeApi()
-    yield fake
-    fake.close()
-
-
-@pytest.fixture
 def access(api: FakeApi, tmp_path: Path) -> ClusterAccess:
     return ClusterAccess(
         kubeconfig=api.kubeconfig(tmp_path / "kubeconfig"),
