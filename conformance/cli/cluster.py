@@ -22,6 +22,7 @@ _STARTED = (
     "name",
     "nodes",
     "binaries",
+    "kubernetes_version",
     "driver",
     "driver_command",
     "simulate",
@@ -97,11 +98,12 @@ def status(name: Name = "default") -> None:
 
 
 @app.command()
-def binaries() -> None:
+@takes("options", TargetOptions, ("kubernetes_version",), **_LOCAL)
+def binaries(options: TargetOptions) -> None:
     """Build the cluster's binaries where the cache lacks them, and print where they are."""
     from conformance.clusters.local.binaries import resolve_binaries
     from conformance.clusters.local.layout import default_cache
     from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
 
-    needed = CONTROL_PLANE_BINARIES + NODE_BINARIES
-    typer.echo(str(resolve_binaries(None, default_cache(), needed, print_progress)))
+    needed, version = CONTROL_PLANE_BINARIES + NODE_BINARIES, f"v{options.version}"
+    typer.echo(str(resolve_binaries(None, default_cache(), needed, print_progress, version)))

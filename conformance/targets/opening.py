@@ -117,7 +117,7 @@ def open_reference(
     from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
     from nvml_driver.errors import NvmlUnavailableError, ProfileError
 
-    version, profile = options.kubernetes_version, options.profile()
+    version, profile = options.version, options.profile()
     shape = shape_of(options)
     nodes, slices = _inventory(options, shape, profile, published)
     chosen = ReferenceOptions(
@@ -356,6 +356,7 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
         LocalOptions(
             name=options.name,
             binaries=options.binaries,
+            kubernetes=f"v{options.version}",
             nodes=options.nodes,
             driver=options.nodes > 0,
             feature_gates=options.feature_gates,
@@ -393,6 +394,8 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
         binaries = options.binaries
         if binaries is not None and binaries.resolve() != state.binaries.resolve():
             problem = f"--binaries: it has those of {state.binaries}"
+        elif options.kubernetes_version and f"v{options.version}" != state.kubernetes_version:
+            problem = f"--kubernetes {options.version}: it is {state.kubernetes_version}"
         elif is_given(options, nodes) and options.nodes != state.nodes:
             problem = f"--nodes {options.nodes}: it has {state.nodes}"
         for gate, wanted in options.feature_gates.items():

@@ -36,8 +36,8 @@ OWN_PROFILE = "nvml-dra-driver"
 NVIDIA_PROFILE = "gpu.nvidia.com"
 """The profile of NVIDIA's driver, and the default elsewhere."""
 
-REFERENCE_VERSION = "1.37.1"
-"""The Kubernetes version that the reference is, where nothing else is asked for."""
+DEFAULT_VERSION = "1.37.1"
+"""The Kubernetes that the reference and a local cluster are, where nothing else is asked for."""
 
 MOST_NODES = 1000
 
@@ -74,19 +74,19 @@ def _command(text: str) -> tuple[str, ...]:
 
 
 def _version(text: str) -> str:
-    """A version whose rules are known; the first one of a minor that is given alone.
+    """A version whose rules are known; the pinned patch of a minor that is given alone.
 
     Raises:
-        UsageError: its rules are not known.
+        UsageError: it is no version, or its rules are not known.
     """
+    from conformance.clusters.local.versions import full_version
     from reference_allocator.gates import gates_for_version
 
     try:
         gates_for_version(text)
+        return full_version(text).removeprefix("v")
     except ValueError as error:
         raise UsageError(f"--kubernetes: {error}") from None
-    version = text.removeprefix("v")
-    return f"{version}.0" if version.count(".") == 1 else version
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,8 @@ class TargetOptions:
     Attributes:
         simulate: "" is what a cluster that runs shows, else ``DEFAULT_SIMULATION``.
         driver_command: () is our own driver.
-        kubernetes_version: that the reference behaves like.
+        kubernetes_version: that the reference behaves like and a local cluster is; "" is that of
+            a cluster that runs or of ``binaries``, else ``DEFAULT_VERSION``.
         record: keep decisions and snapshots, for comparison with the reference.
     """
 
@@ -203,14 +204,20 @@ class TargetOptions:
     kubernetes_version: Annotated[
         str,
         Given(
-            f"Kubernetes that the reference is, for example 1.35. [default: {REFERENCE_VERSION}]",
+            "Kubernetes that the reference or a local cluster is: a minor, for example 1.35, or a "
+            f"patch of it. [default: {DEFAULT_VERSION}]",
             flag="--kubernetes",
-            metavar="MINOR",
+            metavar="VERSION",
             convert=_version,
-            places=("reference",),
+            places=("local", "reference"),
         ),
-    ] = REFERENCE_VERSION
+    ] = ""
     record: bool = False
+
+    @property
+    def version(self) -> str:
+        """Of the Kubernetes that the reference is and that a local cluster would be started as."""
+        return self.kubernetes_version or DEFAULT_VERSION
 
     @property
     def profile_name(self) -> str:
@@ -269,6 +276,10 @@ def check_options(options: TargetOptions) -> None:
             f"{item.flag} goes with {_targets(item.given.places)}; here it would do nothing, and"
             " what you meant to test would not be tested"
         )
+    if options.kubernetes_version and options.binaries:
+        raise UsageError(
+            "--kubernetes has no effect on --binaries, which are of one version; give one of them"
+        )
     if not 0 <= options.nodes <= MOST_NODES:
         raise UsageError(f"--nodes {options.nodes}: must be between 0 and {MOST_NODES}")
     _check_shape(options)
@@ -315,10 +326,9 @@ def _check_gates(options: TargetOptions) -> None:
         )
     if options.binaries is not None:
         return
-    from conformance.clusters.local.versions import KUBERNETES
     from reference_allocator.gates import check_gates, gates_for_version
 
-    version = options.kubernetes_version if options.target == "reference" else KUBERNETES
+    version = options.version
     known = gates_for_version(version)
     left = set() if options.target == "reference" else options.feature_gates.keys() - known.keys()
     try:
@@ -346,6 +356,8 @@ def recorded_options(options: TargetOptions) -> dict[str, Any]:
         if here and option.name not in ("kubeconfig", "context", "keep"):
             found[option.name] = getattr(options, option.name)
     found["driver"] = options.profile_name
+    if options.target == "reference":
+        found["kubernetes_version"] = options.version
     if options.driver_command:
         found |= {"driver_command": shlex.join(options.driver_command), "simulate": None}
     elif "simulate" in found:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from pathlib import Path
@@ -9,14 +10,16 @@ import pytest
 from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.local.binaries import resolve_binaries
 from conformance.clusters.local.versions import (
-    BUILDS,
     CONTROL_PLANE_BINARIES,
+    KUBERNETES,
     NODE_BINARIES,
+    builds,
     cache_key,
 )
 from conformance.data import local_cluster_modules_dir
 
 ALL = CONTROL_PLANE_BINARIES + NODE_BINARIES
+BUILDS = builds(KUBERNETES)
 
 FAKE_GO = """#!/bin/sh
 # Stands in for `go build -v -o TARGET ... PACKAGE...`: counts its calls, makes empty programs.
@@ -111,6 +114,77 @@ def test_empty_cache_is_filled_by_one_build_per_module_with_progress(
         assert f"building {build.title}" in lines
     resolve_binaries(None, tmp_path / "cache", ALL, lines.append)
     assert len(go.read_text().splitlines()) == len(BUILDS)
+
+
+def test_each_version_is_built_from_its_own_go_mod_into_its_own_directory(
+    tmp_path: Path, go: Path
+) -> None:
+    latest = resolve_binaries(None, tmp_path / "cache", ALL, print)
+    oldest = resolve_binaries(None, tmp_path / "cache", ALL, print, "v1.34.4")
+    assert latest != oldest
+    assert "kubernetes-v1.34.4-" in oldest.name
+    calls = [line for line in go.read_text().splitlines() if "cmd/kube-apiserver" in line]
+    assert ["kubernetes/go.mod" in line for line in calls] == [True, False]
+    assert ["minors/1.34/go.mod" in line for line in calls] == [False, True]
+    assert ["gitVersion=v1.34.4" in line for line in calls] == [False, True]
+
+
+RESOLVING = """
+case "$1 $2" in
+    "env GOSUMDB") printf '%s\\n%s\\n' "{database}" ""; exit;;
+    "list -m") {answer};;
+    "mod edit") cat {upstream}; exit;;
+    "mod tidy") : > "${{3#-modfile=}}.tidied"; exit;;
+esac
+"""
+
+
+def fake_resolving_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str) -> Path:
+    """A `go` that resolves modules: `answer` is what it does when asked for Kubernetes'."""
+    upstream = tmp_path / "upstream.json"
+    required = {"k8s.io/api": "v0.0.0", "k8s.io/klog/v2": "v2.1.0"}
+    required["go.etcd.io/etcd/server/v3"] = "v3.6.4"
+    listed = [{"Path": path, "Version": version} for path, version in required.items()]
+    upstream.write_text(json.dumps({"Go": "1.24.0", "Require": listed}))
+    extra = RESOLVING.format(database="sum.golang.org", answer=answer, upstream=upstream)
+    calls = fake_go(tmp_path, monkeypatch, extra)
+    program = tmp_path / "path" / "go"
+    text = program.read_text()
+    program.write_text(
+        text.replace("env) echo go1.99.0", '"env GOVERSION") echo go1.99.0').replace(
+            "case $1 in", 'case "$1 $2" in', 1
+        )
+    )
+    return calls
+
+
+def test_a_patch_that_is_not_pinned_is_resolved_and_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = """echo '{"GoMod": "/its/go.mod"}'; exit"""
+    calls = fake_resolving_go(tmp_path, monkeypatch, answer)
+    lines: list[str] = []
+    found = resolve_binaries(None, tmp_path / "cache", ALL, lines.append, "v1.34.0")
+    text = (found / "go.mod").read_text()
+    assert "k8s.io/api => k8s.io/api v0.34.0\n" in text
+    assert "klog/v2 =>" not in text
+    assert "require go.etcd.io/etcd/server/v3 v3.6.4\n" in text
+    assert (found / "go.mod.tidied").exists()
+    assert any("v1.34.0 is not pinned here" in line and "sum.golang.org" in line for line in lines)
+    assert "gitVersion=v1.34.0" in calls.read_text()
+
+
+def test_a_version_that_cannot_be_had_is_one_message_before_anything_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = "echo 'go: downloading x' >&2; echo 'go: no matching versions' >&2; exit 1"
+    calls = fake_resolving_go(tmp_path, monkeypatch, answer)
+    with pytest.raises(ClusterUsageError, match="nothing was built") as caught:
+        resolve_binaries(None, tmp_path / "cache", ALL, print, "v1.34.99")
+    assert "go: no matching versions\n" in str(caught.value)
+    assert "1.34 is v1.34.4" in str(caught.value)
+    assert "downloading" not in str(caught.value)
+    assert "build " not in calls.read_text()
 
 
 def test_failed_build_names_its_log_and_leaves_no_cache_entry(

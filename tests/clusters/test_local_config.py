@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +234,13 @@ def test_driver_without_a_node_is_refused() -> None:
         LocalOptions(nodes=0, driver_command=("driver",))
     with pytest.raises(ClusterUsageError, match="empty"):
         LocalOptions(driver_command=())
+
+
+@pytest.mark.parametrize(
+    ("version", "known"),
+    [("v1.34.4", False), ("v1.35.4", False), ("v1.36.3", True), ("v1.37.1", True), ("", False)],
+)
+def test_a_flag_that_older_controllers_do_not_know_is_left_out(version: str, known: bool) -> None:
+    state = replace(make_state(), kubernetes_version=version)
+    flags = component_flags(state)["kube-controller-manager"]
+    assert ("concurrent-resourceclaim-syncs" in flags) == known

@@ -13,12 +13,13 @@ from conformance.clusters.local.state import Ports, State
 from conformance.errors import UsageError
 from conformance.options import from_given
 from conformance.targets.opening import _as_running, open_target
-from conformance.targets.options import TargetOptions, check_options
+from conformance.targets.options import DEFAULT_VERSION, TargetOptions, check_options
 
 CLUSTER: dict[str, Any] = {"target": "cluster"}
 KUBECONFIG = {**CLUSTER, "cluster": "kubeconfig", "context": "c"}
 LOCAL = {**CLUSTER, "cluster": "local"}
 KIND = {**CLUSTER, "cluster": "kind"}
+OLDEST: dict[str, Any] = {"kubernetes_version": "1.34.4"}
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ KIND = {**CLUSTER, "cluster": "kind"}
         ({"image": "busybox"}, "--image"),
         ({"driver_command": ("x",)}, "--driver-command"),
         ({**KIND, "nodes": 2}, "--nodes"),
-        ({**LOCAL, "kubernetes_version": "1.35.0"}, "--kubernetes"),
+        ({**KIND, "kubernetes_version": "1.35.0"}, "--kubernetes"),
         ({"binaries": Path("/b")}, "--binaries"),
         ({"keep": True}, "--keep-cluster"),
         ({**LOCAL, "context": "prod"}, "--context"),
@@ -55,6 +56,7 @@ def test_an_option_that_would_do_nothing_is_refused(options: dict[str, Any], fla
         {"simulate": "l40sx8", "feature_gates": {"DRAListTypeAttributes": True}},
         KUBECONFIG,
         {"nodes": 2, "kubernetes_version": "1.35.0"},
+        {**LOCAL, "kubernetes_version": "1.34.0"},
         {**KUBECONFIG, "record": True, "simulate": "l40sx8"},
         {**LOCAL, "nodes": 2, "driver_command": ("x",), "binaries": Path("/b"), "name": "n"},
         {**KIND, "name": "n", "image_archives": (Path("/i"),), "keep": True},
@@ -84,8 +86,30 @@ def test_a_version_whose_rules_are_not_known_is_refused(version: str) -> None:
         from_given(TargetOptions, {"kubernetes_version": version})
 
 
-def test_a_minor_is_its_first_version() -> None:
-    assert from_given(TargetOptions, {"kubernetes_version": "v1.35"}).kubernetes_version == "1.35.0"
+@pytest.mark.parametrize("version", ["1.34.0.1", "1.34/..", "1.34.x"])
+def test_a_version_that_is_none_is_refused(version: str) -> None:
+    with pytest.raises(UsageError, match=r"--kubernetes: .*Kubernetes version"):
+        from_given(TargetOptions, {"kubernetes_version": version})
+
+
+@pytest.mark.parametrize(
+    ("given", "version"), [("v1.34", "1.34.4"), ("1.34.0", "1.34.0"), ("1.37", DEFAULT_VERSION)]
+)
+def test_a_minor_is_the_patch_that_is_pinned(given: str, version: str) -> None:
+    assert from_given(TargetOptions, {"kubernetes_version": given}).version == version
+
+
+def test_a_version_has_no_effect_on_given_binaries() -> None:
+    both: dict[str, Any] = {"kubernetes_version": "1.34.0", "binaries": Path("/b")}
+    with pytest.raises(UsageError, match="--kubernetes has no effect on --binaries"):
+        check_options(TargetOptions(**LOCAL, **both))
+
+
+def test_gates_of_a_local_cluster_are_those_of_its_version() -> None:
+    check_options(TargetOptions(**LOCAL, feature_gates={"DRAAdminAccess": False}, **OLDEST))
+    newer = TargetOptions(**LOCAL, feature_gates={"DRADerivedAttributes": True}, **OLDEST)
+    with pytest.raises(UsageError, match=r"1\.34 has no DRA feature gate DRADerivedAttributes"):
+        check_options(newer)
 
 
 def test_a_target_is_not_opened_with_an_option_that_would_do_nothing() -> None:
@@ -133,6 +157,7 @@ def test_a_gate_cannot_be_given_both_ways() -> None:
     [
         ({"driver_command": ("x",)}, "--driver-command"),
         ({"nodes": 3}, "--nodes 3: it has 1"),
+        (OLDEST, "--kubernetes 1.34.4: it is v1.37.1"),
         ({"binaries": Path("/other")}, "--binaries: it has those of /binaries"),
         ({"feature_gates": {"A": True}}, "--feature-gate A"),
         ({"feature_gates": {"B": False}}, "--feature-gate B"),
@@ -173,4 +198,5 @@ def running() -> State:
         network=None,
         owner=None,
         ready=True,
+        kubernetes_version="v1.37.1",
     )

@@ -13,12 +13,21 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from conformance.clusters.base import ClusterError, ClusterUsageError, Progress
-from conformance.clusters.local.gocommand import compiler, find_go
-from conformance.clusters.local.versions import BUILDS, COMPILE, Build, cache_key
+from conformance.clusters.local.gocommand import compiler, environment, find_go
+from conformance.clusters.local.gomod import make_go_mod
+from conformance.clusters.local.versions import (
+    COMPILE,
+    KUBERNETES,
+    Build,
+    builds,
+    cache_key,
+    pinned_go_mod,
+)
 from conformance.data import local_cluster_modules_dir
 from conformance.locks import file_lock
 
@@ -26,13 +35,24 @@ _REPORT_SECONDS = 15.0
 
 
 def resolve_binaries(
-    given: Path | None, cache: Path, needed: Iterable[str], progress: Progress
+    given: Path | None,
+    cache: Path,
+    needed: Iterable[str],
+    progress: Progress,
+    version: str = KUBERNETES,
 ) -> Path:
     """Directory with at least the `needed` binaries.
 
+    Args:
+        given: that directory, whatever version they are of; None: the cache, built when empty.
+        cache: directory of all versions' directories.
+        needed: names of the binaries.
+        progress: told what takes time.
+        version: of Kubernetes, for example "v1.37.1".
+
     Raises:
-        ClusterUsageError: the given directory lacks some, or Go or a C compiler is needed and
-            not installed.
+        ClusterUsageError: the given directory lacks some, that version cannot be had, or Go or a
+            C compiler is needed and not installed.
         ClusterError: a build failed; the message names its log.
     """
     if given is not None:
@@ -45,13 +65,13 @@ def resolve_binaries(
             )
         return given.absolute()
     modules = local_cluster_modules_dir()
-    directory = cache / cache_key(modules)
+    directory = cache / cache_key(modules, version)
     if not missing_binaries(directory, needed):
         return directory
     waiting = partial(progress, "waiting for another run that builds the cluster's binaries")
     with file_lock(directory.with_name(f"{directory.name}.lock"), waiting):
         if missing_binaries(directory, needed):  # another run may have built them meanwhile
-            _build_all(modules, directory, progress)
+            _build_all(modules, version, directory, progress)
     return directory
 
 
@@ -64,7 +84,7 @@ def missing_binaries(directory: Path, needed: Iterable[str]) -> list[str]:
     ]
 
 
-def _build_all(modules: Path, directory: Path, progress: Progress) -> None:
+def _build_all(modules: Path, version: str, directory: Path, progress: Progress) -> None:
     go = _builders()
     log = directory.with_name(directory.name + ".log")
     progress(
@@ -78,7 +98,10 @@ def _build_all(modules: Path, directory: Path, progress: Progress) -> None:
         output = Path(temporary) / "bin"
         output.mkdir()
         log.write_text("")
-        for build in BUILDS:
+        go_mod = pinned_go_mod(modules, version) or make_go_mod(go, version, output, progress)
+        for build in builds(version):
+            if build.module == "kubernetes":
+                build = replace(build, flags=(f"-modfile={go_mod}", *build.flags))
             _build(go, modules, build, output, log, progress)
         if directory.exists():  # incomplete, for example after somebody removed files by hand
             shutil.rmtree(directory)
@@ -109,16 +132,16 @@ def _build(
     # named by their packages.
     target = output if len(packages) > 1 else output / next(iter(build.binaries))
     command = [go, "build", "-v", "-o", str(target), *COMPILE, *build.flags, *packages]
-    environment = dict(os.environ) | {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": ""}
+    variables = environment()
     if build.cgo:
-        environment |= {"CGO_ENABLED": "1", "CC": " ".join(compiler())}
+        variables |= {"CGO_ENABLED": "1", "CC": " ".join(compiler())}
     compiled = 0
     with (
         log.open("a") as log_file,
         subprocess.Popen(
             command,
             cwd=modules / build.module,
-            env=environment,
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -71,7 +71,9 @@ class LocalCluster:
         driver.check_command(self.options)
         check_socket_paths(self.layout, self.options.nodes, self.options.driver_name)
         needed = CONTROL_PLANE_BINARIES + (NODE_BINARIES if self.options.nodes else ())
-        binaries = resolve_binaries(self.options.binaries, default_cache(), needed, progress)
+        binaries = resolve_binaries(
+            self.options.binaries, default_cache(), needed, progress, self.options.kubernetes
+        )
         preflight.check_feature_gates(binaries / "kube-apiserver", self.options.feature_gates)
         self._check_ours()
         with file_lock(self.layout.lock):

@@ -23,6 +23,7 @@ from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.network import LOOPBACK
 from conformance.clusters.local.processes import ProcessSpec
 from conformance.clusters.local.state import Ports, State
+from conformance.clusters.local.versions import minor_number
 
 SERVICE_CIDR = "10.96.0.0/16"
 SERVICE_IP = "10.96.0.1"
@@ -143,9 +144,14 @@ def apiserver_spec(layout: Layout, binaries: Path, state: State) -> ProcessSpec:
 
 
 def controller_manager_spec(layout: Layout, binaries: Path, state: State) -> ProcessSpec:
-    """kube-controller-manager, with more workers where a suite waits for them."""
+    """kube-controller-manager, with more workers where a suite waits for them.
+
+    ``state`` has the version that the API server reports: which flags there are depends on it.
+    """
     pki = layout.pki
     kubeconfig = layout.kubeconfig_for("controller-manager")
+    # cmd/kube-controller-manager/app/options/resourceclaimcontroller.go has the flag since 1.36.
+    claims = minor_number(state.kubernetes_version) >= 36
     return _spec(
         layout,
         binaries,
@@ -164,7 +170,7 @@ def controller_manager_spec(layout: Layout, binaries: Path, state: State) -> Pro
         # Every scenario has a namespace of its own, and namespaces go in the background: each
         # worker is held for about five seconds by the namespace controller's fixed wait.
         "--concurrent-namespace-syncs=50",
-        "--concurrent-resourceclaim-syncs=50",
+        *(("--concurrent-resourceclaim-syncs=50",) if claims else ()),
         "--concurrent-job-syncs=20",
         "--concurrent-gc-syncs=50",
         "--concurrent-serviceaccount-token-syncs=20",

@@ -42,6 +42,11 @@ def find_go() -> str:
     )
 
 
+def environment() -> dict[str, str]:
+    """The environment of go commands: nothing of the user's changes what they make."""
+    return dict(os.environ) | {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": ""}
+
+
 def compiler() -> tuple[str, ...]:
     """Command line of a C compiler.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.clusters.base import ClusterUsageError
+from conformance.clusters.local.versions import KUBERNETES
 
 MAX_NODES = 9
 
@@ -19,6 +20,7 @@ class LocalOptions:
         name: the cluster's name: part of its directory, context and interface names.
         state_dir: its directory; None: the one of that name under layout.default_root().
         binaries: directory with all the cluster's binaries; None: the cache, built when empty.
+        kubernetes: version of the binaries in the cache, for example "v1.37.1".
         nodes: number of nodes with a kubelet, 0 to 9; 0 is a control plane only (no root needed).
         feature_gates: Kubernetes feature gates, set on every component.
         driver: whether a DRA driver runs beside each kubelet.
@@ -34,6 +36,7 @@ class LocalOptions:
     name: str = "default"
     state_dir: Path | None = None
     binaries: Path | None = None
+    kubernetes: str = KUBERNETES
     nodes: int = 1
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     driver: bool = True

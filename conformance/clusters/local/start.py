@@ -74,7 +74,7 @@ class Start:
         pool = ThreadPoolExecutor(max_workers=options.nodes + 3)
         try:
             runtimes = self._start_runtimes(pool, state, components)
-            version = self._start_control_plane(pool, state, components)
+            state = self._start_control_plane(pool, state, components)
             for future in runtimes:
                 future.result()
             self._start_kubelets(pool, state, components)
@@ -84,13 +84,14 @@ class Start:
             # A failed start: no thread may start anything more, and waits end at once.
             self._processes.close()
             pool.shutdown(wait=True, cancel_futures=True)
-        state = dataclasses.replace(state, ready=True, kubernetes_version=version)
+        state = dataclasses.replace(state, ready=True)
         write_state(layout, state)
         return make_access(layout, state)
 
     def _start_control_plane(
         self, pool: ThreadPoolExecutor, state: State, components: Components
-    ) -> str:
+    ) -> State:
+        """Start it; returns the state with the version that the API server reports."""
         layout, ports = self._layout, state.ports
         self._progress("starting etcd")
         self._processes.start(controlplane.etcd_spec(layout, self._binaries, ports))
@@ -98,6 +99,9 @@ class Start:
         self._progress("starting kube-apiserver")
         self._processes.start(controlplane.apiserver_spec(layout, self._binaries, state))
         components.wait_ready("kube-apiserver")
+        document = components.api.get("/version")
+        version = "" if document is None else str(document["gitVersion"])
+        state = dataclasses.replace(state, kubernetes_version=version)
         self._progress("starting kube-controller-manager and kube-scheduler")
         for spec in (
             controlplane.controller_manager_spec(layout, self._binaries, state),
@@ -111,8 +115,7 @@ class Start:
         for wait in waits:
             wait.result()
         driver.create_role(components.api)
-        document = components.api.get("/version")
-        return "" if document is None else str(document["gitVersion"])
+        return state
 
     def _start_runtimes(
         self, pool: ThreadPoolExecutor, state: State, components: Components
