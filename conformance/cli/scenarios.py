@@ -13,10 +13,12 @@ from typing import Annotated, Any, Literal
 import typer
 from pydantic import BaseModel
 
+from conformance.cli.coverage import coverage
 from conformance.cli.options import takes
 from conformance.cli.printable import printable
 from conformance.data import scenarios_dir
 from conformance.errors import ConformanceError, ExitCode, UsageError
+from conformance.scenario.behaviours import load_behaviours
 from conformance.scenario.lint.files import OWN_KINDS, LintLine, lint_documents
 from conformance.scenario.loader import LoadedScenario, check_path
 from conformance.scenario.profile import DriverProfile, load_profile
@@ -45,6 +47,9 @@ def list_scenarios(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="As a page with links.")] = False,
+    as_coverage: Annotated[
+        bool, typer.Option("--coverage", help="What they show of DRA instead, as a page.")
+    ] = False,
     features: Annotated[
         bool, typer.Option("--features", help="The features that scenarios can name instead.")
     ] = False,
@@ -53,8 +58,9 @@ def list_scenarios(
     ] = False,
 ) -> None:
     """List scenarios with what each shows."""
-    if as_json + markdown + features + drivers > 1:
-        raise UsageError("--json, --markdown, --features and --drivers exclude each other")
+    if as_json + markdown + as_coverage + features + drivers > 1:
+        said = "--json, --markdown, --coverage, --features and --drivers"
+        raise UsageError(f"{said} exclude each other")
     if features or drivers:
         for line in _features() if features else _drivers():
             typer.echo(visible(line))
@@ -63,7 +69,9 @@ def list_scenarios(
     if as_json:
         rows = [
             {"id": item.id, "digest": item.digest}
-            | item.scenario.spec.model_dump(include={"summary", "level", "feature", "tier"})
+            | item.scenario.spec.model_dump(
+                include={"summary", "level", "feature", "tier", "covers"}
+            )
             | {"references": addresses_first(item.scenario.spec.references)}
             for item in found
         ]
@@ -71,6 +79,9 @@ def list_scenarios(
         return
     if markdown:
         typer.echo(catalogue(found), nl=False)
+        return
+    if as_coverage:
+        typer.echo(coverage(found, load_behaviours(), load_registry()), nl=False)
         return
     for item in found:
         spec = item.scenario.spec
@@ -200,7 +211,7 @@ def _is_template(file: Path) -> bool:
     return b"{{" in file.read_bytes()
 
 
-SchemaName = Literal["features", "profile", "report", "results", "scenario", "shape"]
+SchemaName = Literal["behaviours", "features", "profile", "report", "results", "scenario", "shape"]
 
 
 def schema(
@@ -218,6 +229,7 @@ def schema(
 
 def _example(which: SchemaName) -> Path:
     files = {
+        "behaviours": "behaviours.yaml",
         "features": "features.yaml",
         "profile": "drivers/gpu.example.com.yaml",
         "scenario": "core/two-requests-two-devices.yaml",

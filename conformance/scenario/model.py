@@ -171,6 +171,9 @@ class Spec(Strict):
         )
     )
     requires: Requires = Field(default_factory=Requires)
+    covers: tuple[str, ...] = Field(
+        default=(), description="ids from the behaviour list (behaviours.yaml) that it shows"
+    )
     references: tuple[str, ...] = Field(
         min_length=1, description="where the behaviour is written down: URLs or documents"
     )

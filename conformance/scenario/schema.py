@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from conformance.scenario.behaviours import BehaviourList, load_behaviours
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile
 from conformance.scenario.registry import FeatureRegistry, load_registry
@@ -19,6 +20,7 @@ from conformance.scenario.shape import ClusterShape
 from conformance.scenario.yamlfile import walk
 
 MODELS: Final[dict[str, type[BaseModel]]] = {
+    "behaviours": BehaviourList,
     "features": FeatureRegistry,
     "profile": DriverProfile,
     "scenario": Scenario,
@@ -31,8 +33,9 @@ def json_schema(which: str) -> dict[str, Any]:
     """The schema of the documents in :data:`MODELS`."""
     schema = MODELS[which].model_json_schema(by_alias=True)
     if which == "scenario":
-        feature = schema["$defs"]["Spec"]["properties"]["feature"]
-        feature["enum"] = sorted(load_registry().features)
+        properties = schema["$defs"]["Spec"]["properties"]
+        properties["feature"]["enum"] = sorted(load_registry().features)
+        properties["covers"]["items"]["enum"] = sorted(load_behaviours().behaviours)
     return published(which, schema)
 
 

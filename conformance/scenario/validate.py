@@ -44,6 +44,7 @@ _WORDS: Final = {
 
 
 USES: Final = {
+    "BehaviourList": "it only belongs to the suite",
     "ClusterShape": "give it to --simulate",
     "ConformanceReport": "`dra-conformance verify` reads it",
     "DriverProfile": "give it to --driver",

@@ -128,6 +128,7 @@ spec:
         ("run --output= -k x", "the option --output= has no value"),
         ("run --image busybox", "--image goes with"),
         ("list --json --markdown", "exclude each other"),
+        ("list --coverage --features", "exclude each other"),
         ("schema report --example", "there is no example of report"),
         ("cleanup --cluster local --run a,b=c", "--run-id 'a,b=c'"),
         ("run --driver nope", "no driver profile 'nope': shipped are gpu.example.com"),

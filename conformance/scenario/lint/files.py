@@ -9,6 +9,7 @@ from functools import cache
 from pydantic import BaseModel
 
 from conformance.data import scenarios_dir
+from conformance.scenario.behaviours import BehaviourList
 from conformance.scenario.lint.objects import standalone_problems
 from conformance.scenario.lint.profiles import check_profile_names, profile_problems
 from conformance.scenario.lint.scenarios import checked_scenario
@@ -20,6 +21,7 @@ from conformance.scenario.validate import InvalidDocumentError, is_own, validate
 from conformance.scenario.yamlfile import Document, Problem
 
 OWN_KINDS: Mapping[str, type[BaseModel]] = {
+    "BehaviourList": BehaviourList,
     "ClusterShape": ClusterShape,
     "DriverProfile": DriverProfile,
     "FeatureRegistry": FeatureRegistry,

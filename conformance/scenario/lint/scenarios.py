@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from conformance.scenario.behaviours import load_behaviours
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.lint.made import applied
 from conformance.scenario.lint.objects import check_manifests
@@ -34,6 +35,11 @@ def checked_scenario(document: Document) -> Scenario:
     if feature not in known:
         text = f"unknown feature {feature!r}; {hint(feature, known)}"
         problems.insert(0, Problem(("spec", "feature"), text))
+    known_ids = load_behaviours().behaviours
+    for index, covered in enumerate(scenario.spec.covers):
+        if covered not in known_ids:
+            text = f"unknown behaviour {covered!r}; {hint(covered, known_ids)}"
+            problems.append(Problem(("spec", "covers", index), text))
     name = scenario.metadata.name
     if document.file.stem != name:
         text = f"is {name!r}, but the file is called {document.file.name}; name it {name}.yaml"

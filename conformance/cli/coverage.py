@@ -1,0 +1,125 @@
+"""The page that says what scenarios show of each behaviour: `dra-conformance list --coverage`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from packaging.specifiers import SpecifierSet
+
+from conformance.scenario.behaviours import Behaviour, BehaviourList
+from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.model import Spec
+from conformance.scenario.registry import FeatureRegistry
+from conformance.text import counted
+from reference_allocator.gates import MINORS, gates_for_version
+
+_HEAD: Final = """\
+# Coverage
+
+What Kubernetes promises of DRA, and which scenarios show it. {behaviours}: {covered} covered,
+{partly} in part, {without} without a scenario. {tests} of Kubernetes {version} are about them.
+
+Generated: `dra-conformance list --coverage > docs/coverage.md`, from
+[behaviours.yaml](../scenarios/behaviours.yaml), which has the lines of upstream's tests, and from
+`covers` in the scenarios.
+
+- **upstream**: how many of upstream's tests and cases come down to this behaviour.
+- **minors**: where a scenario runs; in brackets where something must be turned on for that.
+- **targets**: what it needs: *API*, a control plane and no nodes; *driver*, nodes with devices;
+  *local*, something that only the suite's own cluster can do. The reference runs them all.
+"""
+_COVERED: Final = """
+## With scenarios
+
+| behaviour | scenarios | upstream | minors | targets | what is missing |
+|---|---|---|---|---|---|
+"""
+_WITHOUT: Final = """
+## Without a scenario
+
+| behaviour | upstream | why |
+|---|---|---|
+"""
+
+
+def coverage(
+    found: Sequence[LoadedScenario], known: BehaviourList, features: FeatureRegistry
+) -> str:
+    """The page docs/coverage.md.
+
+    Args:
+        found: the scenarios; each names behaviours that are ``known``.
+        known: the behaviours, each of a feature that is in ``features``.
+        features: for the enhancement behind each behaviour.
+    """
+    covered, without = [_COVERED], [_WITHOUT]
+    partly = tests = 0
+    for name, behaviour in known.behaviours.items():
+        theirs = sum(map(len, behaviour.upstream.values()))
+        tests += theirs
+        head = _behaviour(name, behaviour, features)
+        by = [item for item in found if name in item.scenario.spec.covers]
+        missing = behaviour.missing or ""
+        if not by:
+            without.append(f"| {head} | {theirs or ''} | {missing} |\n")
+            continue
+        partly += bool(missing)
+        specs = [item.scenario.spec for item in by]
+        links = ", ".join(map(_link, by))
+        cells = (head, links, str(theirs or ""), _minors(specs), _targets(specs), missing)
+        covered.append(f"| {' | '.join(cells)} |\n")
+    head = _HEAD.format(
+        behaviours=counted(len(known.behaviours), "behaviour"),
+        covered=len(covered) - 1 - partly,
+        partly=partly,
+        without=len(without) - 1,
+        tests=counted(tests, "test"),
+        version=known.version.removeprefix("v"),
+    )
+    return "".join((head, *covered, *without))
+
+
+def _behaviour(name: str, behaviour: Behaviour, features: FeatureRegistry) -> str:
+    kep = features.features[behaviour.feature].kep
+    return f"**{name}** ([{kep.rpartition('/')[2]}]({kep})): {behaviour.summary}"
+
+
+def _link(item: LoadedScenario) -> str:
+    return f"[{item.id.rpartition('/')[2]}](../scenarios/{item.id}.yaml)"
+
+
+def _minors(specs: Sequence[Spec]) -> str:
+    """The minors in which one of the scenarios runs, by default or with what it needs turned on."""
+    said = []
+    for minor in MINORS:
+        fits = [spec for spec in specs if _exists(spec, minor)]
+        if any(_by_default(spec, minor) for spec in fits):
+            said.append(minor)
+        elif fits:
+            said.append(f"({minor})")
+    return ", ".join(said)
+
+
+def _exists(spec: Spec, minor: str) -> bool:
+    needs = spec.requires
+    known = gates_for_version(minor)
+    return f"{minor}.0" in SpecifierSet(needs.kubernetes) and known.keys() >= {*needs.feature_gates}
+
+
+def _by_default(spec: Spec, minor: str) -> bool:
+    """Whether all gates are on; of API versions only v1 is served unless one asks for others."""
+    known = gates_for_version(minor)
+    return not spec.requires.apis and all(
+        known[gate].default for gate in spec.requires.feature_gates
+    )
+
+
+def _targets(specs: Sequence[Spec]) -> str:
+    return ", ".join(sorted({_target(spec) for spec in specs}))
+
+
+def _target(spec: Spec) -> str:
+    if spec.requires.abilities:
+        return "local"
+    return "API" if spec.tier == "allocation" else "driver"
