@@ -125,6 +125,9 @@ def _scenario(event: ScenarioFinished) -> Iterator[str]:
     for step in event.steps:
         if step.outcome is not Outcome.PASSED:
             yield f"passed, and the outcome of its step {step.index} is {step.outcome}"
+    for overlap in event.overlaps:
+        if overlap.namespace == event.namespace:
+            yield f"passed, and {overlap}"
     if event.cleanup is Outcome.FAILED or event.left:
         yield f"passed, and its cleanup left {', '.join(event.left) or 'something'}"
 

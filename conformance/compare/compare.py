@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from conformance.compare.demands import unrecorded
 from conformance.compare.judging import judge, judge_undecided
+from conformance.compare.overlapping import joined
 from conformance.compare.witness import REFERENCE, Witness
 from conformance.engine.events import Outcome, ScenarioFinished, StepFinished
 from conformance.engine.verdicts import Difference, Judgement, ScenarioCompared
@@ -52,7 +53,7 @@ def compare_scenario(
     problems: list[str] = []
     for number, decision in enumerate(target.decisions):
         try:
-            judgements.append(judge(decision, witness))
+            judgements.append(joined(judge(decision, witness), decision, target.overlaps))
         except ConformanceError as error:
             problems.append(f"decision {number}: {error}")
     for number, snapshot in enumerate(target.undecided):

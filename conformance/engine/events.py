@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from conformance.engine.verdicts import ScenarioCompared, recorded
+from conformance.targets.overlaps import Overlap
 
 
 class Outcome(StrEnum):
@@ -154,6 +155,9 @@ class ScenarioFinished:
         left: what the cleanup could not remove.
         decisions: allocations that were made meanwhile (``targets.base.Decision`` as JSON).
         undecided: snapshots taken when a pod was confirmed to be pending for want of devices.
+        overlaps: devices that two claims had at once, one of them the scenario's. It failed by
+            those that are told in its ``namespace``; the others are told by another scenario.
+        namespace: the scenario's; empty where it had none.
         seconds: wall time.
     """
 
@@ -167,6 +171,8 @@ class ScenarioFinished:
     steps: tuple[StepFinished, ...]
     decisions: tuple[Mapping[str, Any], ...] = ()
     undecided: tuple[Mapping[str, Any], ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

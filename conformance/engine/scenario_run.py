@@ -35,6 +35,7 @@ from conformance.targets.base import (
     SCENARIO_LABEL,
     WORKER_LABEL,
     ApiError,
+    Overlap,
     Scope,
 )
 from conformance.targets.opening import Opened
@@ -129,6 +130,7 @@ class _Run:
         self.message = ""
         self.where = loaded.where(())
         self.steps: list[StepFinished] = []
+        self.told: set[tuple[str, str, str, int]] = set()
 
     def finish(self) -> ScenarioFinished:
         spec = self.loaded.scenario.spec
@@ -160,6 +162,7 @@ class _Run:
         decisions: list[dict[str, object]] = []
         if context.record and self.outcome in {Outcome.PASSED, Outcome.FAILED}:
             self._guarded(lambda: decisions.extend(map(asdict, scope.decisions())), self.where)
+        self._overlaps(scope)
         if self.outcome in {Outcome.FAILED, Outcome.ERROR}:
             diagnostics = diagnose(scope)
             self.emit(Diagnostics(self.loaded.id, diagnostics))
@@ -174,6 +177,7 @@ class _Run:
         if left and self.outcome is Outcome.PASSED:
             self.outcome = Outcome.ERROR if context.ledger.unanswered else Outcome.FAILED
             self.message = f"the cleanup failed: {'; '.join(left)}"
+        overlaps = self._overlaps(scope)  # by now the watch of claims has told all of theirs
         return ScenarioFinished(
             scenario=planned(self.loaded),
             outcome=self.outcome,
@@ -185,7 +189,22 @@ class _Run:
             steps=tuple(self.steps),
             decisions=tuple(decisions),
             undecided=tuple(context.undecided),
+            overlaps=overlaps,
+            namespace=scope.namespace,
         )
+
+    def _overlaps(self, scope: Scope) -> tuple[Overlap, ...]:
+        """Fail the scenario in which one device went to two claims, whatever else it saw."""
+        found = tuple(scope.overlaps())
+        for item in found:
+            key = (item.driver, item.pool, item.device, item.version)
+            if item.namespace == scope.namespace and key not in self.told:
+                self.told.add(key)
+                if self.outcome is Outcome.PASSED:
+                    self._end(Outcome.FAILED, str(item), self.where)
+                else:
+                    self.message += f"\n{item}"
+        return found
 
     def _prepare(self, context: Context) -> None:
         context.scenario = self.loaded.bind(context.variables)

@@ -32,6 +32,9 @@ class Verdict(StrEnum):
     ADMISSIBLE = "admissible"
     """Other devices than the reference would pick, and every rule holds."""
 
+    OVERLAPPING = "overlapping"
+    """Another claim has the device, and no other rule is broken: told once, as the overlap."""
+
     MISSED = "missed"
     """Left pending, though the reference finds an allocation."""
 
@@ -43,12 +46,12 @@ class Verdict(StrEnum):
 
     @property
     def conformant(self) -> bool:
-        """Whether a conformant target may get this verdict."""
-        return self in (Verdict.IDENTICAL, Verdict.ADMISSIBLE)
+        """Whether a target may get this verdict; an overlap counts where it is told."""
+        return self in (Verdict.IDENTICAL, Verdict.ADMISSIBLE, Verdict.OVERLAPPING)
 
     @property
     def rank(self) -> int:
-        """0 for the best, 4 for the worst."""
+        """0 for the best, 5 for the worst."""
         return list(Verdict).index(self)
 
 

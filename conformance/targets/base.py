@@ -19,6 +19,7 @@ from conformance.clusters.base import RUN_LABEL
 from conformance.errors import TargetError
 from conformance.kubeapi.errors import ApiError, Cause, Obj
 from conformance.scenario.expectations.base import ContainerView
+from conformance.targets.overlaps import Overlap
 
 __all__ = [
     "RUN_LABEL",
@@ -30,6 +31,7 @@ __all__ = [
     "Decision",
     "Obj",
     "Objs",
+    "Overlap",
     "Ref",
     "Scope",
     "Target",
@@ -197,6 +199,10 @@ class Scope(Protocol):
 
     def decisions(self) -> Sequence[Decision]:
         """Decisions taken for pods of this namespace so far, oldest first."""
+        ...
+
+    def overlaps(self) -> Sequence[Overlap]:
+        """Devices that two claims had at once, one of them of this namespace; of the whole run."""
         ...
 
     def snapshot(self) -> Obj:

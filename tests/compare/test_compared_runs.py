@@ -31,6 +31,7 @@ def test_every_decision_gets_a_verdict_and_the_worst_stands_for_the_scenario() -
     assert count_verdicts([compared]) == {
         Verdict.IDENTICAL: 2,
         Verdict.ADMISSIBLE: 0,
+        Verdict.OVERLAPPING: 0,
         Verdict.MISSED: 1,
         Verdict.INADMISSIBLE: 0,
         Verdict.IMPOSSIBLE: 0,

@@ -301,6 +301,7 @@ def test_verdicts_are_ordered_from_best_to_worst() -> None:
     assert sorted(Verdict, key=lambda item: item.rank) == [
         Verdict.IDENTICAL,
         Verdict.ADMISSIBLE,
+        Verdict.OVERLAPPING,
         Verdict.MISSED,
         Verdict.INADMISSIBLE,
         Verdict.IMPOSSIBLE,
@@ -308,6 +309,7 @@ def test_verdicts_are_ordered_from_best_to_worst() -> None:
     assert [item for item in Verdict if item.conformant] == [
         Verdict.IDENTICAL,
         Verdict.ADMISSIBLE,
+        Verdict.OVERLAPPING,
     ]
 
 

@@ -24,6 +24,7 @@ from conformance.targets.base import (
     Decision,
     Obj,
     Objs,
+    Overlap,
     Ref,
 )
 from conformance.targets.opening import Opened
@@ -44,6 +45,7 @@ class Miniature:
         self.on_create: Callable[[Obj], None] = lambda obj: None
         self.on_delete: Callable[[Ref, Obj], None] = lambda ref, obj: None
         self.closed = 0
+        self.overlaps: list[Overlap] = []
         self.changes = 0
 
     def capabilities(self) -> Capabilities:
@@ -151,6 +153,9 @@ class MiniScope:
 
     def decisions(self) -> Sequence[Decision]:
         return []
+
+    def overlaps(self) -> Sequence[Overlap]:
+        return self.target.overlaps
 
     def snapshot(self) -> Obj:
         return {}

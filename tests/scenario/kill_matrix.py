@@ -16,7 +16,7 @@ from typing import Final
 
 import yaml
 
-from conformance.engine.events import Outcome
+from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
@@ -44,7 +44,15 @@ def outcomes(scenarios: Sequence[LoadedScenario], *faults: Fault) -> dict[str, O
     with mutant(*faults, feature_gates=GATES) as target:
         setup = Setup("kill", Opened.of(target, profile, "image"))
         result = run_suite(scenarios, setup, ())
-    return {item.scenario.id: item.outcome for item in result.finished}
+    return {item.scenario.id: _own(item) for item in result.finished}
+
+
+def _own(finished: ScenarioFinished) -> Outcome:
+    """What a scenario's own steps came to: devices in two claims are looked for in every run."""
+    steps = {step.outcome for step in finished.steps}
+    if finished.overlaps and steps == {Outcome.PASSED} and finished.cleanup is Outcome.PASSED:
+        return Outcome.PASSED
+    return finished.outcome
 
 
 def failing(scenarios: Sequence[LoadedScenario], fault: Fault) -> set[str]:

@@ -28,10 +28,12 @@ _CATCH_UP = 10.0
 class Recorder:
     """Follows what allocations depend on, for all scenarios of one target."""
 
-    def __init__(self, api: Api, capabilities: Callable[[], Capabilities]) -> None:
+    def __init__(
+        self, api: Api, informers: InformerFactory, capabilities: Callable[[], Capabilities]
+    ) -> None:
         self.api = api
         self._capabilities = capabilities
-        self._informers = InformerFactory(api.connection, "recorder")
+        self._informers = informers
         self._lock = threading.Lock()
         self._resources: list[Resource] = []
         self._open: dict[Recording, int] = {}  # recording -> version since which it asks
@@ -96,10 +98,6 @@ class Recorder:
             capabilities.kubernetes_version,
             capabilities.feature_gates,
         )
-
-    def stop(self) -> None:
-        """End all watches."""
-        self._informers.stop()
 
     def _start(self) -> list[Resource]:
         resources = followed(self.api.discovery)

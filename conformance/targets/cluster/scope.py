@@ -25,6 +25,7 @@ from conformance.targets.base import (
     ApiError,
     Decision,
     Obj,
+    Overlap,
     Ref,
     TargetError,
 )
@@ -54,6 +55,7 @@ class ClusterScope:
         self._observer = Observer(self._api.connection, self._changes, self._agent)
         self._waiting = False
         self._closed = threading.Event()
+        shared.claims.follow(namespace)
         self._creator = Creator(self._api, shared.hollow, self._agent)
         self._recording = (
             shared.recorder.open(namespace, self._informers) if shared.recorder else None
@@ -179,6 +181,10 @@ class ClusterScope:
     def decisions(self) -> builtins.list[Decision]:
         """See `Scope.decisions`; empty where the target does not record."""
         return [] if self._recording is None else self._recording.decisions()
+
+    def overlaps(self) -> Sequence[Overlap]:
+        """See `Scope.overlaps`; what the watch of claims has told so far."""
+        return self._shared.claims.touching(self.namespace)
 
     def snapshot(self) -> Obj:
         """See `Scope.snapshot`."""

@@ -12,6 +12,7 @@ from conformance.targets.base import Capabilities
 from conformance.targets.cluster.health import Health
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.recorder import Recorder
+from conformance.targets.overlaps import ClaimHolders
 
 FaultInjector = Callable[[str, str], None]
 """Called with a component's name and ``restart`` or ``kill``; returns when that is done."""
@@ -23,6 +24,7 @@ class Shared:
 
     Attributes:
         informers: of what has no namespace, so that it is followed once for all.
+        claims: which claims of the cluster have which devices.
         logs: component name -> its log file on this machine.
         cdi_roots: directories with the nodes' CDI specs, where they are on this machine.
         fault: restarts and kills ``fault_components``, where the cluster's source can.
@@ -34,6 +36,7 @@ class Shared:
     hollow: HollowNodes
     health: Health
     recorder: Recorder | None
+    claims: ClaimHolders
     logs: Mapping[str, Path]
     cdi_roots: tuple[Path, ...]
     fault: FaultInjector | None

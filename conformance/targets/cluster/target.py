@@ -11,14 +11,15 @@ from conformance.clusters.base import ClusterAccess
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.informers import InformerFactory
-from conformance.targets.base import Capabilities, Ref
+from conformance.targets.base import ApiError, Capabilities, Ref
 from conformance.targets.cluster.capabilities import discover_capabilities
 from conformance.targets.cluster.health import Health
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.ownership import owned
-from conformance.targets.cluster.recorder import Recorder
+from conformance.targets.cluster.recorder import Recorder, attach
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.cluster.shared import FaultInjector, Shared
+from conformance.targets.overlaps import ClaimHolders
 
 
 class ClusterTarget:
@@ -59,7 +60,9 @@ class ClusterTarget:
         self._scopes: list[ClusterScope] = []
         connection = Connection.open(access.kubeconfig, access.context)
         self.api = Api(connection)
-        self.recorder = Recorder(self.api, self.capabilities) if record else None
+        self._watches = InformerFactory(connection, "recorder")
+        self._watching = False
+        self.recorder = Recorder(self.api, self._watches, self.capabilities) if record else None
         self._shared = Shared(
             api=self.api,
             capabilities=self.capabilities,
@@ -67,6 +70,7 @@ class ClusterTarget:
             hollow=HollowNodes(connection),
             health=Health(connection, access.watch, access.component_logs, self._wake),
             recorder=self.recorder,
+            claims=ClaimHolders(),
             logs=access.component_logs,
             cdi_roots=tuple(cdi_roots),
             fault=fault,
@@ -98,6 +102,7 @@ class ClusterTarget:
     def scope(self, namespace: str) -> ClusterScope:
         """See `Target.scope`."""
         self._shared.health.start()
+        self._watch_claims()
         opened = ClusterScope(self._shared, namespace)
         with self._lock:
             self._scopes.append(opened)
@@ -119,10 +124,23 @@ class ClusterTarget:
         for scope in scopes:
             scope.close()
         self._shared.hollow.close()
-        if self.recorder is not None:
-            self.recorder.stop()
+        self._watches.stop()
         self._shared.informers.stop()
         self.api.connection.close()
+
+    def _watch_claims(self) -> None:
+        """Begin to look for devices in two claims, where there can be claims at all."""
+        with self._lock:
+            if self._watching:
+                return
+            try:
+                claims = self.api.discovery.find(self.api.discovery.dra_version(), "ResourceClaim")
+            except ApiError as error:
+                if error.code == 404:
+                    return
+                raise
+            attach(self._watches.informer(claims, None), self._shared.claims.hear)
+            self._watching = True
 
     def _wake(self) -> None:
         with self._lock:

@@ -11,6 +11,7 @@ from conformance.scenario.expectations.base import ContainerView
 from conformance.targets.base import (
     Decision,
     Obj,
+    Overlap,
     Ref,
     TargetError,
 )
@@ -30,6 +31,7 @@ class ReferenceScope:
         self.namespace = namespace
         self._world = world
         self._lock = lock
+        world.claims.follow(namespace)
 
     def create(self, obj: Obj) -> Obj:
         """Create an object; unknown fields are an error.
@@ -129,6 +131,10 @@ class ReferenceScope:
         with self._lock:
             taken = self._world.scheduler.decisions
             return [decision for decision in taken if decision.namespace == self.namespace]
+
+    def overlaps(self) -> Sequence[Overlap]:
+        """Devices that two claims had at once, one of them of this namespace."""
+        return self._world.claims.touching(self.namespace)
 
     def snapshot(self) -> Obj:
         """What allocations depend on now, with this namespace's unallocated claims."""

@@ -11,6 +11,7 @@ from typing import Final
 
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import Obj, TargetError
+from conformance.targets.overlaps import ClaimHolders
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import Cluster
@@ -59,6 +60,8 @@ class World:
         self.clock = VirtualClock()
         identity = Identity(seed)
         store = Store(self.clock, identity)
+        self.claims = ClaimHolders()
+        store.listen("ResourceClaim", self.claims.hear)
         features = Features.for_version(kubernetes_version, gates)
         minor = minor_of(kubernetes_version)
         self.cluster = Cluster(self.clock, identity, store, features, gates, minor)

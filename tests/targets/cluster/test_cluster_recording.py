@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -90,12 +91,34 @@ def test_decisions_wait_for_what_the_server_has_said_already(
     recorded.close()
 
 
-def test_without_recording_there_are_no_decisions_and_no_watches(
+def test_without_recording_there_are_no_decisions_and_only_claims_are_followed(
     api: FakeApi, scope: ClusterScope
 ) -> None:
     api.put("resourceclaims", merge(CLAIM, ALLOCATED))
     assert scope.decisions() == []
-    assert api.requests == []
+    followed = {
+        path.partition("?")[0].rpartition("/")[2]
+        for _, path, *_ in api.requests
+        if path.count("/") > 3
+    }
+    assert followed == {"resourceclaims"}
+
+
+@pytest.mark.parametrize("recording", [False, True])
+def test_a_device_in_two_claims_is_found_with_and_without_recording(
+    api: FakeApi, make_target: MakeTarget, recording: bool
+) -> None:
+    inventory(api)
+    scope = make_target(record=recording).scope("demo")
+    api.put("resourceclaims", merge(CLAIM, ALLOCATED))
+    api.put("resourceclaims", merge(CLAIM, {"metadata": {"name": "second"}} | ALLOCATED))
+    deadline = time.monotonic() + 10
+    while not scope.overlaps() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    (found,) = scope.overlaps()
+    assert (found.device, found.claim, found.holder) == ("d0", "demo/second", "demo/c")
+    watches = [path for _, path, *_ in api.requests if "watch" in path and "claims" in path]
+    assert len(watches) <= 1
 
 
 def test_a_closed_scenario_leaves_no_history_behind(api: FakeApi, make_target: MakeTarget) -> None:
