@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.clusters.base import (
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from conformance.clusters.local import LocalCluster
     from conformance.scenario.profile import DriverProfile
     from conformance.scenario.shape import ClusterShape, ShapeNode
+    from conformance.targets.cluster.cdi import CdiFiles
     from conformance.targets.reference.nodes.device_source import DeviceSource
 
 REFERENCE_IMAGE = "dra-conformance.dev/probe:1"
@@ -214,10 +216,10 @@ def open_cluster(
     if options.cluster == "kubeconfig":
         yield kubeconfig_cluster(options).up(progress), options
         return
+    kind = kind_cluster(options) if options.cluster == "kind" else None
     cluster: KindCluster | LocalCluster
-    if options.cluster == "kind":
-        cluster = kind_cluster(options)
-        stays = cluster.exists(progress)
+    if kind is not None:
+        cluster = kind
     else:
         cluster = local_cluster(options)
         running = _running(cluster)
@@ -226,7 +228,6 @@ def open_cluster(
             progress(f"using the local cluster {options.name!r} that runs already")
             yield running, found
             return
-        stays = False
     access = cluster.up(progress)  # a start that fails removes what it made by itself
     try:
         yield access, options
@@ -236,7 +237,7 @@ def open_cluster(
                 f"the cluster stays; to remove it: dra-conformance cluster down"
                 f" --cluster {options.cluster} --name {options.name}"
             )
-        elif not stays:
+        elif kind is None or kind.created:
             cluster.down(progress)
 
 
@@ -259,7 +260,7 @@ def _connected(
         driver=options.profile().driver,
         record=options.record,
         only_read=only_read,
-        cdi_roots=[local.layout.node(i + 1).cdi for i in range(len(access.nodes))] if local else (),
+        cdi=_cdi_reader(options, access),
         fault=_injector(local) if local else None,
         fault_components=[row.name for row in local.status()] if local else (),
     )
@@ -344,7 +345,11 @@ def kind_cluster(options: TargetOptions) -> KindCluster:
     from conformance.clusters.kind import KindCluster
 
     return KindCluster(
-        options.name, image=options.image or DEFAULT_IMAGE, images=options.image_archives
+        options.name,
+        config=options.kind_config,
+        node_image=options.node_image or None,
+        image=options.image or DEFAULT_IMAGE,
+        images=options.image_archives,
     )
 
 
@@ -367,6 +372,21 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
             persistent=options.keep,
         )
     )
+
+
+def _cdi_reader(options: TargetOptions, access: ClusterAccess) -> CdiFiles | None:
+    """What reads the CDI specs of a cluster's nodes; None where nobody can."""
+    if options.cluster == "local" and access.nodes:
+        from conformance.targets.cluster.cdi import spec_files
+
+        layout = local_cluster(options).layout
+        return partial(spec_files, [layout.node(i + 1).cdi for i in range(len(access.nodes))])
+    if options.cluster == "kind" and access.nodes:
+        from conformance.clusters.kind.nodes import cdi_files, engine_of
+
+        engine = engine_of(access.nodes[0])
+        return partial(cdi_files, engine, access.nodes) if engine else None
+    return None
 
 
 def _running(local: LocalCluster) -> ClusterAccess | None:

@@ -186,6 +186,22 @@ class TargetOptions:
             places=("kind",),
         ),
     ] = ()
+    node_image: Annotated[
+        str,
+        Given(
+            "Image of a kind cluster's nodes, which decides its Kubernetes version. [default: the "
+            "kind command's]",
+            metavar="IMAGE",
+            places=("kind",),
+        ),
+    ] = ""
+    kind_config: Annotated[
+        Path | None,
+        Given(
+            "kind's configuration of the cluster. [default: ci/kind/cluster.yaml, three nodes]",
+            places=("kind",),
+        ),
+    ] = None
     image: Annotated[
         str,
         Given(

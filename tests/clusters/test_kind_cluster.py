@@ -6,16 +6,20 @@ What the real command makes of the configs is in test_kind_command.py.
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.kind import KindCluster, kind_command
+from conformance.clusters.kind.command import gist
 from tests.kubeapi.fake_api import FakeApi
 
 READY = {
@@ -24,7 +28,7 @@ READY = {
 }
 
 _STAND_IN = """#!{python}
-import json, pathlib, sys
+import json, pathlib, sys, time
 home = pathlib.Path({home!r})
 arguments = sys.argv[1:]
 with (home / "calls").open("a") as calls:
@@ -42,9 +46,15 @@ if what == "create cluster":
                  "name \\"" + value["--name"] + "\\"")
     clusters.write_text("\\n".join([*names, value["--name"]]))
     text = (home / "kubeconfig").read_text()
+    if (home / "slow").exists():
+        (home / "creating").touch()
+        time.sleep(60)
+        (home / "a child went on").touch()
     pathlib.Path(value["--kubeconfig"]).write_text(text)
 elif what == "get clusters":
     print("\\n".join(names))
+elif what == "get kubeconfig":
+    print((home / "kubeconfig").read_text())
 elif what == "get nodes":
     print(value["--name"] + "-control-plane\\n" + value["--name"] + "-worker")
 elif what == "delete cluster":
@@ -114,7 +124,10 @@ def test_a_cluster_is_created_with_a_kubeconfig_of_its_own_and_used(
     access = made.up()
     create, load, *_ = kind.calls
     assert create[:4] == ["create", "cluster", "--name", "dra-conformance-ci"]
-    assert create[create.index("--kubeconfig") + 1] == str(made.kubeconfig)
+    assert made.created
+    # Only a cluster that could be created gets its kubeconfig to the place of it.
+    assert create[create.index("--kubeconfig") + 1] == str(tmp_path / "state/kubeconfig.new")
+    assert not (tmp_path / "state/kubeconfig.new").exists()
     assert create[create.index("--config") + 1].endswith("kind/cluster.yaml")
     assert create[create.index("--image") + 1] == "kindest/node:v1.36.1"
     assert "--wait" in create
@@ -146,8 +159,95 @@ def test_a_cluster_waits_for_every_node_by_a_watch(
 
 def test_a_cluster_that_was_created_before_is_used_again(kind: StandIn, tmp_path: Path) -> None:
     cluster(kind, tmp_path).up()
-    cluster(kind, tmp_path).up()
+    again = cluster(kind, tmp_path)
+    again.up()
     assert kind.verbs.count("create cluster") == 1
+    assert not again.created
+
+
+def test_a_cluster_is_not_used_for_another_node_image(kind: StandIn, tmp_path: Path) -> None:
+    cluster(kind, tmp_path, node_image="kindest/node:v1.36.1").up()
+    cluster(kind, tmp_path, node_image="kindest/node:v1.36.1").up()
+    with pytest.raises(ClusterUsageError, match=r"created with kindest/node:v1\.36\.1, not with"):
+        cluster(kind, tmp_path, node_image="kindest/node:v1.37.1").up()
+    assert kind.clusters == ["dra-conformance-ci"]
+
+
+def test_a_later_cluster_of_the_name_is_not_taken_for_the_one_that_was_made(
+    kind: StandIn, tmp_path: Path
+) -> None:
+    with_authority(kind, "Zmlyc3Q=")
+    made = cluster(kind, tmp_path)
+    made.up()
+    assert made.exists()
+    with_authority(kind, "c2Vjb25k")  # deleted by hand, and created again by somebody
+    assert not made.exists()
+    made.down()
+    assert kind.clusters == ["dra-conformance-ci"]
+    assert "delete cluster" not in kind.verbs
+
+
+def with_authority(kind: StandIn, authority: str) -> None:
+    path = kind.home / "kubeconfig"
+    config = yaml.safe_load(path.read_text())
+    config["clusters"][0]["cluster"]["certificate-authority-data"] = authority
+    path.write_text(yaml.safe_dump(config))
+
+
+def test_a_cluster_whose_creation_was_killed_is_deleted_by_down_and_never_used(
+    kind: StandIn, tmp_path: Path
+) -> None:
+    made = cluster(kind, tmp_path)
+    made.up()
+    made.kubeconfig.unlink()
+    with pytest.raises(ClusterUsageError, match="cluster down --cluster kind --name ci"):
+        cluster(kind, tmp_path).up()
+    made.down()
+    assert kind.clusters == []
+
+
+def test_an_interrupted_creation_ends_kind_and_leaves_nothing(
+    kind: StandIn, tmp_path: Path
+) -> None:
+    (kind.home / "slow").touch()
+
+    class Interrupted(BaseException):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+
+    def when_creating() -> None:
+        while not (kind.home / "creating").exists():
+            time.sleep(0.01)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    waiting = threading.Thread(target=when_creating)
+    try:
+        waiting.start()
+        with pytest.raises(Interrupted):
+            cluster(kind, tmp_path).up()
+    finally:
+        waiting.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert kind.verbs[-2:] == ["create cluster", "delete cluster"]
+    assert kind.clusters == []
+    assert not (tmp_path / "state").exists()
+    assert not (kind.home / "a child went on").exists()
+
+
+def test_a_creation_that_cannot_be_undone_is_remembered(kind: StandIn, tmp_path: Path) -> None:
+    kind.fail("create cluster", "ERROR: interrupted")
+    kind.fail("delete cluster", "ERROR: failed to delete: busy")
+    kind.exists("dra-conformance-ci")
+    made = cluster(kind, tmp_path)
+    with pytest.raises(ClusterError, match="interrupted"):
+        made.up()
+    (kind.home / "fail delete cluster").unlink()
+    made.down()
+    assert kind.clusters == []
 
 
 def test_a_cluster_that_vanished_is_created_again(kind: StandIn, tmp_path: Path) -> None:
@@ -183,6 +283,35 @@ def test_a_cluster_of_somebody_else_is_neither_used_nor_deleted(
     made.down()
     assert kind.clusters == ["dra-conformance-ci"]
     assert "delete cluster" not in kind.verbs
+    assert not (tmp_path / "state").exists()
+
+
+def test_the_kubeconfig_of_a_cluster_whose_record_was_lost_is_kept(
+    kind: StandIn, tmp_path: Path
+) -> None:
+    made = cluster(kind, tmp_path)
+    made.up()
+    text = made.kubeconfig.read_text()
+    (tmp_path / "state/created.json").unlink()
+    with pytest.raises(ClusterUsageError, match="was not created here"):
+        cluster(kind, tmp_path).up()
+    assert made.kubeconfig.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("ERROR: failed to create cluster: failed to get docker info: command", "engine"),
+        ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "engine"),
+        ('ERROR: failed to pull image "x": command "docker pull x" failed', "--node-image"),
+        ('ERROR: command "docker exec --privileged n kubeadm init" failed', ""),
+    ],
+)
+def test_what_kind_says_gets_the_advice_that_fits(said: str, advice: str) -> None:
+    found = gist(said)
+    assert found.startswith(said)
+    told = found[len(said) :]
+    assert (advice in told) if advice else not told
 
 
 def test_a_failed_creation_says_why_and_leaves_nothing(kind: StandIn, tmp_path: Path) -> None:

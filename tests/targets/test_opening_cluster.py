@@ -43,13 +43,12 @@ class Kind:
     def __init__(self, *, there: bool = False) -> None:
         self.there = there
         self.refuses = False
-
-    def exists(self, _progress: Progress = silent) -> bool:
-        return self.there
+        self.created = False
 
     def up(self, _progress: Progress = silent) -> ClusterAccess:
         if self.refuses:
             raise ClusterUsageError("not ours")
+        self.created = not self.there
         self.there = True
         return ClusterAccess(Path("kubeconfig"), "c", "v1.37.1", "image", ())
 

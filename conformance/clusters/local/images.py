@@ -2,7 +2,7 @@
 
 One layer with one static program (ci/local-cluster/node/pod-shell) and a link for each of its
 commands. The scenario image has a shell as its command; the sandbox image pauses. Both go into one
-archive in the format of `docker save`, which containerd imports.
+archive in the format of `docker save`, which containerd imports. `write_images` makes others too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import io
 import json
 import platform
 import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,31 +27,56 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _EPOCH = "1970-01-01T00:00:00Z"
 
 
-def write_archive(path: Path, program: Path) -> None:
+@dataclass(frozen=True)
+class Image:
+    """An image of one layer.
+
+    Attributes:
+        layer: a tar.
+        config: of the containers, as in an OCI image's configuration ("Cmd", "Entrypoint").
+    """
+
+    layer: bytes
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_archive(path: Path, program: Path, sandbox: str = SANDBOX_IMAGE) -> None:
     """Write both images to `path`, a tar for `ctr images import`. Same input, same bytes."""
+    write_images(path, own_images(program, sandbox))
+
+
+def own_images(program: Path, sandbox: str) -> dict[str, Image]:
+    """Name -> image: the scenarios', and the sandbox under the name that the kubelet's asks for."""
     layer = _layer(program)
-    images = {
-        SCENARIO_IMAGE: {"Cmd": ["/bin/sh"]},
-        SANDBOX_IMAGE: {"Entrypoint": ["/bin/pause"]},
+    return {
+        SCENARIO_IMAGE: Image(layer, {"Cmd": ["/bin/sh"]}),
+        sandbox: Image(layer, {"Entrypoint": ["/bin/pause"]}),
     }
+
+
+def write_images(path: Path, images: Mapping[str, Image]) -> None:
+    """Write images to `path`, a tar for `ctr images import`."""
     manifest = []
     with tarfile.open(path, "w") as archive:
-        _add(archive, "layer.tar", layer)
-        for number, (name, config) in enumerate(images.items()):
-            file = f"config-{number}.json"
-            _add(archive, file, json.dumps(_config(layer, config)).encode())
-            manifest.append({"Config": file, "RepoTags": [name], "Layers": ["layer.tar"]})
+        for number, (name, image) in enumerate(images.items()):
+            config, layer = f"config-{number}.json", f"layer-{number}.tar"
+            _add(archive, config, json.dumps(_config(image)).encode())
+            _add(archive, layer, image.layer)
+            manifest.append({"Config": config, "RepoTags": [name], "Layers": [layer]})
         _add(archive, "manifest.json", json.dumps(manifest).encode())
 
 
-def _config(layer: bytes, config: dict[str, Any]) -> dict[str, Any]:
+def _config(image: Image) -> dict[str, Any]:
     machine = platform.machine()
     return {
         "architecture": _ARCHITECTURES.get(machine, machine),
         "os": "linux",
         "created": _EPOCH,
-        "config": {"Env": ["PATH=/bin"], **config},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
+        "config": {"Env": ["PATH=/bin"], **image.config},
+        "rootfs": {
+            "type": "layers",
+            "diff_ids": [f"sha256:{hashlib.sha256(image.layer).hexdigest()}"],
+        },
         "history": [{"created": _EPOCH, "created_by": "dra-conformance"}],
     }
 

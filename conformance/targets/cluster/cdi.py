@@ -1,4 +1,4 @@
-"""CDI specs that nodes hold, where the nodes' file systems are this machine's.
+"""CDI specs that nodes hold, where somebody can read the nodes' files.
 
 A driver writes one spec for each prepared claim and takes it away when the claim is unprepared, so
 a claim's uid in a file name or in a spec says that the claim is prepared.
@@ -6,41 +6,52 @@ a claim's uid in a file name or in a spec says that the claim is prepared.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+CdiFiles = Callable[[], Iterable[tuple[str, bytes]]]
+"""Reads name and content of all CDI spec files of a cluster's nodes, now."""
+
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-def claims_in(roots: Iterable[Path]) -> Mapping[str, Sequence[str]]:
-    """Claim uid -> names of the spec files below the roots that mention it, sorted.
-
-    A file that vanishes meanwhile is left out; so is one that is half written (drivers write under
-    another name and rename, so such a file will be read the next time).
-    """
-    found: dict[str, set[str]] = {}
+def spec_files(roots: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
+    """Name and content of the files in folders of this machine; one that vanishes is left out."""
     for root in roots:
         for path in sorted(root.glob("*")) if root.is_dir() else ():
-            if path.suffix not in (".json", ".yaml", ".yml"):
-                continue
-            spec = _read(path)
-            if spec is None:
-                continue
-            for uid in {*_UID.findall(path.name), *_uids(spec)}:
-                found.setdefault(uid, set()).add(path.name)
+            with contextlib.suppress(OSError):
+                yield path.name, path.read_bytes()
+
+
+def claims_in(files: Iterable[tuple[str, bytes]]) -> Mapping[str, Sequence[str]]:
+    """Claim uid -> names of the spec files that mention it, sorted.
+
+    A file that is half written is left out (drivers write under another name and rename, so such a
+    file will be read the next time).
+    """
+    found: dict[str, set[str]] = {}
+    for name, content in files:
+        if not name.endswith((".json", ".yaml", ".yml")):
+            continue
+        spec = _parse(name, content)
+        if spec is None:
+            continue
+        for uid in {*_UID.findall(name), *_uids(spec)}:
+            found.setdefault(uid, set()).add(name)
     return {uid: tuple(sorted(names)) for uid, names in sorted(found.items())}
 
 
-def _read(path: Path) -> Any:
+def _parse(name: str, content: bytes) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
-        return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-    except (OSError, ValueError, yaml.YAMLError):
+        text = content.decode("utf-8")
+        return json.loads(text) if name.endswith(".json") else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError):
         return None
 
 

@@ -164,9 +164,9 @@ class ClusterScope:
     def cdi_claims(self) -> Mapping[str, Sequence[str]]:
         """See `Scope.cdi_claims`. Files send no events: a waiting check is repeated soon."""
         self._changes.recheck_in(0.1)
-        if not self._shared.cdi_roots:
-            raise TargetError("this cluster's CDI specs are not on this machine (no ability cdi)")
-        return claims_in(self._shared.cdi_roots)
+        if self._shared.cdi is None:
+            raise TargetError("this cluster's CDI specs cannot be read from here (no ability cdi)")
+        return claims_in(self._shared.cdi())
 
     def fault(self, component: str, action: str) -> None:
         """See `Scope.fault`."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.informers import InformerFactory
 from conformance.targets.base import Capabilities
+from conformance.targets.cluster.cdi import CdiFiles
 from conformance.targets.cluster.health import Health
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.recorder import Recorder
@@ -26,7 +27,7 @@ class Shared:
         informers: of what has no namespace, so that it is followed once for all.
         claims: which claims of the cluster have which devices.
         logs: component name -> its log file on this machine.
-        cdi_roots: directories with the nodes' CDI specs, where they are on this machine.
+        cdi: reads the nodes' CDI specs, where somebody can.
         fault: restarts and kills ``fault_components``, where the cluster's source can.
     """
 
@@ -38,6 +39,6 @@ class Shared:
     recorder: Recorder | None
     claims: ClaimHolders
     logs: Mapping[str, Path]
-    cdi_roots: tuple[Path, ...]
+    cdi: CdiFiles | None
     fault: FaultInjector | None
     fault_components: tuple[str, ...]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from conformance.clusters.base import ClusterAccess
 from conformance.kubeapi.api import Api
@@ -13,6 +12,7 @@ from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.informers import InformerFactory
 from conformance.targets.base import ApiError, Capabilities, Ref
 from conformance.targets.cluster.capabilities import discover_capabilities
+from conformance.targets.cluster.cdi import CdiFiles
 from conformance.targets.cluster.health import Health
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.ownership import owned
@@ -29,7 +29,7 @@ class ClusterTarget:
         access: the cluster, as its source hands it over.
         name: the target's name in reports.
         driver: the DRA driver whose devices scenarios of the ``node`` tier use; None without one.
-        cdi_roots: directories with the nodes' CDI specs, where they are on this machine.
+        cdi: reads the nodes' CDI specs, where the cluster's source can.
         fault: restarts and kills components, where the cluster's source can.
         fault_components: the components that ``fault`` knows.
         record: follow all claims, slices, classes and nodes, so that `Scope.decisions` works.
@@ -45,7 +45,7 @@ class ClusterTarget:
         *,
         name: str = "cluster",
         driver: str | None = None,
-        cdi_roots: Sequence[Path] = (),
+        cdi: CdiFiles | None = None,
         fault: FaultInjector | None = None,
         fault_components: Sequence[str] = (),
         record: bool = False,
@@ -72,7 +72,7 @@ class ClusterTarget:
             recorder=self.recorder,
             claims=ClaimHolders(),
             logs=access.component_logs,
-            cdi_roots=tuple(cdi_roots),
+            cdi=cdi,
             fault=fault,
             fault_components=tuple(fault_components) if fault else (),
         )
@@ -87,7 +87,7 @@ class ClusterTarget:
         with self._lock:
             if self._capabilities is None:
                 abilities = {f"fault:{name}" for name in self._shared.fault_components}
-                if self._shared.cdi_roots:
+                if self._shared.cdi is not None:
                     abilities.add("cdi")
                 self._capabilities = discover_capabilities(
                     self.api,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import yaml
 
 from conformance.kubeapi.connection import Connection
 from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError
-from conformance.targets.cluster.cdi import claims_in
+from conformance.targets.cluster.cdi import claims_in, spec_files
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.scope import ClusterScope
 from tests.kubeapi.fake_api import FakeApi, merge
@@ -205,18 +206,18 @@ def test_cdi_specs_name_the_claims_that_they_are_for(tmp_path: Path) -> None:
     (second / f"claim-{UID}.yaml").write_text(yaml.safe_dump({"devices": []}))
     (second / f"half-{UID}.json").write_text('{"dev')
     (second / f"tmp-{UID}.part").write_text("{}")
-    assert claims_in([first, second, tmp_path / "missing"]) == {
+    assert claims_in(spec_files([first, second, tmp_path / "missing"])) == {
         UID: (f"claim-{UID}.yaml", "k8s.gpu.example.com-claim.json"),
         OTHER: ("k8s.gpu.example.com-claim.json",),
     }
 
 
-def test_cdi_is_an_ability_only_where_the_specs_are_on_this_machine(
+def test_cdi_is_an_ability_only_where_the_specs_can_be_read(
     make_target: MakeTarget, scope: ClusterScope, tmp_path: Path
 ) -> None:
     with pytest.raises(TargetError, match="no ability cdi"):
         scope.cdi_claims()
-    target = make_target(cdi_roots=[tmp_path])
+    target = make_target(cdi=partial(spec_files, [tmp_path]))
     assert "cdi" in target.capabilities().abilities
     (tmp_path / f"{UID}.json").write_text("{}")
     other = target.scope("demo")

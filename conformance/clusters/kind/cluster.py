@@ -2,7 +2,8 @@
 
 Three rules keep it away from what is not ours. Its name has our prefix; it has a kubeconfig file of
 its own, so ``~/.kube/config`` is never touched; and a record beside that file says that we made it,
-without which nothing is deleted.
+without which nothing is deleted. The record counts for the cluster that was made, told by its
+certificate authority, not for a later one of that name.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import contextlib
 import json
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from conformance import data
 from conformance.clusters.base import (
@@ -27,14 +30,15 @@ from conformance.clusters.base import (
     is_ready,
     silent,
 )
+from conformance.clusters.kind.command import gist, kind_command, run_kind
 from conformance.clusters.kubeconfig import KubeconfigCluster
-from conformance.data import cache_folder, state_folder
+from conformance.data import state_folder
 from conformance.errors import TargetError
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import ApiError
+from conformance.locks import file_lock
 
 PREFIX = "dra-conformance-"
-MODULE = "sigs.k8s.io/kind"
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?")
 _CREATE_SECONDS = 900.0  # the node image may have to be pulled
@@ -53,6 +57,9 @@ class KindCluster:
         images: archives to load into every node (``docker save`` or OCI layout tar files).
         image: image that scenario pods run, in one of the archives or to be pulled.
         state_dir: where kubeconfig, record and log are kept; None is below ``XDG_STATE_HOME``.
+
+    Attributes:
+        created: whether `up` of this object made the cluster, and nobody else's is used.
 
     Raises:
         ClusterUsageError: the name cannot be that of a cluster.
@@ -74,6 +81,7 @@ class KindCluster:
                 f"{name!r} cannot name a kind cluster: use up to 30 lower case letters, digits "
                 "and dashes"
             )
+        self._short = name
         self.name = PREFIX + name
         self.context = f"kind-{self.name}"
         self._config = config or data.kind_dir() / "cluster.yaml"
@@ -85,6 +93,7 @@ class KindCluster:
         self.kubeconfig = self._dir / "kubeconfig"
         self._record = self._dir / "created.json"
         self._log = self._dir / "kind.log"
+        self.created = False
 
     def up(self, progress: Progress = silent) -> ClusterAccess:
         """Create the cluster, or take the one that an earlier `up` created, and load the images.
@@ -98,21 +107,24 @@ class KindCluster:
             if not path.is_file():
                 raise ClusterUsageError(f"{path}: no such file")
         kind = self._kind(progress)
-        there = self.exists(progress)
-        if there:
-            progress(f"using kind cluster {self.name}, created before")
-        else:
-            self._create(kind, progress)
+        waiting = f"waiting for another run that creates kind cluster {self.name}"
+        with file_lock(self._dir.with_name(f".{self._dir.name}.lock"), lambda: progress(waiting)):
+            if self.exists(progress):
+                self._check_made()
+                progress(f"using kind cluster {self.name}, created before")
+            else:
+                self._create(kind, progress)
+                self.created = True
         try:
             for path in self._images:
                 progress(f"loading {path.name} into the nodes")
                 self._run(kind, "load", "image-archive", str(path), "--name", self.name)
-            nodes = self._run(kind, "get", "nodes", "--name", self.name).split()
+            nodes = self.nodes(progress)
             progress(f"waiting for {len(nodes)} nodes to be ready")
-            self._await_nodes([node for node in nodes if not node.endswith("load-balancer")])
+            self._await_nodes(nodes)
             return KubeconfigCluster(self.kubeconfig, self.context, image=self._image).up(progress)
         except BaseException:
-            if not there:
+            if self.created:
                 with contextlib.suppress(ClusterError):
                     self.down(progress)
             raise
@@ -126,7 +138,24 @@ class KindCluster:
         """
         if not self._record.exists():
             return False
-        return self.name in self._run(self._kind(progress), "get", "clusters").split()
+        kind = self._kind(progress)
+        if self.name not in self._run(kind, "get", "clusters").split():
+            return False
+        ours = _authority(self.kubeconfig.read_text()) if self.kubeconfig.exists() else ""
+        # One that is being created has none yet.
+        return not ours or ours == _authority(
+            self._run(kind, "get", "kubeconfig", "--name", self.name)
+        )
+
+    def nodes(self, progress: Progress = silent) -> list[str]:
+        """Names of its nodes, which are their containers' names too.
+
+        Raises:
+            ClusterUsageError: there is neither kind nor Go to build it.
+            ClusterError: kind failed.
+        """
+        found = self._run(self._kind(progress), "get", "nodes", "--name", self.name).split()
+        return [name for name in found if not name.endswith("load-balancer")]
 
     def down(self, progress: Progress = silent) -> None:
         """Delete the cluster if this class created it; anything else is left alone.
@@ -137,10 +166,10 @@ class KindCluster:
         if not self._record.exists():
             return
         kind = self._kind(progress)
-        progress(f"deleting kind cluster {self.name}")
-        self._run(
-            kind, "delete", "cluster", "--name", self.name, "--kubeconfig", str(self.kubeconfig)
-        )
+        if self.exists(progress):
+            progress(f"deleting kind cluster {self.name}")
+            path = str(self.kubeconfig)
+            self._run(kind, "delete", "cluster", "--name", self.name, "--kubeconfig", path)
         shutil.rmtree(self._dir)
 
     def _kind(self, progress: Progress) -> tuple[str, ...]:
@@ -150,30 +179,51 @@ class KindCluster:
 
     def _create(self, kind: Sequence[str], progress: Progress) -> None:
         self._dir.mkdir(parents=True, exist_ok=True)
-        self.kubeconfig.unlink(missing_ok=True)
+        # Not yet in its place: the name may be taken by the cluster that the file there is for.
+        new = self.kubeconfig.with_suffix(".new")
         command = ["create", "cluster", "--name", self.name, "--config", str(self._config)]
-        command += ["--kubeconfig", str(self.kubeconfig), "--wait", f"{_READY_SECONDS}s"]
+        command += ["--kubeconfig", str(new), "--wait", f"{_READY_SECONDS}s"]
         if self._node_image:
             command += ["--image", self._node_image]
         progress(f"creating kind cluster {self.name} from {self._config} (log: {self._log})")
-        another = self._record.exists()  # a program that is creating it now, or a stale record
-        self._record.write_text(json.dumps({"name": self.name, "config": str(self._config)}))
+        record = {"name": self.name, "config": str(self._config), "nodeImage": self._node_image}
+        self._record.write_text(json.dumps(record))
         try:
             self._run(kind, *command, seconds=_CREATE_SECONDS)
+            new.replace(self.kubeconfig)
         except BaseException as error:
+            new.unlink(missing_ok=True)
             if "already exist for a cluster" in str(error):
-                if not another:
-                    self._record.unlink()
+                self._record.unlink()
+                if not self.kubeconfig.exists():
+                    shutil.rmtree(self._dir)
                 raise ClusterUsageError(
                     f"a kind cluster {self.name} exists that was not created here, so it is left "
                     f"alone: choose another name, or delete it yourself with `kind delete cluster "
                     f"--name {self.name}`"
                 ) from None
-            # kind deletes what it began itself; this is for a kind that was interrupted.
+            # kind deletes what it began itself; this is for a kind that was interrupted. Where it
+            # fails the record stays, for `dra-conformance cluster down`.
             with contextlib.suppress(ClusterError):
                 self._run(kind, "delete", "cluster", "--name", self.name)
-            self._record.unlink()
+                self._record.unlink()
+                if not isinstance(error, ClusterError):
+                    shutil.rmtree(self._dir)  # a log of what nobody wanted to wait for
             raise
+
+    def _check_made(self) -> None:
+        """Refuse a cluster whose creation was killed, and another node image than it has."""
+        made = json.loads(self._record.read_text()).get("nodeImage")
+        problem = ""
+        if not self.kubeconfig.exists():
+            problem = "was not created to its end"
+        elif self._node_image and self._node_image != made:
+            problem = f"was created with {made or 'an image that kind chose'}, not with that"
+        if problem:
+            raise ClusterUsageError(
+                f"kind cluster {self.name} {problem}: choose another --name, or delete it with "
+                f"`dra-conformance cluster down --cluster kind --name {self._short}`"
+            )
 
     def _await_nodes(self, names: Sequence[str]) -> None:
         """Return when all nodes are ready: ``--wait`` looks at the control plane only."""
@@ -207,68 +257,19 @@ class KindCluster:
         Raises:
             ClusterError: it is missing, failed, or took too long.
         """
-        command = [*kind, *arguments]
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=seconds,
-                check=False,
-            )
-        except OSError as error:
-            raise ClusterError(f"{command[0]} cannot be run: {error.strerror}") from None
-        except subprocess.TimeoutExpired:
-            raise ClusterError(f"`{' '.join(command)}` took longer than {seconds:g} s") from None
-        if self._dir.is_dir():
+        done = run_kind([*kind, *arguments], seconds)
+        command = " ".join([*kind, *arguments])
+        if self._dir.is_dir() and arguments[:2] != ("get", "kubeconfig"):  # it has a key in it
             with self._log.open("a", encoding="utf-8") as log:
-                log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
+                log.write(f"$ {command}\n{done.stdout}{done.stderr}")
         if done.returncode != 0:
-            raise ClusterError(f"`{' '.join(command)}` failed: {_said(done.stderr)}")
+            raise ClusterError(f"`{command}` failed: {gist(done.stderr)}")
         return done.stdout
 
 
-def kind_command(progress: Progress = silent) -> tuple[str, ...]:
-    """The kind command: the one on the PATH, else built once from the pinned Go module.
-
-    Raises:
-        ClusterUsageError: there is neither kind nor Go.
-        ClusterError: it cannot be built.
-    """
-    found = shutil.which("kind")
-    if found:
-        return (found,)
-    module = data.kind_dir() / "command"
-    version = re.search(rf"{re.escape(MODULE)} (v\S+)", (module / "go.mod").read_text())
-    target = cache_folder() / "bin" / f"kind-{version[1] if version else 'x'}"
-    if target.exists():
-        return (str(target),)
-    if not shutil.which("go"):
-        raise ClusterUsageError(
-            "there is no kind command on the PATH and no go command to build it: install kind "
-            "(https://kind.sigs.k8s.io) or Go"
-        )
-    progress(f"building {target.name} (once)")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        ["go", "build", "-C", str(module), "-trimpath", "-o", str(target), MODULE],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise ClusterError(f"kind cannot be built from {module}: {_said(done.stderr)}")
-    return (str(target),)
-
-
-def _said(text: str) -> str:
-    """The gist of a command's error output, in a few lines."""
-    lines = [line.strip()[:300] for line in text.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith("Command Output: {")]
-    begin = next((i for i, line in enumerate(lines) if line.startswith("ERROR")), -3)
-    said = " ".join(dict.fromkeys(lines[begin:][:4])) or "it said nothing"
-    if "daemon" in said or "docker" in said:
-        said += "; kind needs a running container engine (docker, podman or nerdctl)"
-    return said
+def _authority(kubeconfig: str) -> Any:
+    """The certificate authority of a kind kubeconfig's one cluster, which nobody has made again."""
+    try:
+        return yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["certificate-authority-data"]
+    except (yaml.YAMLError, LookupError, TypeError):
+        return ""

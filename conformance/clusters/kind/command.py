@@ -1,0 +1,109 @@
+"""The kind command: where it comes from, how it is called, and what it says when it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+
+from conformance import data
+from conformance.clusters.base import ClusterError, ClusterUsageError, Progress, silent
+from conformance.data import cache_folder
+
+MODULE = "sigs.k8s.io/kind"
+
+_STOP_SECONDS = 20.0
+
+_NO_ENGINE = re.compile(r"Cannot connect to the|failed to get \w+ info|failed to list")
+_NO_IMAGE = "failed to pull image"
+
+
+def kind_command(progress: Progress = silent) -> tuple[str, ...]:
+    """The kind command: the one on the PATH, else built once from the pinned Go module.
+
+    Raises:
+        ClusterUsageError: there is neither kind nor Go.
+        ClusterError: it cannot be built.
+    """
+    found = shutil.which("kind")
+    if found:
+        return (found,)
+    module = data.kind_dir() / "command"
+    version = re.search(rf"{re.escape(MODULE)} (v\S+)", (module / "go.mod").read_text())
+    target = cache_folder() / "bin" / f"kind-{version[1] if version else 'x'}"
+    if target.exists():
+        return (str(target),)
+    if not shutil.which("go"):
+        raise ClusterUsageError(
+            "there is no kind command on the PATH and no go command to build it: install kind "
+            "(https://kind.sigs.k8s.io) or Go"
+        )
+    progress(f"building {target.name} (once)")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        ["go", "build", "-C", str(module), "-trimpath", "-o", str(target), MODULE],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise ClusterError(f"kind cannot be built from {module}: {gist(done.stderr)}")
+    return (str(target),)
+
+
+def run_kind(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run kind to its end. What interrupts that ends kind and its children, and waits for them.
+
+    A child that went on, ``docker run`` above all, could make a node after all were deleted.
+
+    Raises:
+        ClusterError: it is missing or took too long.
+    """
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ClusterError(f"{command[0]} cannot be run: {error.strerror}") from None
+    try:
+        output, said = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        _end(process)
+        raise ClusterError(f"`{' '.join(command)}` took longer than {seconds:g} s") from None
+    except BaseException:
+        _end(process)
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, output, said)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a process and its group; what it says then interests nobody."""
+    for sign in (signal.SIGINT, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, sign)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=_STOP_SECONDS)
+            return
+
+
+def gist(text: str) -> str:
+    """What a command's error output says, in a few lines, and what to do about it."""
+    lines = [line.strip()[:300] for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("Command Output: {")]
+    begin = next((i for i, line in enumerate(lines) if line.startswith("ERROR")), -3)
+    said = " ".join(dict.fromkeys(lines[begin:][:4])) or "it said nothing"
+    if _NO_IMAGE in text:
+        return f"{said}; name a node image that is there or can be pulled (--node-image)"
+    if _NO_ENGINE.search(text):
+        return f"{said}; kind needs a running container engine (docker, podman or nerdctl)"
+    return said
