@@ -10,6 +10,7 @@ from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening import Opened, open_reference
 from reference_allocator.gates import gates_for_version
 
@@ -19,8 +20,8 @@ def on_reference(
 ) -> tuple[ScenarioFinished, ...]:
     """The same scenarios on a reference that behaves like the cluster's version.
 
-    Where the cluster's driver is not the suite's own, the reference has the devices that the
-    profile describes, or those that the driver has published in the cluster.
+    Where the cluster's driver is not the suite's own, the reference has the cluster's nodes and the
+    ResourceSlices that the driver has published there.
     """
     options = opened.options
     version = opened.capabilities.kubernetes_version.removeprefix("v")
@@ -44,8 +45,13 @@ def on_reference(
     )
     scope = opened.target.scope("default")
     published = scope.list("resource.k8s.io/v1", "ResourceSlice")
+    nodes = [
+        ShapeNode(name=node["metadata"]["name"], labels=node["metadata"].get("labels") or {})
+        for node in scope.list("v1", "Node")
+        if node["metadata"]["name"] in opened.capabilities.nodes
+    ]
     scope.close()
-    with open_reference(same, published) as reference:
+    with open_reference(same, published, nodes=nodes) as reference:
         result = run_suite(scenarios, Setup(run_id, reference), ())
     if result.interrupted:
         raise KeyboardInterrupt

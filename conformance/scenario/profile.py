@@ -124,6 +124,14 @@ class Simulated(Strict):
         alias="configEnv",
         description="configuration name -> further environment of a container, per device",
     )
+    own_driver: bool = Field(
+        default=False,
+        alias="ownDriver",
+        description=(
+            "the driver is the suite's own: beside a cluster, too, the reference runs that on"
+            " simulated GPUs, not a description of what the cluster's driver has published"
+        ),
+    )
 
     @field_validator("devices")
     @classmethod

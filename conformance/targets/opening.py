@@ -104,6 +104,7 @@ def open_reference(
     options: TargetOptions,
     published: Sequence[Obj] | None = None,
     progress: Progress = silent,
+    nodes: Sequence[ShapeNode] | None = None,
 ) -> Iterator[Opened]:
     """The in-process reference, for itself or to compare a cluster with.
 
@@ -111,6 +112,7 @@ def open_reference(
         options: what was asked for.
         published: the ResourceSlices of the cluster that it is compared with, if there is one.
         progress: told what the reference cannot do here.
+        nodes: that cluster's nodes; None: those that slices name.
 
     Raises:
         UsageError: the options do not go together, or the devices are not known.
@@ -121,11 +123,11 @@ def open_reference(
 
     version, profile = options.version, options.profile()
     shape = shape_of(options)
-    nodes, slices = _inventory(options, shape, profile, published)
+    there, slices = _inventory(options, shape, profile, published, nodes)
     chosen = ReferenceOptions(
         kubernetes_version=version,
         feature_gates=options.feature_gates,
-        nodes=nodes,
+        nodes=there,
         devices=_device_source(options, shape is not None, profile, slices),
     )
     if isinstance(chosen.devices, DescribedDevices):
@@ -155,6 +157,7 @@ def _inventory(
     shape: ClusterShape | None,
     profile: DriverProfile,
     published: Sequence[Obj] | None,
+    nodes: Sequence[ShapeNode] | None,
 ) -> tuple[Sequence[ShapeNode], Sequence[Obj] | None]:
     """The nodes of the reference, and the slices of their driver where somebody has given some."""
     from conformance.scenario.shape import ShapeNode
@@ -168,12 +171,13 @@ def _inventory(
                     "--driver the profile of that driver"
                 )
         return shape.spec.nodes, shape.spec.slices
-    if published is None or profile.driver == REFERENCE_DRIVER:
+    if published is None or profile.spec.simulated.own_driver:
         alike = ShapeNode(name="reference-node", count=options.nodes or 1)
         return alike.each() if options.nodes else (), None
     slices = [item for item in published if item["spec"]["driver"] == profile.driver]
     names = {item["spec"].get("nodeName") for item in slices} - {None, ""}
-    return [ShapeNode(name=name) for name in sorted(names)], slices
+    named = [ShapeNode(name=name) for name in sorted(names)]
+    return named if nodes is None else nodes, slices
 
 
 def _device_source(

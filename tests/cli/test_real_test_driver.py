@@ -1,4 +1,7 @@
-"""Kubernetes' own test driver on a real cluster, certified as docs/certifying.md says."""
+"""Kubernetes' own test driver on a real cluster, certified as docs/certifying.md says.
+
+It is a stranger to the suite: the reference beside it has the devices that it has published.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import pytest
 from conformance.clusters.local.gocommand import find_go
 from conformance.clusters.local.versions import COMPILE, KUBERNETES
 from conformance.scenario.selection import Selection, select
-from tests.cli.simulated_nodes import certified, run_compared, running_cluster
+from tests.cli.simulated_nodes import certified, records, run_compared, running_cluster
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.needs_go, pytest.mark.slow]
 
@@ -43,7 +46,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         env={**os.environ, "CGO_ENABLED": "0"},
         check=True,
     )
-    started = ("--driver", DRIVER, "--driver-command", str(START))
+    started = ("--nodes", "2", "--driver", DRIVER, "--driver-command", str(START))
     with running_cluster(NAME, tmp_path_factory.mktemp("cluster"), *started):
         yield
 
@@ -55,3 +58,14 @@ def test_it_is_certified_for_the_core() -> None:
     core = {item.id for item in select((), Selection(level=("core",)))}
     run_compared(NAME, core, folder, "--driver", DRIVER, "--level", "core", "-n", "4")
     assert certified(folder, "Kubernetes", "dra-test-driver", KUBERNETES) == "success"
+
+
+@pytest.mark.usefixtures("cluster")
+def test_what_more_it_is_asked_for_goes_as_on_the_reference(tmp_path: Path) -> None:
+    extended = {item.id for item in select((), Selection(level=("extended",)))}
+    folder = tmp_path / "out"
+    run_compared(NAME, extended, folder, "--driver", DRIVER, "--level", "extended", "-n", "4")
+    compared = records(folder, "compared")
+    free = {one["scenario"] for one in compared if "admissible" in str(one["judgements"])}
+    seen = {one["scenario"]: one["differences"] for one in compared if one["differences"]}
+    assert {name: found for name, found in seen.items() if name not in free} == {}

@@ -228,6 +228,47 @@ def test_a_cluster_with_another_driver_is_compared_with_the_reference(tmp_path: 
     assert finished.outcome is Outcome.PASSED, finished.message
 
 
+CLUSTERS = """
+apiVersion: dra-conformance/v1
+kind: Scenario
+metadata: {name: what-the-cluster-has}
+spec:
+  summary: The nodes, one of them without GPUs, and the GPUs are the cluster's.
+  level: extended
+  feature: ResourceClaim
+  tier: node
+  requires: {nodes: 2, devices: 1}
+  references: [https://kep.k8s.io/4381]
+  steps:
+  - expect:
+    - {objects: {kind: Node}, cel: "objects.map(n, n.metadata.name) == ['bare', 'worker']"}
+    - {objects: {kind: Node}, cel: "objects.all(n, n.metadata.labels['zone'] == 'far')"}
+    - objects: {kind: ResourceSlice}
+      cel: "objects.map(s, s.spec.devices.map(d, d.name)) == [['gpu-7']]"
+"""
+
+
+@pytest.mark.parametrize(
+    ("driver", "outcome"),
+    [("gpu.nvidia.com", Outcome.PASSED), ("nvml-dra-driver", Outcome.SKIPPED)],
+)
+def test_beside_a_cluster_it_has_that_ones_gpus_unless_the_driver_is_ours(
+    tmp_path: Path, driver: str, outcome: Outcome
+) -> None:
+    (tmp_path / "what-the-cluster-has.yaml").write_text(CLUSTERS, encoding="utf-8")
+    attributes = {"type": {"string": "gpu"}, "cudaComputeCapability": {"version": "9.0.0"}}
+    gpu = published("worker", "gpu-7")
+    gpu["spec"]["driver"] = "gpu.nvidia.com"
+    gpu["spec"]["devices"][0]["attributes"] = attributes
+    nodes = tuple(ShapeNode(name=name, labels={"zone": "far"}) for name in ("worker", "bare"))
+    options = TargetOptions(target="cluster", cluster="kubeconfig", driver=driver)
+    source = DescribedDevices(options.profile(), [gpu])
+    with ReferenceTarget(ReferenceOptions(nodes=nodes, devices=source)) as cluster:
+        opened = Opened.of(cluster, options.profile(), "image", options)
+        [finished] = on_reference(load_scenarios([tmp_path]), opened, "t")
+    assert finished.outcome is outcome, finished.message
+
+
 def test_a_cluster_whose_rules_are_not_known_is_told(tmp_path: Path) -> None:
     with ReferenceTarget() as cluster:
         newer = replace(cluster.capabilities(), kubernetes_version="v1.99.0")
