@@ -37,8 +37,11 @@ def judge(decision: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgemen
         witness: the reference.
 
     Raises:
-        UsageError: the decision or its snapshot is not well formed.
+        UsageError: the decision or its snapshot is not well formed, or it says itself that what was
+            there at that moment is not known.
     """
+    if decision.get("unknown"):
+        raise UsageError(str(decision["unknown"]))
     pod, node, snapshot, claims, allocations = _parts(decision)
     violations = witness.check(snapshot, claims, allocations, node)
     answer = witness.allocate(snapshot, claims, node)

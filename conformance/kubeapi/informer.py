@@ -2,8 +2,9 @@
 
 The first list is made by the thread that asks, so that a refusal reaches it directly. After that a
 thread of its own follows: it opens the watch again where the server ended it, lists again where the
-server has forgotten the place (410 Gone), and keeps trying where the server is away, saying in
-`trouble` why what it knows may be old.
+server has forgotten the place (410 Gone, and nothing else: what happened between the last event and
+a list is lost), and keeps trying where the server is away or refuses, saying in `trouble` why what
+it knows may be old.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _WATCH_SECONDS = 290  # below the five minutes at which proxies and servers cut 
 
 Listener = Callable[[str, Obj], None]
 """Called with ADDED, MODIFIED or DELETED and the object, in the order of the watch. After a new
-list also with LISTED and the list (``items``, ``metadata``), which replaces all that was known."""
+list also with LISTED and the list (``items``, ``metadata``), which replaces all that was known, up
+to the version ``since``."""
 
 
 class Informer:
@@ -51,6 +53,7 @@ class Informer:
         self._agent = agent
         self._path = resource.path(namespace)
         self._version = ""
+        self._forgotten = True
         self._listeners: list[Listener] = []
         self._lock = threading.Lock()
         self._stream: Stream | None = None
@@ -93,24 +96,25 @@ class Informer:
         for item in found["items"]:
             item.setdefault("apiVersion", found.get("apiVersion", self.resource.api_version))
             item.setdefault("kind", kind)
-        self._version = found["metadata"].get("resourceVersion", "")
+        since, self._version = self._version, found["metadata"].get("resourceVersion", "")
+        self._forgotten = not self._version
         self.store.replace(found["items"], version_of(found))
-        self._tell("LISTED", found)
+        self._tell("LISTED", {**found, "since": since})
 
     def _follow(self) -> None:
         pause = 0.05
         failure: TargetError | None
         while not self._stopping.is_set():
             try:
-                if not self._version:
+                if self._forgotten:
                     self._list()
                 if self._watch():
                     pause = 0.05
                     continue
                 failure = None  # the server ends each watch at once: back off
             except ApiError as error:
-                self._version = ""
-                if error.code == 410:
+                self._forgotten = error.code == 410
+                if self._forgotten:
                     continue
                 failure = TargetError(
                     f"{self._connection.where} refuses to watch {self._path}: {error}"

@@ -119,6 +119,7 @@ class Decision:
         snapshot: everything else the allocation depends on, at that moment: a JSON document as
             ``reference_allocator.snapshot.Snapshot.to_dict`` gives it (ResourceSlices,
             DeviceClasses, Nodes, claims that were allocated already, features).
+        unknown: why the snapshot is not certain, so that the decision cannot be judged; usually "".
     """
 
     pod: str
@@ -127,6 +128,7 @@ class Decision:
     claims: tuple[Obj, ...]
     allocations: tuple[Obj, ...]
     snapshot: Obj
+    unknown: str = ""
 
 
 class Scope(Protocol):

@@ -62,6 +62,7 @@ def decisions_of(
         ]
         claims = tuple(_unallocated(transition.before) for transition in group)
         allocations = tuple(allocation_of(transition.after) or {} for transition in group)
+        gaps = (history.gap(transition.version) for transition in group)
         found.append(
             Decision(
                 pod=pod,
@@ -72,6 +73,7 @@ def decisions_of(
                 claims=claims,
                 allocations=allocations,
                 snapshot=document(kubernetes, gates, before, claims),
+                unknown=next(filter(None, gaps), ""),
             )
         )
     return found

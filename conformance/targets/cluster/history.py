@@ -39,6 +39,7 @@ class History:
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._lives: dict[str, dict[str, _Life]] = {}  # kind -> uid -> life
+        self._gaps: list[tuple[str, int, int]] = []  # kind, last known version, the next
         self.newest = 0
 
     def add(self, kind: str, uid: str, version: int, state: Obj | None) -> None:
@@ -56,10 +57,15 @@ class History:
             self.newest = max(self.newest, version)
             self._condition.notify_all()
 
-    def list_was(self, kind: str, uids: Iterable[str], version: int) -> None:
-        """Take a list made at ``version``: what is not in it and not newer is deleted by then."""
+    def list_was(self, kind: str, uids: Iterable[str], version: int, since: int = 0) -> None:
+        """Take a list made at ``version``: what is not in it and not newer is deleted by then.
+
+        Args:
+            since: the version up to which the kind was known; between the two it is not.
+        """
         there = set(uids)
         with self._condition:
+            self._gaps.append((kind, since, version))
             missing = [
                 uid
                 for uid, life in self._lives.get(kind, {}).items()
@@ -73,6 +79,18 @@ class History:
         with self._condition:
             lives = [life for by_uid in self._lives.values() for life in by_uid.values()]
             return [state for life in lives if (state := life.at(version)) is not None]
+
+    def gap(self, version: int) -> str:
+        """Why the state just before ``version`` is not known, "" where it is."""
+        with self._condition:
+            for kind, since, until in self._gaps:
+                if since < version <= until:
+                    return (
+                        f"the record has a gap: the API server had forgotten where the watch of"
+                        f" {kind} was, so nothing of it is known between resourceVersion {since}"
+                        f" and {until}, and the allocation was made at {version}"
+                    )
+        return ""
 
     def states(self, kind: str) -> Iterator[tuple[str, list[tuple[int, Obj | None]]]]:
         """Each object's uid and its states with the versions since which it had them."""

@@ -114,7 +114,8 @@ class Recorder:
                 self._take("ADDED", item)
             kind = obj["kind"].removesuffix("List")
             uids = [item["metadata"]["uid"] for item in obj["items"]]
-            self.history.list_was(kind, uids, version_of(obj))
+            since = int(obj["since"]) if obj["since"].isdigit() else 0
+            self.history.list_was(kind, uids, version_of(obj), since)
             return
         state = None if change == "DELETED" else reduced(obj)
         self.history.add(obj["kind"], obj["metadata"]["uid"], version_of(obj), state)

@@ -178,3 +178,18 @@ def test_a_claim_first_seen_allocated_is_given_without_its_allocation() -> None:
     (decision,) = history.decided()
     assert decision.claims[0]["status"] == {}
     assert decision.snapshot["allocated"] == []
+
+
+def test_a_decision_in_a_gap_of_any_kind_is_not_known_and_others_are() -> None:
+    history = Recorded()
+    history.tell(10, claim("before", "gpu-0", "p0"))
+    history.tell(15, claim("within", "gpu-0", "p1"))
+    history.list_was("ResourceClaim", ["uid-of-within"], 20, since=11)
+    history.tell(30, claim("after", "gpu-1", "p2"))
+    history.list_was("ResourceSlice", [], 40, since=33)
+    history.tell(35, claim("unseen-slices", "gpu-1", "p3"))
+    known = {names(list(item.claims))[0]: item.unknown for item in history.decided()}
+    assert [name for name, why in known.items() if not why] == ["before", "after"]
+    assert "ResourceClaim" in known["within"]
+    assert "between resourceVersion 11 and 20" in known["within"]
+    assert "ResourceSlice" in known["unseen-slices"]

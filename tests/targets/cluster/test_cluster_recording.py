@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
+from conformance.compare.judging import judge
+from conformance.errors import UsageError
 from conformance.targets.base import RUN_LABEL, TargetError
 from conformance.targets.cluster import recorder as recorder_module
 from conformance.targets.cluster.scope import ClusterScope
@@ -213,3 +216,40 @@ def test_where_rules_are_not_served_nothing_is_asked_of_them(
 def test_rules_of_a_run_are_found_for_cleanup(api: FakeApi, make_target: MakeTarget) -> None:
     api.put("devicetaintrules", merge(RULE, {"metadata": {"labels": {RUN_LABEL: "r"}}}))
     assert [str(ref) for ref in make_target().owned("r")] == ["DeviceTaintRule rule"]
+
+
+def test_what_is_decided_while_the_record_has_a_gap_is_not_judged(
+    api: FakeApi, recorded: ClusterScope
+) -> None:
+    held = merge(CLAIM, {"metadata": {"name": "held", "namespace": "other"}} | ALLOCATED)
+    api.put("resourceclaims", held)
+    recorded.decisions()
+    with api.changed:
+        api.mute = True
+        api.drop("resourceclaims", "other", "held")
+        api.put("resourceclaims", merge(CLAIM, ALLOCATED))
+        api.forget()
+        api.mute = False
+    (decision,) = recorded.decisions()
+    assert "nothing of it is known between" in decision.unknown
+    with pytest.raises(UsageError, match="the record has a gap"):
+        judge(asdict(decision))
+    assert recorded.overlaps() == []
+    recorded.close()
+
+
+@pytest.mark.parametrize("status", [403, 429, 500, 503])
+def test_a_refused_watch_goes_on_where_it_was_and_leaves_no_gap(
+    api: FakeApi, recorded: ClusterScope, status: int
+) -> None:
+    api.put("resourceclaims", CLAIM)
+    recorded.decisions()
+    with api.changed:
+        api.mute = True
+        api.fail("GET", "resourceclaims?watch=true", status)
+        api.cut()
+        api.put("resourceclaims", merge(CLAIM, ALLOCATED))
+        api.mute = False
+    (decision,) = recorded.decisions()
+    assert decision.unknown == ""
+    recorded.close()

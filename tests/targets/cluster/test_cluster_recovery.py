@@ -51,14 +51,14 @@ def test_a_watch_that_is_reset_in_the_middle_of_a_change_still_brings_it(
     api: FakeApi, scope: ClusterScope
 ) -> None:
     api.put("pods", pod("Pending"))
-    api.fail("GET", "watch=true", -2)
+    api.fail("GET", "pods?watch=true", -2)
     assert scope.wait(lambda: scope.get(POD0), 5)
-    until(lambda: api.count("GET", "watch=true"))
+    until(lambda: api.count("GET", "pods?watch=true"))
     began = time.monotonic()
     api.put("pods", pod("Running"))
     assert scope.wait(lambda: runs(scope), 20)
     assert time.monotonic() - began < 10  # told by a watch, not by the last look
-    assert api.count("GET", "watch=true") == 2
+    assert api.count("GET", "pods?watch=true") == 2
 
 
 @pytest.mark.parametrize("how", ["cut", "forget"])
