@@ -102,7 +102,7 @@ def _build_all(modules: Path, version: str, directory: Path, progress: Progress)
         for build in builds(version):
             if build.module == "kubernetes":
                 build = replace(build, flags=(f"-modfile={go_mod}", *build.flags))
-            _build(go, modules, build, output, log, progress)
+            run_build(go, modules, build, output, log, progress)
         if directory.exists():  # incomplete, for example after somebody removed files by hand
             shutil.rmtree(directory)
         output.rename(directory)
@@ -121,10 +121,14 @@ def _builders() -> str:
         ) from None
 
 
-def _build(
+def run_build(
     go: str, modules: Path, build: Build, output: Path, log: Path, progress: Progress
 ) -> None:
-    """Run the `go build` commands of one module; -v prints each package as it is compiled."""
+    """Run one `go build` into the directory `output`; `log` gets what it says.
+
+    Raises:
+        ClusterError: it failed; the message has the end of the log.
+    """
     started = reported = time.monotonic()
     progress(f"building {build.title}")
     packages = list(build.binaries.values())
