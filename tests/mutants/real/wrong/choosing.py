@@ -136,8 +136,8 @@ WRONGS = (
         (
             instead(
                 ALLOCATOR,
-                "if !request.adminAccess() && alloc.deviceInUse(deviceID) {",
-                "if alloc.deviceInUse(deviceID) && (!request.adminAccess() || WRONG) {",
+                "if !request.adminAccess() && alloc.deviceInUse(device.id) {",
+                "if alloc.deviceInUse(device.id) && (!request.adminAccess() || WRONG) {",
             ),
         ),
         ("extended/admin-access/shares-device-in-use",),
