@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 
+from conformance.engine.podsecurity import restrict
 from conformance.errors import TargetGoneError
 from conformance.targets.base import ApiError, Obj, Ref, Scope, TargetError
 
@@ -27,9 +28,6 @@ _VERSIONS = {
     "ResourceClaimTemplate": RESOURCE_V1,
     "ResourceSlice": RESOURCE_V1,
 }
-
-POD_SECURITY = ("pod-security.kubernetes.io/enforce", "baseline")
-"""The level that the pods of scenarios need, for clusters whose default is a stricter one."""
 
 CLUSTER_SCOPED = frozenset({"DeviceClass", "DeviceTaintRule", "Namespace", "Node", "ResourceSlice"})
 
@@ -74,6 +72,8 @@ class Ledger:
     def create(self, obj: Obj) -> Obj:
         """Create an object with the run's labels, in the scope's namespace unless it names one.
 
+        Pods get what ``restricted`` asks for, where they say nothing of it.
+
         Raises:
             ApiError: the API server refused it; nothing was made.
             TargetError: no answer; it counts as made, because it may have been.
@@ -81,8 +81,7 @@ class Ledger:
         labelled = copy.deepcopy(obj)
         meta = labelled.setdefault("metadata", {})
         meta.setdefault("labels", {}).update(self.labels)
-        if labelled.get("kind") == "Namespace":
-            meta["labels"].setdefault(*POD_SECURITY)
+        restrict(labelled)
         if labelled.get("kind") not in CLUSTER_SCOPED:
             meta.setdefault("namespace", self._scope.namespace)
         ref = Ref(

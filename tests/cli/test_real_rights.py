@@ -12,6 +12,7 @@ import yaml
 
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.engine.events import Outcome
+from conformance.engine.podsecurity import LABEL
 from conformance.resultfile.read import load_results
 from tests.cli.plain_client import Api, Json, RefusedError, eventually
 from tests.clusters import local_support as support
@@ -108,3 +109,18 @@ def test_the_suite_may_not_read_secrets_or_rights(suite_user: tuple[Path, Api, s
         "/apis/apps/v1/deployments",
     ]
     assert [path for path in refused if may_list(user, path)] == []
+
+
+def test_the_pods_of_that_run_had_to_be_restricted(suite_user: tuple[Path, Api, str]) -> None:
+    """The API server enforces the label that namespaces of scenarios carry."""
+    _, user, image = suite_user
+    meta = {"name": "restricted", "labels": dict([LABEL])}
+    user.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "restricted"},
+        "spec": {"containers": [{"name": "c", "image": image}]},
+    }
+    with pytest.raises(RefusedError, match="violates PodSecurity"):
+        user.create(pod)

@@ -9,6 +9,7 @@ import pytest
 from conformance.engine.context import Context
 from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinished
 from conformance.engine.ledger import Ledger
+from conformance.engine.podsecurity import restrict
 from conformance.engine.scenario_run import run_scenario
 from conformance.engine.steps import ADMISSION_SECONDS
 from conformance.scenario.base import PodSelector
@@ -51,8 +52,45 @@ def test_its_namespaces_say_what_pod_security_their_pods_need() -> None:
     other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "${name.other}"}}
     run(target, scenario({"apply": [other, pod("p")]}, SCHEDULED))
     labels = [obj["metadata"]["labels"] for obj in made if obj["kind"] == "Namespace"]
-    assert [one["pod-security.kubernetes.io/enforce"] for one in labels] == ["baseline"] * 2
+    assert [one["pod-security.kubernetes.io/enforce"] for one in labels] == ["restricted"] * 2
     assert "pod-security.kubernetes.io/enforce" not in made[-1]["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Job", "Deployment", "CronJob"])
+def test_pods_are_made_so_that_restricted_admits_them(kind: str) -> None:
+    spec: dict[str, Any] = {
+        "initContainers": [{"name": "i"}],
+        "containers": [{"name": "c"}, {"name": "own", "securityContext": {"privileged": True}}],
+    }
+    template: Obj = {"metadata": {"name": "p"}, "spec": spec}
+    manifest: Obj = {
+        "Pod": template,
+        "CronJob": {"spec": {"jobTemplate": {"spec": {"template": template}}}},
+    }.get(kind) or {"spec": {"template": template}}
+    made: list[Obj] = []
+    target = Miniature()
+    target.on_create = made.append
+    Ledger(target.scope("ns"), {"a": "b"}).create(
+        {"apiVersion": "v1", "kind": kind, **manifest, "metadata": {"name": "p"}}
+    )
+    found = made[0]["spec"]
+    for name in ("jobTemplate", "template"):
+        found = found[name]["spec"] if name in found else found
+    assert found["securityContext"]["runAsNonRoot"] is True
+    assert found["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    [first, own], [init] = found["containers"], found["initContainers"]
+    assert first["securityContext"] == init["securityContext"]
+    assert first["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert first["securityContext"]["allowPrivilegeEscalation"] is False
+    assert own["securityContext"] == {"privileged": True}
+
+
+@pytest.mark.parametrize("spec", [None, 7, {}, {"containers": [7]}, {"containers": 7}])
+def test_a_malformed_pod_is_left_to_the_api_server(spec: Any) -> None:
+    for kind in ("Pod", "Job"):
+        manifest = {"kind": kind, "spec": spec}
+        restrict(manifest)
+        assert manifest["kind"] == kind
 
 
 def test_the_scenarios_own_namespace_has_a_variable() -> None:
