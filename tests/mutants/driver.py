@@ -46,6 +46,13 @@ def without_config(source: str) -> Callable[[NodeDriver, Obj], None]:
     return change
 
 
+def default_interval(_driver: NodeDriver, allocated: Obj) -> None:
+    """What is configured is applied with the value that is there without a configuration."""
+    for item in allocated.get("config") or []:
+        slicing = item["opaque"]["parameters"]["sharing"].get("timeSlicingConfig") or {}
+        slicing["interval"] = "Default"
+
+
 def refuses_prepared_before(world: World) -> None:
     for driver in drivers(world):
         known: set[str] = set()
@@ -92,6 +99,7 @@ def drivers(world: World) -> list[NodeDriver]:
 
 
 MUTATIONS: dict[Fault, Mutation] = {
+    Fault.DRIVER_DEFAULTS_CONFIG: prepares(default_interval),
     Fault.DRIVER_GIVES_FIRST_DEVICES: prepares(first_devices),
     Fault.DRIVER_IGNORES_CLAIM_CONFIG: prepares(without_config("FromClaim")),
     Fault.DRIVER_IGNORES_CLASS_CONFIG: prepares(without_config("FromClass")),

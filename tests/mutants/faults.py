@@ -46,6 +46,7 @@ class Fault(Enum):
     DELETES_CLAIMS_IN_USE = "a claim that is deleted is gone at once, though pods use it"
     DELETES_TEMPLATES_WITH_PODS = "a template is deleted with the pods that use it"
     DOUBLE_ALLOCATION = "the scheduler does not see which devices are in use"
+    DRIVER_DEFAULTS_CONFIG = "the driver applies a configuration as if its values were the defaults"
     DRIVER_GIVES_FIRST_DEVICES = "the driver gives one device to two claims: the first that it has"
     DRIVER_IGNORES_CLAIM_CONFIG = "the driver does not apply configuration of claims"
     DRIVER_IGNORES_CLASS_CONFIG = "the driver does not apply configuration of classes"
