@@ -216,14 +216,18 @@ def open_cluster(
     before (``dra-conformance cluster up``, ``--keep-cluster``) is used and stays, and so does one
     that a start was refused for.
     """
-    options.profile()  # a wrong name is told before minutes go into a cluster
+    driver = options.profile().driver  # a wrong name is told before minutes go into a cluster
     if options.cluster == "kubeconfig":
         yield kubeconfig_cluster(options).up(progress), options
         return
     kind = kind_cluster(options) if options.cluster == "kind" else None
     cluster: KindCluster | LocalCluster
+    objects: Sequence[Obj] = ()
     if kind is not None:
+        from conformance.clusters.manifests import installed, render
+
         cluster = kind
+        objects = render(options.driver_manifests) if options.driver_manifests else ()
     else:
         cluster = local_cluster(options)
         running = _running(cluster)
@@ -233,15 +237,20 @@ def open_cluster(
             yield running, found
             return
     access = cluster.up(progress)  # a start that fails removes what it made by itself
+    stays = options.keep or (kind is not None and not kind.created)
     try:
-        yield access, options
+        if objects:
+            with installed(objects, access, driver, progress, removes=stays):
+                yield access, options
+        else:
+            yield access, options
     finally:
         if options.keep:
             progress(
                 f"the cluster stays; to remove it: dra-conformance cluster down"
                 f" --cluster {options.cluster} --name {options.name}"
             )
-        elif kind is None or kind.created:
+        elif not stays:
             cluster.down(progress)
 
 

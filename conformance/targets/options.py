@@ -202,6 +202,15 @@ class TargetOptions:
             places=("kind",),
         ),
     ] = None
+    driver_manifests: Annotated[
+        str,
+        Given(
+            "Manifests that install the driver for the run: a kustomization, a folder of files, a "
+            "file, or a URL of one of these. kubectl reads them.",
+            metavar="FOLDER|FILE|URL",
+            places=("kind",),
+        ),
+    ] = ""
     image: Annotated[
         str,
         Given(
