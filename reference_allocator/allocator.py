@@ -60,8 +60,8 @@ class Allocator:
         device_classes: v1 DeviceClasses.
         allocated: v1 ResourceClaims; those with `status.allocation` say what is in use.
         share_ids: where share ids come from; by default they depend on claim and device only.
-        kubernetes: the version whose CEL environment selectors are compiled in; for one that is not
-            known, the nearest that is.
+        kubernetes: the version whose rules apply and whose CEL environment selectors are compiled
+            in; for one that is not known, the nearest that is.
 
     Attributes:
         index: what the allocator knows of the cluster.
@@ -165,6 +165,7 @@ class _Attempt:
                 usage.results[number],
                 node,
                 index.features,
+                index.rules,
                 self._share_ids,
             )
             for number, claim in enumerate(checked)

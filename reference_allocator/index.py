@@ -20,6 +20,7 @@ from reference_allocator.features import Features
 from reference_allocator.gates import MINORS
 from reference_allocator.matching.selectors import Selectors
 from reference_allocator.matching.validate import Validator
+from reference_allocator.minors import MinorRules
 
 Object = Mapping[str, Any]
 """A Kubernetes object as JSON."""
@@ -39,8 +40,8 @@ class Index:
         slices: v1 ResourceSlices, with DeviceTaintRules already applied.
         device_classes: v1 DeviceClasses.
         allocated: v1 ResourceClaims; those with `status.allocation` say what is in use.
-        kubernetes: the version whose CEL environment selectors are compiled in; for one that is not
-            known, the nearest that is.
+        kubernetes: the version whose rules apply and whose CEL environment selectors are compiled
+            in; for one that is not known, the nearest that is.
 
     Raises:
         InputError: an object has not the form of its kind; the path starts with `$.slices[i]`,
@@ -60,9 +61,10 @@ class Index:
         classes = read_all(device_classes, DeviceClass, DeviceClass.from_dict, "deviceClasses")
         claims = read_all(allocated, ResourceClaim, ResourceClaim.from_dict, "allocated")
         self.features = features
+        self.rules = MinorRules.of(kubernetes)
         self.selectors = Selectors(selector_environment(features, kubernetes))
         self._state = AllocatedState(features)
-        self.views = Views(read_slices, features, self._state)
+        self.views = Views(read_slices, features, self._state, self.rules)
         self._classes = {item.name: item for item in classes}
         self.validator = Validator(features, self._classes)
         self._claims: dict[_ClaimKey, list[_Results]] = {}

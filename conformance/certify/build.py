@@ -26,6 +26,7 @@ from conformance.certify.model import (
 from conformance.certify.profiles import Profile
 from conformance.compare.conclude import conclude, uncertified
 from conformance.engine.events import Outcome, PlannedScenario, RunStarted
+from conformance.engine.requirements import is_in
 from conformance.engine.result import RunResult
 from conformance.errors import ConformanceError, UsageError
 from conformance.resultfile.read import RecordedRun
@@ -110,8 +111,11 @@ def others(result: RunResult, catalogue: Sequence[PlannedScenario]) -> list[str]
 def profile_result(
     result: RunResult, profile: Profile, catalogue: Sequence[PlannedScenario]
 ) -> ProfileResult:
-    """What one profile came to in a run."""
-    wanted = {item.id for item in catalogue if profile.has(item)}
+    """What one profile came to in a run: of its scenarios, those of the cluster's Kubernetes."""
+    version = result.run.kubernetes_version
+    wanted = {
+        item.id for item in catalogue if profile.has(item) and is_in(version, item.kubernetes)
+    }
     part = _restricted(result, wanted)
     outcomes = part.outcomes
     reasons = {event.scenario.id: event.message for event in part.finished}

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.engine.events import Outcome
+from conformance.engine.requirements import is_in
 from conformance.engine.result import RunResult
 from conformance.errors import ExitCode
 from conformance.text import counted
@@ -30,8 +31,13 @@ class Conclusion:
 
 
 def conclude_run(result: RunResult) -> Conclusion:
-    """What a whole run comes to; only core scenarios count as skipped."""
-    core = {item.id for item in result.run.planned if item.level == "core"}
+    """What a whole run comes to; only core scenarios of its Kubernetes count as skipped."""
+    version = result.run.kubernetes_version
+    core = {
+        item.id
+        for item in result.run.planned
+        if item.level == "core" and is_in(version, item.kubernetes)
+    }
     return conclude(result, skipped=sorted(core.intersection(result.outcomes[Outcome.SKIPPED])))
 
 

@@ -42,6 +42,7 @@ class PlannedScenario:
             ``core/shared-template-two-containers``.
         references: where the behaviour is written down; those that can be followed come first.
         digest: ``sha256:`` of the document's canonical JSON.
+        kubernetes: of which versions its rule is.
     """
 
     id: str
@@ -54,6 +55,7 @@ class PlannedScenario:
     file: str
     line: int
     digest: str
+    kubernetes: str = ">=1.34"
 
 
 @recorded

@@ -22,8 +22,7 @@ def reason_to_skip(
     if spec.tier not in capabilities.tiers:
         why = capabilities.unserved.get(spec.tier, "")
         return f"tier {spec.tier} is not served by this target" + (f": {why}" if why else "")
-    version = _release(capabilities.kubernetes_version)
-    if version is None or not SpecifierSet(needs.kubernetes).contains(version):
+    if not is_in(capabilities.kubernetes_version, needs.kubernetes):
         return f"needs Kubernetes {needs.kubernetes}, this is {capabilities.kubernetes_version}"
     for api in needs.apis:
         if api not in capabilities.served_apis:
@@ -57,6 +56,12 @@ def reason_to_skip(
         if needs.nodes > len(capabilities.nodes):
             return f"needs {needs.nodes} nodes with a kubelet, {len(capabilities.nodes)} are there"
     return None
+
+
+def is_in(version: str, versions: str) -> bool:
+    """Whether a Kubernetes version is in a range like ``>=1.35``; what is no version is in none."""
+    release = _release(version)
+    return release is not None and SpecifierSet(versions).contains(release)
 
 
 def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:

@@ -96,6 +96,7 @@ def planned(loaded: LoadedScenario) -> PlannedScenario:
         file=str(loaded.document.file),
         line=1,
         digest=loaded.digest,
+        kubernetes=spec.requires.kubernetes,
     )
 
 

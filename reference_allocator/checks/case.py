@@ -23,6 +23,7 @@ from reference_allocator.api.reading import InputError
 from reference_allocator.cel import CelFeatures
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
+from reference_allocator.minors import MinorRules
 from reference_allocator.rules.nodeselector import node_matches
 
 
@@ -101,7 +102,7 @@ class View:
 
     Attributes:
         problem: why nothing may be allocated from it, or "".
-        rule: which rule says so.
+        rule: which rule says so, or that not all devices of it may be.
         devices: name -> devices of that name that the node may use.
         everywhere: all devices of the generation in use, also those of other nodes.
         counters: counter set -> counter -> total.
@@ -120,6 +121,7 @@ class Case:
     """All that the rules look at."""
 
     features: Features
+    rules: MinorRules
     environment: CelFeatures
     """What selectors may use."""
     node: Node
@@ -228,8 +230,10 @@ class Case:
         # Slices that disagree about their number: that of the first one counts, and slices of
         # one node come first.
         wanted = min(current, key=lambda item: not item.node_name).resource_slice_count
-        everywhere = current
-        if len(current) != wanted:
+        everywhere, rule = current, ""
+        if len(current) != wanted and self.rules.uses_incomplete_pools:
+            rule = "pool-incomplete"
+        elif len(current) != wanted:
             if any(item.generation > generation for item in slices):
                 return View(pool, f"generation {generation} has been replaced", "pool-generation")
             everywhere = [
@@ -244,7 +248,7 @@ class Case:
         devices: dict[str, list[Published]] = {}
         for published in _published(current):
             devices.setdefault(published.device.name, []).append(published)
-        view = View(pool, "", "", devices, list(_published(everywhere)), everywhere)
+        view = View(pool, "", rule, devices, list(_published(everywhere)), everywhere)
         problem = _invalid(view, self.features)
         return View(pool, problem, "pool-invalid") if problem else view
 

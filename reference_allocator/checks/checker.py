@@ -41,6 +41,7 @@ from reference_allocator.checks.results import (
     node_selector_is_right,
 )
 from reference_allocator.environment import selector_environment
+from reference_allocator.minors import MinorRules
 from reference_allocator.snapshot import Snapshot
 
 _RULES: Final[Sequence[Callable[[Case], Iterator[Violation]]]] = (
@@ -88,6 +89,7 @@ def check(
     classes = read_all(snapshot.device_classes, DeviceClass, DeviceClass.from_dict, "deviceClasses")
     case = Case(
         features=snapshot.features,
+        rules=MinorRules.of(snapshot.kubernetes),
         environment=selector_environment(snapshot.features, snapshot.kubernetes),
         node=Node.from_dict(node),
         slices=read_all(snapshot.slices, ResourceSlice, ResourceSlice.from_dict, "slices"),

@@ -61,7 +61,8 @@ def _expected_config(
         users = [other for other in chosen if specs[other].device_class_name == class_name]
         for config in device_class.config:
             source = {"source": "FromClass", **config.configuration}
-            yield source if len(users) == len(chosen) else {**source, "requests": users}
+            whole = len(users) == len(chosen) and not case.rules.config_names_requests
+            yield source if whole else {**source, "requests": users}
     for config in claim.config:
         concerned = [
             name
@@ -72,9 +73,12 @@ def _expected_config(
         if config.requests and not concerned and not plain:
             continue
         source = {"source": "FromClaim", **config.configuration}
-        if config.requests and len(concerned) < len(chosen):
+        older = case.rules.config_names_requests
+        if config.requests and (older or len(concerned) < len(chosen)):
             source["requests"] = list(config.requests)
-        yield source
+        # A request is named by itself or by what was chosen of it; both are one.
+        named = {name.split("/")[0] for name in concerned} | plain
+        yield from [source] * (len(named) if older and config.requests else 1)
 
 
 def _chosen(claim: ResourceClaim, given: list[Given]) -> list[str]:

@@ -15,14 +15,16 @@ from reference_allocator.cluster.pools import CounterKey, DeviceFacts, Pool, Poo
 from reference_allocator.cluster.state import AllocatedState, PoolUse
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
+from reference_allocator.minors import MinorRules
 from reference_allocator.rules.nodeselector import node_matches
 
 
 class PoolBuilder:
     """Makes pools of slices, each device once however many pools it is in. Not thread-safe."""
 
-    def __init__(self, features: Features, state: AllocatedState) -> None:
+    def __init__(self, features: Features, state: AllocatedState, rules: MinorRules) -> None:
         self._features = features
+        self._rules = rules
         self._state = state
         self._entries: dict[ResourceSlice, tuple[PoolDevice, ...]] = {}
 
@@ -61,6 +63,10 @@ class PoolBuilder:
         first = relevant[0]
         others: list[ResourceSlice] = []
         if len(relevant) != first.resource_slice_count:
+            if self._rules.uses_incomplete_pools:
+                pool = self._assemble(sorted(relevant, key=lambda item: item.name), others)
+                pool.incomplete = True
+                return pool
             # Slices of the pool may be missing here because they are for other nodes only.
             everywhere = list(everywhere)
             if any(item.generation > first.generation for item in everywhere):

@@ -82,7 +82,8 @@ class Pool:
         other_devices: those of slices that do not target the node; they only consume counters.
         counters: counter set -> counter -> total, in units of 1e-9.
         not_overdrawn: the bits that are set where no counter is less than nothing.
-        incomplete: a newer state of the pool is being published; nothing may be allocated.
+        incomplete: a newer state of the pool is being published, and nobody gets all devices.
+        usable: whether devices of it may be allocated at all.
         invalid_reason: why the pool cannot be used, or an empty string.
         use: how far its devices are in use.
         has_binding_conditions: the pool sorts after those whose devices are ready at once

@@ -16,6 +16,7 @@ from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.cluster.state import AllocatedState
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
+from reference_allocator.minors import MinorRules
 from reference_allocator.rules.nodeselector import node_matches
 
 _OPTIONAL_NODE_OPERATIONS: Final = "DRAOptionalNodeOperations"
@@ -97,11 +98,15 @@ class Views:
     """The slices of a cluster, and the views of its nodes. Not thread-safe."""
 
     def __init__(
-        self, slices: Iterable[ResourceSlice], features: Features, state: AllocatedState
+        self,
+        slices: Iterable[ResourceSlice],
+        features: Features,
+        state: AllocatedState,
+        rules: MinorRules,
     ) -> None:
         self._features = features
         self._state = state
-        self._builder = PoolBuilder(features, state)
+        self._builder = PoolBuilder(features, state, rules)
         self._slices: dict[int, ResourceSlice] = {}
         self._named: dict[str, list[int]] = {}
         self._shared: dict[int, ResourceSlice] = {}

@@ -257,7 +257,7 @@ def only_alternative(claim: Mapping[str, Any], parent: str, name: str) -> dict[s
 
 def _unusable(pools: Sequence[Pool]) -> Iterator[str]:
     for pool in pools:
-        if pool.incomplete:
+        if pool.incomplete and not pool.usable:
             yield f"pool {pool.id} is being updated (slices are missing)"
         elif pool.invalid_reason:
             yield f"pool {pool.id} is invalid: {pool.invalid_reason}"

@@ -252,7 +252,7 @@ def _all_devices(request: Request, matcher: Matcher, view: NodeView) -> tuple[Po
     """Every device that matches, in use or not: All means all of them or nothing."""
     found: list[PoolDevice] = []
     for pool in view.pools:
-        if not pool.usable:
+        if pool.incomplete or not pool.usable:
             asks = f"{request.context}: asks for all devices, but resource pool {pool.id}"
             if pool.incomplete:
                 raise AllocationError(f"{asks} is currently being updated")

@@ -18,6 +18,7 @@ from reference_allocator.api import (
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.matching.resolved import ClaimRequests, Taken
+from reference_allocator.minors import MinorRules
 
 ShareIds = Callable[[str], str]
 """Makes a share id from a text that is unique for the share."""
@@ -43,6 +44,7 @@ def allocation_result(
     taken: Sequence[Taken],
     node: Node,
     features: Features,
+    rules: MinorRules,
     share_ids: ShareIds,
 ) -> dict[str, Any]:
     """The v1 AllocationResult of one claim.
@@ -53,6 +55,7 @@ def allocation_result(
         taken: the devices in the order in which they were found.
         node: the node that they are for.
         features: what results may contain.
+        rules: those of the minor.
         share_ids: where share ids come from.
 
     Raises:
@@ -79,6 +82,7 @@ def allocation_result(
             claim.claim,
             [request.name for request in chosen],
             [request.device_class for request in chosen],
+            rules,
         )
     devices: dict[str, Any] = {}
     if results:
@@ -178,7 +182,10 @@ def _comparable(requirement: Mapping[str, Any]) -> tuple[str, str, frozenset[str
 
 
 def config_results(
-    claim: ResourceClaim, names: Sequence[str], classes: Sequence[DeviceClass]
+    claim: ResourceClaim,
+    names: Sequence[str],
+    classes: Sequence[DeviceClass],
+    rules: MinorRules,
 ) -> list[dict[str, Any]]:
     """The `devices.config` of an AllocationResult.
 
@@ -186,12 +193,14 @@ def config_results(
         claim: the claim.
         names: for each request the name that results use, `request` or `request/subrequest`.
         classes: for each request the class of what was chosen.
+        rules: those of the minor.
 
     Returns:
         v1 DeviceAllocationConfiguration objects.
     """
-    found = [*_of_classes(names, classes), *_of_claim(claim, names)]
-    return [_entry(source, requests, names, body) for source, requests, body in found]
+    found = [*_of_classes(names, classes), *_of_claim(claim, names, rules)]
+    whole = () if rules.config_names_requests else names
+    return [_entry(source, requests, whole, body) for source, requests, body in found]
 
 
 _Entry = tuple[str, Sequence[str], Mapping[str, Any]]
@@ -210,20 +219,27 @@ def _of_classes(names: Sequence[str], classes: Sequence[DeviceClass]) -> list[_E
     ]
 
 
-def _of_claim(claim: ResourceClaim, names: Sequence[str]) -> list[_Entry]:
-    chosen = {*names, *(request.name for request in claim.requests)}
-    return [
-        ("FromClaim", config.requests, config.configuration)
-        for config in claim.config
-        if not config.requests or not chosen.isdisjoint(config.requests)
-    ]
+def _of_claim(claim: ResourceClaim, names: Sequence[str], rules: MinorRules) -> list[_Entry]:
+    found: list[_Entry] = []
+    for config in claim.config:
+        named = [
+            name
+            for name, request in zip(names, claim.requests, strict=True)
+            if name in config.requests or request.name in config.requests
+        ]
+        times = len(named) if rules.config_names_requests else min(len(named), 1)
+        entry = ("FromClaim", config.requests, config.configuration)
+        found += [entry] * (times if config.requests else 1)
+    return found
 
 
 def _entry(
-    source: str, requests: Sequence[str], names: Sequence[str], body: Mapping[str, Any]
+    source: str, requests: Sequence[str], whole: Sequence[str], body: Mapping[str, Any]
 ) -> dict[str, Any]:
     listed = set(requests)
-    covers_all = all(name in listed or name.partition("/")[0] in listed for name in names)
+    covers_all = bool(whole) and all(
+        name in listed or name.partition("/")[0] in listed for name in whole
+    )
     entry: dict[str, Any] = {"source": source}
     if requests and not covers_all:
         entry["requests"] = list(requests)
