@@ -17,6 +17,7 @@ class Fault(Enum):
     ACCEPT_INVALID_POD_CLAIM = "the API server does not check pod.spec.resourceClaims"
     ADMIN_ACCESS_ANYWHERE = "the API server allows admin access in every namespace"
     ADMIN_ACCESS_NEEDS_FREE_DEVICE = "a request with admin access waits for a free device"
+    ADMIN_ACCESS_TAKES_DEVICE = "a device counts as used where a claim has it for admin access"
     ALLOCATES_CLAIMS_ONE_BY_ONE = (
         "a pod that cannot run keeps the devices that some of its claims could get"
     )

@@ -152,7 +152,7 @@ def measured(fault: Fault, named: Set[str], known: Kills) -> list[str]:
     ]
     met = {each.id for each in again}
     kept = {each.id for each in shipped() if each.id not in met} & {*known.get(fault.title, ())}
-    return sorted({*kept, *noticing(fault, again)})
+    return sorted({*kept, *(noticing(fault, again) if again else ())})
 
 
 def main(named: Set[str]) -> None:

@@ -108,6 +108,10 @@ def first_device_for_all(allocation: Obj) -> None:
         result.update({name: found[0][name] for name in ("driver", "pool", "device")})
 
 
+def admin_access_as_any(claim: Obj) -> None:
+    lose_admin_access(claim["status"].get("allocation") or {})
+
+
 def lose_admin_access(allocation: Obj) -> None:
     for result in results(allocation):
         result.pop("adminAccess", None)
@@ -121,6 +125,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.FORGETS_DEVICES_WITHOUT_SLICE: forgets_unpublished,
     Fault.NODE_SELECTOR_OF_FIRST_NODE: selector_of_first_node,
     Fault.ADMIN_ACCESS_NEEDS_FREE_DEVICE: reads_claims(without_request_field("adminAccess")),
+    Fault.ADMIN_ACCESS_TAKES_DEVICE: reads("claims", admin_access_as_any),
     Fault.ANY_NODE: reads("resource_slices", any_node),
     Fault.CLAIM_CONFIG_FIRST: writes(claim_config_first),
     Fault.DOUBLE_ALLOCATION: double_allocation,
