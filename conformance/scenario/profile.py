@@ -179,6 +179,10 @@ class ProfileSpec(Strict):
 
     driver: str = Field(description="its name in ResourceSlices")
     description: str = ""
+    source: str = Field(
+        default="",
+        description="repository and version or commit of the driver that this was written against",
+    )
     classes: dict[str, ClassProfile] = Field(
         description="${class.NAME} -> a DeviceClass; the shipped scenarios use ${class.gpu}"
     )

@@ -7,6 +7,7 @@ break it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,11 @@ def test_it_fits_the_schema() -> None:
         for error in validator.iter_errors(loaded.document.data)
     ]
     assert wrong == []
+
+
+def test_every_profile_says_which_source_of_the_driver_it_was_written_against() -> None:
+    unsaid = [name for name in PROFILES if not re.search(r" (at|of) ", profile(name).spec.source)]
+    assert unsaid == []
 
 
 def test_it_resolves_with_every_shipped_profile_that_has_what_it_requires() -> None:
