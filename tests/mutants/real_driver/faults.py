@@ -1,0 +1,114 @@
+"""The defects: what goes wrong, and which scenarios should notice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tests.mutants.real_driver import preparing, publishing, registering
+from tests.mutants.real_driver.putting import PutIn, both
+
+
+@dataclass(frozen=True)
+class DriverFault:
+    """One defect.
+
+    Attributes:
+        wrong: what goes wrong, in a line.
+        put_in: puts it into this process.
+        met_with: the last parts of the ids of the scenarios that it is met with.
+    """
+
+    wrong: str
+    put_in: PutIn
+    met_with: tuple[str, ...]
+
+
+_SHARE = ("shared-claim-pods-see-same-device",)
+_EACH = ("template-gives-each-pod-a-device",)
+_AGAIN = ("cleanup-claim-used-again",)
+_FREED = ("cleanup-waiting-pod-gets-freed-device",)
+_REQUESTS = ("container-sees-only-its-request",)
+_RUNS = ("generated-claim-containers-share-device",)
+_CDI = ("cleanup-cdi-spec-removed",)
+
+FAULTS: Final[Mapping[str, DriverFault]] = {
+    "none": DriverFault(
+        "nothing: the driver as it is",
+        lambda: None,
+        (*_SHARE, *_EACH, *_AGAIN, *_FREED, *_REQUESTS, *_RUNS, *_CDI),
+    ),
+    "never-unprepares": DriverFault(
+        "unprepare says yes and does nothing", preparing.never_unprepares, (*_FREED, *_CDI)
+    ),
+    "never-unprepares-nor-looks": DriverFault(
+        "unprepare says yes and does nothing, and prepare gives devices that another claim has",
+        both(preparing.never_unprepares, preparing.looks_at_no_other_claim),
+        (*_FREED, *_CDI),
+    ),
+    "first-device-for-all": DriverFault(
+        "every claim gets the first device of the node",
+        both(preparing.first_device, preparing.looks_at_no_other_claim),
+        _EACH,
+    ),
+    "neighbour-device": DriverFault(
+        "a claim gets the device beside its own", preparing.neighbour, _RUNS
+    ),
+    "one-device-of-a-claim": DriverFault(
+        "of a claim only the first device is prepared", preparing.only_first, _FREED
+    ),
+    "devices-of-other-requests": DriverFault(
+        "the answer names for each request the CDI device of another one",
+        preparing.swapped_requests,
+        _REQUESTS,
+    ),
+    "names-no-requests": DriverFault(
+        "the answer does not say which device is for which request",
+        preparing.no_requests,
+        _REQUESTS,
+    ),
+    "prepared-only-once": DriverFault(
+        "a claim that was prepared in this process before is refused",
+        preparing.prepared_only_once,
+        _AGAIN,
+    ),
+    "answers-without-claim": DriverFault(
+        "the answer to prepare lacks the claim", preparing.answers_without_claim, _RUNS
+    ),
+    "answers-with-other-uid": DriverFault(
+        "the answer to prepare is for a claim with another uid", preparing.other_uid, _RUNS
+    ),
+    "unprepares-without-answer": DriverFault(
+        "the answer to unprepare lacks the claim", preparing.unprepares_without_answer, _AGAIN
+    ),
+    "leaves-cdi-specs": DriverFault(
+        "unprepare leaves the CDI spec behind", preparing.leaves_cdi_specs, _CDI
+    ),
+    "no-device-files": DriverFault(
+        "containers get the variables of a device but not its files",
+        preparing.no_device_files,
+        _RUNS,
+    ),
+    "ignores-configuration": DriverFault(
+        "opaque configuration is not applied",
+        preparing.ignores_configuration(None),
+        ("claim-config-reaches-container", "class-config-reaches-container"),
+    ),
+    "ignores-class-configuration": DriverFault(
+        "opaque configuration of classes is not applied",
+        preparing.ignores_configuration("FromClass"),
+        ("class-config-reaches-container",),
+    ),
+    "publishes-devices-twice": DriverFault(
+        "each device is in two pools", publishing.twice, (*_FREED, *_EACH)
+    ),
+    "registers-another-name": DriverFault(
+        "the driver registers itself with another name", registering.another_name, _RUNS
+    ),
+    "registers-unknown-version": DriverFault(
+        "the driver offers only a version that no kubelet knows",
+        registering.unknown_version,
+        _RUNS,
+    ),
+}
