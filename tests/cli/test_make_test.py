@@ -15,6 +15,11 @@ STAND_IN = """#!/bin/sh
 echo "$(basename "$0") $1" >> calls
 case " $FAILS " in *" $(basename "$0") "*) exit 1;; esac
 """
+KIND_STAND_IN = """#!/bin/sh
+[ "$1" != --missing ] || { echo "$KIND_LACKS"; exit; }
+echo "kind-test $1" >> calls
+case " $FAILS " in *" kind-test$1 "*) exit 1;; esac
+"""
 WHAT_IS_LACKING = '#!/bin/sh\necho "$LACKS"\n'
 PROGRAMS = ("ruff", "lint-imports", "mypy", "pytest", "dra-conformance")
 
@@ -28,6 +33,9 @@ def checkout(tmp_path: Path) -> Path:
     for path in (*(f".venv/bin/{name}" for name in (*PROGRAMS, "go")), "ci/fuzz", "ci/fuzz-cel"):
         (tmp_path / path).write_text(STAND_IN)
         (tmp_path / path).chmod(0o755)
+    (tmp_path / "ci/kind").mkdir()
+    (tmp_path / "ci/kind/test").write_text(KIND_STAND_IN)
+    (tmp_path / "ci/kind/test").chmod(0o755)
     (tmp_path / ".venv/bin/python").write_text(WHAT_IS_LACKING)
     (tmp_path / ".venv/bin/python").chmod(0o755)
     return tmp_path
@@ -52,10 +60,14 @@ def run(checkout: Path, *stages: str, **settings: str) -> tuple[int, str, list[s
 def test_every_stage_runs_where_nothing_is_lacking(checkout: Path) -> None:
     code, output, calls = run(checkout)
     assert code == 0, output
-    assert {call.split()[0] for call in calls} == {*PROGRAMS, "fuzz", "fuzz-cel"}
+    assert {call.split()[0] for call in calls} == {*PROGRAMS, "fuzz", "fuzz-cel", "kind-test"}
+    assert [call for call in calls if call.startswith("kind")] == [
+        "kind-test --prepare",
+        "kind-test ",
+    ]
     assert calls.count("dra-conformance cluster") == 1
     summary = output.partition("=== summary\n")[2].splitlines()
-    assert len(summary) == 6
+    assert len(summary) == 8
     assert all(line.startswith("passed") for line in summary)
 
 
@@ -69,6 +81,22 @@ def test_what_is_lacking_is_said_first_and_the_rest_runs(checkout: Path) -> None
     assert output.splitlines()[-1].startswith("left out  fuzz")
     assert "passed    unit tests" in output
     assert not [call for call in calls if call.startswith(("fuzz", "dra-conformance cluster"))]
+
+
+def test_kind_alone_may_be_left_out_with_ci(checkout: Path) -> None:
+    code, output, calls = run(checkout, KIND_LACKS="apt-get", CI="true")
+    assert code == 0, output
+    assert output.splitlines()[0] == "left out  kind: this machine lacks apt-get"
+    assert output.splitlines()[-1] == "left out  kind: this machine lacks apt-get"
+    assert not [call for call in calls if call.startswith("kind")]
+    assert run(checkout, KIND_LACKS="apt-get", LACKS="root", CI="true")[0] == 1
+
+
+def test_without_its_image_the_kind_cluster_is_not_tried(checkout: Path) -> None:
+    code, output, calls = run(checkout, "kind", FAILS="kind-test--prepare")
+    assert code == 1
+    assert "FAILED    a kind cluster's node image" in output
+    assert calls == ["kind-test --prepare"]
 
 
 def test_with_ci_what_is_lacking_is_a_failure_before_anything_runs(checkout: Path) -> None:
