@@ -250,6 +250,25 @@ def test_a_creation_that_cannot_be_undone_is_remembered(kind: StandIn, tmp_path:
     assert kind.clusters == []
 
 
+def test_the_certificates_of_a_cluster_that_is_gone_say_nothing_of_the_next(
+    kind: StandIn, tmp_path: Path
+) -> None:
+    with_authority(kind, "Zmlyc3Q=")
+    made = cluster(kind, tmp_path)
+    made.up()
+    kind.exists("")
+    kind.fail("create cluster", "ERROR: interrupted")
+    kind.fail("delete cluster", "ERROR: failed to delete: busy")
+    with pytest.raises(ClusterError, match="interrupted"):
+        made.up()
+    for what in ("create", "delete"):
+        (kind.home / f"fail {what} cluster").unlink()
+    kind.exists("dra-conformance-ci")  # what the interrupted creation has left
+    with_authority(kind, "c2Vjb25k")
+    made.down()
+    assert kind.clusters == []
+
+
 def test_a_cluster_that_vanished_is_created_again(kind: StandIn, tmp_path: Path) -> None:
     cluster(kind, tmp_path).up()
     kind.exists("")

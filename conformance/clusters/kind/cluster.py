@@ -179,6 +179,8 @@ class KindCluster:
 
     def _create(self, kind: Sequence[str], progress: Progress) -> None:
         self._dir.mkdir(parents=True, exist_ok=True)
+        if self._record.exists():
+            self.kubeconfig.unlink(missing_ok=True)  # of a cluster that is gone
         # Not yet in its place: the name may be taken by the cluster that the file there is for.
         new = self.kubeconfig.with_suffix(".new")
         command = ["create", "cluster", "--name", self.name, "--config", str(self._config)]
@@ -213,8 +215,9 @@ class KindCluster:
 
     def _check_made(self) -> None:
         """Refuse a cluster whose creation was killed, and another node image than it has."""
-        made = json.loads(self._record.read_text()).get("nodeImage")
-        problem = ""
+        made, problem = "", ""
+        with contextlib.suppress(ValueError, AttributeError):  # cut off by a kill
+            made = json.loads(self._record.read_text()).get("nodeImage")
         if not self.kubeconfig.exists():
             problem = "was not created to its end"
         elif self._node_image and self._node_image != made:
