@@ -1,7 +1,8 @@
 """Our driver for a kind cluster on this machine, without an image of its own.
 
-Usage: own_driver.py FOLDER. Writes a kind configuration of one node that sees this machine's Python
-and this checkout, and a kustomization that has `ci/deploy/simulated` run the driver from them.
+Usage: own_driver.py FOLDER CONFIG. Writes the kind configuration again, with nodes that see this
+machine's Python and this checkout, and a kustomization that has `ci/deploy/simulated` run the
+driver from them.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ def folders() -> list[Path]:
     return sorted(one for one in wanted if one.exists() and not wanted & {*one.parents})
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, config: Path) -> None:
     """Write both."""
     names = list(map(str, folders()))
-    cluster = yaml.safe_load((ROOT / "ci/kind/one-node.yaml").read_text())
-    cluster["nodes"][0]["extraMounts"] = [
-        {"hostPath": name, "containerPath": AT + name, "readOnly": True} for name in names
-    ]
+    cluster = yaml.safe_load(config.read_text())
+    for node in cluster["nodes"]:
+        node["extraMounts"] = [
+            {"hostPath": name, "containerPath": AT + name, "readOnly": True} for name in names
+        ]
     environment = {
         "PATH": os.environ["PATH"],
         "LD_LIBRARY_PATH": f"{sys.base_prefix}/lib",
@@ -74,4 +76,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*map(Path, sys.argv[1:]))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance.clusters import manifests
 from conformance.clusters.base import ClusterAccess, ClusterUsageError, Progress, silent
 from conformance.clusters.local.layout import make_layout
 from conformance.clusters.local.state import write_state
@@ -82,3 +85,42 @@ def test_a_kind_cluster_that_was_refused_stays(kind: Kind) -> None:
     with pytest.raises(ClusterUsageError, match="not ours"), open_cluster(TargetOptions(**KIND)):
         pytest.fail("opened")
     assert kind.there
+
+
+@pytest.mark.parametrize(
+    ("there", "keep", "removes"),
+    [(False, False, False), (True, False, True), (False, True, True)],
+)
+def test_a_driver_is_removed_unless_its_cluster_goes(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch, there: bool, keep: bool, removes: bool
+) -> None:
+    calls: list[Any] = []
+
+    @contextmanager
+    def installed(
+        objects: Any, _access: Any, driver: str, _progress: Any, removes: bool
+    ) -> Iterator[None]:
+        assert kind.there
+        calls.append((objects, driver, removes))
+        yield
+        assert kind.there
+        calls.append("removed")
+
+    monkeypatch.setattr(manifests, "render", lambda given: [given])
+    monkeypatch.setattr(manifests, "installed", installed)
+    kind.there = there
+    with open_cluster(TargetOptions(**KIND, keep=keep, driver_manifests="deploy/")):
+        assert calls == [(["deploy/"], "gpu.nvidia.com", removes)]
+    assert calls[1:] == ["removed"]
+    assert kind.there == removes
+
+
+def test_manifests_that_are_not_there_are_said_before_a_cluster_is_created(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "kubectl").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    options = TargetOptions(**KIND, driver_manifests=str(tmp_path / "gone"))
+    with pytest.raises(ClusterUsageError, match="no such file"), open_cluster(options):
+        pytest.fail("opened")
+    assert not kind.there
