@@ -9,11 +9,21 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
-from tests.mutants import api, controllers, driver, evicting, nodes, scheduler
+from tests.mutants import (
+    api,
+    controllers,
+    deleting,
+    driver,
+    evicting,
+    extended,
+    nodes,
+    scheduler,
+)
 from tests.mutants.allocator import (
     allocation,
     alternatives,
     amounts,
+    choosing,
     pools,
     selecting,
     sharing,
@@ -25,12 +35,15 @@ from tests.mutants.replacing import Mutation
 MUTATIONS: dict[Fault, Mutation] = {
     **api.MUTATIONS,
     **controllers.MUTATIONS,
+    **deleting.MUTATIONS,
     **driver.MUTATIONS,
     **evicting.MUTATIONS,
+    **extended.MUTATIONS,
     **scheduler.MUTATIONS,
     **allocation.MUTATIONS,
     **alternatives.MUTATIONS,
     **amounts.MUTATIONS,
+    **choosing.MUTATIONS,
     **pools.MUTATIONS,
     **selecting.MUTATIONS,
     **sharing.MUTATIONS,

@@ -94,6 +94,21 @@ def loses(version: str, lose: Callable[[Obj], None]) -> Mutation:
     return mutate
 
 
+def loses_scheduling_gates(world: World) -> None:
+    def create(original: Create, obj: Obj, namespace: str) -> Obj:
+        new = clone(obj)
+        if new["kind"] == "Pod":
+            new["spec"].pop("schedulingGates", None)
+        return original(new, namespace)
+
+    replace(world.api, "create", create)
+
+
+def lose_alternatives(claim: Obj) -> None:
+    for request in conversion.device_requests(claim):
+        del (request.get("firstAvailable") or [])[1:]
+
+
 def lose_capacity(resource_slice: Obj) -> None:
     for device in conversion.devices(resource_slice):
         for body in (device, device.get("basic") or {}):
@@ -208,6 +223,12 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.IGNORES_UNKNOWN_FIELDS_OF_POD_CLAIMS: ignores_unknown_fields("resourceClaims"),
     Fault.IGNORES_UNKNOWN_FIELDS_OF_REQUESTS: ignores_unknown_fields("requests"),
     Fault.LOSES_CAPACITY_OF_V1BETA1: loses("v1beta1", lose_capacity),
+    Fault.LOSES_ALTERNATIVES_OF_V1BETA2: loses("v1beta2", lose_alternatives),
+    Fault.TAKES_LISTS_OF_ANY_LENGTH: accept_in_spite_of("spec.devices", "must have at most"),
+    Fault.TAKES_NAMES_TWICE: accept_in_spite_of("spec.devices", "Duplicate value"),
+    Fault.TAKES_NAMES_OF_ANY_FORM: accept_in_spite_of("ame", "RFC 1123"),
+    Fault.TAKES_UNKNOWN_VALUES: accept_in_spite_of("spec.devices", "Unsupported value"),
+    Fault.LOSES_SCHEDULING_GATES: loses_scheduling_gates,
     Fault.LOSES_CAPACITY: loses("v1beta2", lose_capacity),
     Fault.NO_REQUEST_DEFAULTS: no_request_defaults,
     Fault.RETURNS_STORED_FORM: returns_stored_form,

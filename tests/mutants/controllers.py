@@ -9,10 +9,8 @@ from conformance.scenario.base import POD_CLAIM_ANNOTATION
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.claims import ClaimController
-from conformance.targets.reference.controllers.garbage_collection import GarbageCollector
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.world import World
-from tests.mutants.allocator.inputs import wanted
 from tests.mutants.api import lose_selectors
 from tests.mutants.faults import Fault
 from tests.mutants.nodes import take_any_reservation
@@ -120,19 +118,6 @@ def finished_pods_keep_claims(world: World) -> None:
     replace(part(world, ClaimController), "remaining_users", remaining_users)
 
 
-def releases_without_class(world: World) -> None:
-    """A claim loses its devices when the class is deleted."""
-
-    def remaining_users(original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
-        names = [item["deviceClassName"] for item in wanted(claim)]
-        known = all(world.cluster.store.get("DeviceClass", "", name) for name in names)
-        return original(claim) if known else []
-
-    controller = part(world, ClaimController)
-    replace(controller, "remaining_users", remaining_users)
-    controller.watches |= {"DeviceClass"}
-
-
 def allocates_without_pod(world: World) -> None:
     """A claim that no pod uses is allocated after a second, as if immediate binding were back."""
     store, clock = world.cluster.store, world.cluster.clock
@@ -155,27 +140,6 @@ def allocates_without_pod(world: World) -> None:
     replace(part(world, ClaimController), "remaining_users", remaining_users)
 
 
-def deletes_templates(world: World) -> None:
-    """With a pod the templates go from which its claims were made."""
-    store = world.cluster.store
-
-    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
-        if obj["kind"] == "ResourceClaim" and original(obj):
-            for template in store.all("ResourceClaimTemplate", namespace_of(obj)):
-                store.remove(template)
-        return original(obj)
-
-    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
-
-
-def extended_claims_outlive_pods(world: World) -> None:
-    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
-        generated = POD_CLAIM_ANNOTATION in (obj["metadata"].get("annotations") or {})
-        return (obj["kind"] != "ResourceClaim" or generated) and original(obj)
-
-    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
-
-
 def keeps_device_status(world: World) -> None:
     def set_users(original: Callable[..., Obj], claim: Obj, *args: Any, **kwargs: Any) -> Obj:
         released = original(claim, *args, **kwargs)
@@ -187,11 +151,23 @@ def keeps_device_status(world: World) -> None:
     replace(part(world, ClaimController), "set_users", set_users)
 
 
-def claims_outlive_pods(world: World) -> None:
-    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
-        return obj["kind"] != "ResourceClaim" and original(obj)
+def refuses_long_names(world: World) -> None:
+    def make(original: Callable[..., Obj | None], pod: Obj, pod_claim: str, *args: str) -> Any:
+        too_long = len(name_of(pod)) + len(pod_claim) > 57
+        return None if too_long else original(pod, pod_claim, *args)
 
-    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
+    replace(part(world, ClaimController), "make", make)
+
+
+def waits_for_unneeded_claims(world: World) -> None:
+    """An entry of a pod's claims waits for a claim, though the pod's status says there is none."""
+
+    def claims_of(original: Callable[..., Any], pod: Obj) -> Any:
+        found = {entry["name"]: claim for entry, claim in original(pod)}
+        for entry in pod["spec"].get("resourceClaims") or []:
+            yield entry, found.get(entry["name"])
+
+    replace(world.cluster, "claims_of", claims_of)
 
 
 def other_namespace(world: World) -> None:
@@ -209,12 +185,13 @@ def other_namespace(world: World) -> None:
 
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.ALLOCATES_WITHOUT_POD: allocates_without_pod,
-    Fault.DELETES_TEMPLATES_WITH_PODS: deletes_templates,
-    Fault.EXTENDED_CLAIMS_OUTLIVE_PODS: extended_claims_outlive_pods,
+    Fault.NEVER_RESERVES_FOR_BOUND_PODS: lambda world: replace(
+        part(world, ClaimController), "reserve", lambda *_: None
+    ),
+    Fault.REFUSES_LONG_CLAIM_NAMES: refuses_long_names,
+    Fault.WAITS_FOR_UNNEEDED_CLAIMS: waits_for_unneeded_claims,
     Fault.FINISHED_PODS_KEEP_CLAIMS: finished_pods_keep_claims,
-    Fault.RELEASES_CLAIMS_OF_DELETED_CLASSES: releases_without_class,
     Fault.TEMPLATE_LOSES_LABELS: in_new_claims(lose_labels),
-    Fault.CLAIMS_OUTLIVE_PODS: claims_outlive_pods,
     Fault.FORGETS_RESERVATION: forgets_reservation,
     Fault.KEEPS_DEVICE_STATUS: keeps_device_status,
     Fault.MISSES_NEW_TEMPLATE: misses_new_template,

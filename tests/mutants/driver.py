@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublisher
 from conformance.targets.reference.store import clone, uid_of
 from conformance.targets.reference.world import World
 from nvml_driver.errors import DriverError
 from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Mutation, part, replace
 
 
 def prepares(change: Callable[[NodeDriver, Obj], None]) -> Mutation:
@@ -89,6 +89,20 @@ def next_device(driver: NodeDriver, allocated: Obj) -> None:
             result["device"] = names[(names.index(result["device"]) + 1) % len(names)]
 
 
+def slices_without_owner(world: World) -> None:
+    store = world.cluster.store
+
+    def sync(original: Callable[[], None]) -> None:
+        original()
+        for item in store.all("ResourceSlice"):
+            if item["metadata"].get("ownerReferences"):
+                store.modify(item, lambda new: new["metadata"].pop("ownerReferences"))
+
+    publisher = part(world, SlicePublisher)
+    replace(publisher, "sync", sync)
+    publisher.sync()
+
+
 def leak_cdi(world: World) -> None:
     for driver in drivers(world):
         replace(driver, "unprepare", lambda *_: None)
@@ -104,6 +118,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.DRIVER_IGNORES_CLAIM_CONFIG: prepares(without_config("FromClaim")),
     Fault.DRIVER_IGNORES_CLASS_CONFIG: prepares(without_config("FromClass")),
     Fault.DRIVER_PREPARES_A_CLAIM_ONCE: refuses_prepared_before,
+    Fault.SLICES_WITHOUT_OWNER: slices_without_owner,
     Fault.LEAK_CDI: leak_cdi,
     Fault.LEAVES_CDI_SPEC: leaves_cdi_spec,
     Fault.WRONG_DEVICE_IN_CONTAINER: prepares(next_device),

@@ -8,6 +8,7 @@ from dataclasses import replace as changed
 from conformance.targets.base import Obj
 from conformance.targets.reference.controllers.eviction import EvictionController
 from conformance.targets.reference.controllers.evictor import Eviction, Evictor, results
+from conformance.targets.reference.pods import is_deleted
 from conformance.targets.reference.world import World
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, part, replace
@@ -44,6 +45,50 @@ def evicts_who_tolerates_for_ever(world: World) -> None:
     replace(part(world, EvictionController), "evictions", evictions)
 
 
+def only_by(kept: Callable[[Eviction], bool]) -> Mutation:
+    """Pods are evicted for some reasons only."""
+
+    def mutate(world: World) -> None:
+        def evictions(
+            original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
+        ) -> list[Eviction]:
+            return [eviction for eviction in original(evictor, pod) if kept(eviction)]
+
+        replace(part(world, EvictionController), "evictions", evictions)
+
+    return mutate
+
+
+def by_rule(eviction: Eviction) -> bool:
+    return eviction.rule is not None
+
+
+def as_created(eviction: Eviction) -> bool:
+    return eviction.rule is None or eviction.rule["metadata"].get("generation", 1) == 1
+
+
+def evicts_for_noschedule(world: World) -> None:
+    controller, store = part(world, EvictionController), world.cluster.store
+
+    def sync(original: Callable[[], None]) -> None:
+        original()
+        tainted = {
+            (item["spec"]["pool"]["name"], device["name"])
+            for item in store.all("ResourceSlice")
+            for device in item["spec"].get("devices") or []
+            if any(taint["effect"] == "NoSchedule" for taint in device.get("taints") or [])
+        }
+        for pod in store.all("Pod"):
+            claims = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
+            used = [result for claim in claims for result in results(claim)]
+            tolerant = any(result.get("tolerations") for result in used)
+            hit = any((result["pool"], result["device"]) in tainted for result in used)
+            if hit and not tolerant and pod["spec"].get("nodeName") and not is_deleted(pod):
+                world.api.delete_stored(pod)
+
+    replace(controller, "sync", sync)
+
+
 def no_dry_run(world: World) -> None:
     def condition(original: Callable[[Obj], Obj], rule: Obj) -> Obj:
         if rule["spec"]["taint"]["effect"] != "None":
@@ -55,6 +100,9 @@ def no_dry_run(world: World) -> None:
 
 
 MUTATIONS: dict[Fault, Mutation] = {
+    Fault.EVICTS_BY_RULES_ONLY: only_by(by_rule),
+    Fault.EVICTS_FOR_NOSCHEDULE: evicts_for_noschedule,
+    Fault.MISSES_CHANGED_RULES: only_by(as_created),
     Fault.EVICTS_AT_ONCE: evicts_at_once,
     Fault.EVICTS_WHO_TOLERATES_FOR_EVER: evicts_who_tolerates_for_ever,
     Fault.NO_DRY_RUN: no_dry_run,

@@ -18,18 +18,29 @@ class Fault(Enum):
     ADMIN_ACCESS_ANYWHERE = "the API server allows admin access in every namespace"
     ADMIN_ACCESS_NEEDS_FREE_DEVICE = "a request with admin access waits for a free device"
     ADMIN_ACCESS_TAKES_DEVICE = "a device counts as used where a claim has it for admin access"
+    ADMIN_ACCESS_TOLERATES_TAINTS = "a request with admin access gets tainted devices"
+    ADMIN_ACCESS_TO_ALL_NEEDS_FREE_DEVICES = (
+        "a request with admin access to all devices waits until all are free"
+    )
     ALLOCATES_CLAIMS_ONE_BY_ONE = (
         "a pod that cannot run keeps the devices that some of its claims could get"
     )
     ALLOCATES_WITHOUT_POD = "a claim is allocated though no pod uses it"
+    ALL_IS_LEFT_OUT_BESIDE_OTHERS = "allocationMode All is ignored beside another request"
     ALL_MAY_BE_NONE = "allocationMode All is satisfied by no device at all"
     ALL_MAY_BE_NONE_IF_NOTHING_MATCHES = "allocationMode All is satisfied where no device matches"
+    ALL_SKIPS_TAINTED_DEVICES = (
+        "allocationMode All is satisfied by those devices that have no taint"
+    )
     ALL_TAKES_ONE = "allocationMode All takes one device"
     ALL_TAKES_WHAT_IS_FREE = "allocationMode All is satisfied by those devices that are free"
     ALTERNATIVES_LOSE_COUNT = "an alternative of a request gets one device whatever its count"
+    ALTERNATIVES_LOSE_MODE = "an alternative for all devices gets one"
     ALTERNATIVES_LOSE_TOLERATIONS = "tolerations of alternatives are ignored"
     ANY_NODE = "the scheduler takes devices that are on another node"
     BINDS_AT_ONCE = "pods are bound without waiting for binding conditions of their devices"
+    CEL_ERRORS_ARE_NO_MATCH = "a selector that fails on a device counts as one that does not match"
+    CLAIMS_OUTLIVE_NAMESPACES = "claims are not released when their namespace is deleted"
     CLAIMS_OUTLIVE_PODS = "claims that were made for a pod are not deleted with it"
     CLAIM_CONFIG_FIRST = "the allocation lists a claim's configuration before its class's"
     CLASS_SELECTORS_SEE_NO_ATTRIBUTES = (
@@ -37,15 +48,19 @@ class Fault(Enum):
     )
     COMPARES_VERSIONS_AS_TEXT = "selectors compare versions as text"
     CONFIG_OF_ALL_ALTERNATIVES = "configuration for alternatives that were not taken is copied, too"
+    CONSTRAINTS_IGNORE_VERSIONS = "constraints on attributes that are versions are ignored"
     CONSTRAINTS_HOLD_FOR_ALL_REQUESTS = "a constraint is applied to requests that it does not list"
     CONSTRAINTS_HOLD_WITHIN_REQUESTS_ONLY = "a constraint does not reach over several requests"
+    CONSTRAINTS_SPARE_ALTERNATIVES = "constraints are ignored where a request has alternatives"
     CONTAINERS_WITHOUT_CLAIM_SEE_ALL = (
         "a container that names no claim sees what the others of its pod see"
     )
     COUNT_IS_A_MAXIMUM = "a request for more devices than a node has gets those that are there"
+    CUTS_REQUESTS_TO_32_DEVICES = "a request for more than 32 devices gets 32"
     CUTS_REQUESTS_TO_POLICY_MAXIMUM = "a request above the maximum of a policy gets the maximum"
     DELETES_CLAIMS_IN_USE = "a claim that is deleted is gone at once, though pods use it"
     DELETES_TEMPLATES_WITH_PODS = "a template is deleted with the pods that use it"
+    DISTINCT_ACROSS_REQUESTS_ONLY = "distinctAttribute is ignored among the devices of one request"
     DOUBLE_ALLOCATION = "the scheduler does not see which devices are in use"
     DRIVER_DEFAULTS_CONFIG = "the driver applies a configuration as if its values were the defaults"
     DRIVER_GIVES_FIRST_DEVICES = "the driver gives one device to two claims: the first that it has"
@@ -56,6 +71,8 @@ class Fault(Enum):
     )
     EMPTY_KEY_TOLERATES_NOTHING = "a toleration without a key covers no taint"
     EVICTS_AT_ONCE = "pods are evicted before the time for which they tolerate a taint is over"
+    EVICTS_BY_RULES_ONLY = "a NoExecute taint that a driver publishes evicts nobody"
+    EVICTS_FOR_NOSCHEDULE = "pods are evicted from devices that get a NoSchedule taint"
     EVICTS_WHO_TOLERATES_FOR_EVER = (
         "pods are evicted though their claims tolerate the taint without end"
     )
@@ -67,6 +84,7 @@ class Fault(Enum):
     FORGETS_DEVICES_WITHOUT_SLICE = (
         "a device counts as free after its slice was deleted, though a claim has it"
     )
+    FORGETS_FORCE_DELETED_PODS = "claims of pods that were deleted by force stay prepared"
     FORGETS_NODE_RESOURCES_OF_OTHERS = "what devices of other pods take of a node is not counted"
     FORGETS_RESERVATION = "the scheduler allocates without adding the pod to reservedFor"
     GENERATED_CLAIM_FOR_ONE_CONTAINER = (
@@ -74,6 +92,9 @@ class Fault(Enum):
     )
     IGNORES_BINDING_FAILURE = "a device that cannot be made ready is waited for, not given up"
     IGNORES_CAPACITY_REQUESTS = "the scheduler does not see how much capacity a request asks for"
+    IGNORES_CAPACITY_REQUESTS_FOR_WHOLE_DEVICES = (
+        "a device that is not shared may be smaller than what a request asks for"
+    )
     IGNORES_CONSUMED_CAPACITY = "the scheduler does not see how much of a capacity is consumed"
     IGNORES_COUNT = "the scheduler takes one device whatever the count"
     IGNORES_COUNTERS = "the scheduler does not look at shared counters"
@@ -83,8 +104,14 @@ class Fault(Enum):
     IGNORES_DEVICE_TAINTS = "the scheduler ignores taints of devices"
     IGNORES_DISTINCT_ATTRIBUTE = "the scheduler ignores distinctAttribute"
     IGNORES_EXTENDED_RESOURCES = "the scheduler looks for no class behind an extended resource"
+    IGNORES_IMPLICIT_EXTENDED_RESOURCES = (
+        "a class cannot be asked for as a resource by its own name"
+    )
     IGNORES_NETWORK_DEVICES = "devices that are for all nodes are never allocated"
     IGNORES_NODES_PER_DEVICE = "devices that name their nodes one by one are used on every node"
+    IGNORES_NODE_OF_ALLOCATED_CLAIMS = (
+        "a pod goes to a node on which its allocated claim cannot be used"
+    )
     IGNORES_NODE_RESOURCES = "devices do not count against the CPU and memory of their node"
     IGNORES_NODE_SELECTORS_OF_SLICES = (
         "devices of slices with a node selector are used on every node"
@@ -116,11 +143,18 @@ class Fault(Enum):
     IGNORE_SELECTORS = "the scheduler ignores CEL selectors of claims and classes"
     INIT_CONTAINERS_SEE_NOTHING = "init containers get no devices"
     KEEPS_DEVICE_STATUS = "what drivers reported stays in a claim that was released"
+    KEEPS_FIRST_CHOICE_OF_CLAIMS = (
+        "what a pod's first claim gets is not given up for the next claim"
+    )
+    KEEPS_FIRST_CHOICE_OF_REQUESTS = (
+        "what a claim's first request gets is not given up for the next request"
+    )
     LAST_ALTERNATIVE_FIRST = "the scheduler tries the alternatives of a request from the last on"
     LEAKS_TO_OTHER_PODS = "a pod without a claim sees the devices of other pods on its node"
     LEAK_CDI = "unprepare leaves the claim prepared and its CDI spec behind"
     LEAVES_CDI_SPEC = "unprepare leaves the CDI spec of the claim behind"
     LOSES_ADMIN_ACCESS = "the allocation does not say that it is for admin access"
+    LOSES_ALTERNATIVES_OF_V1BETA2 = "claims written in v1beta2 lose all alternatives but the first"
     LOSES_CAPACITY = "devices written in v1beta2 lose their capacity when they are stored"
     LOSES_CAPACITY_OF_V1BETA1 = (
         "devices written in v1beta1 lose their capacity when they are stored"
@@ -128,10 +162,13 @@ class Fault(Enum):
     LOSES_CHOSEN_ALTERNATIVE = "the allocation does not say which alternative was taken"
     LOSES_CONFIG = "the scheduler does not copy opaque configuration into the allocation"
     LOSES_CONSUMED_CAPACITY = "the allocation does not say how much capacity is consumed"
+    LOSES_SCHEDULING_GATES = "scheduling gates of pods are dropped"
     LOSES_SHARE_ID = "the allocation of a part of a device has no share ID"
     LOSES_TOLERATIONS = "the allocation does not say which taints the request tolerates"
     MISSES_ADDED_SLICE = "of slices the scheduler notices changes, but no new ones"
     MISSES_CHANGED_CLASS = "a changed DeviceClass does not make the scheduler try again"
+    MISSES_CHANGED_NODE = "a changed node does not make the scheduler try again"
+    MISSES_CHANGED_RULES = "a DeviceTaintRule that was changed evicts nobody"
     MISSES_CHANGED_SLICE = "a changed ResourceSlice does not make the scheduler try again"
     MISSES_LIFTED_TAINT = "a deleted DeviceTaintRule does not make the scheduler try again"
     MISSES_NEW_CLAIM = "a pod whose claim did not exist is never looked at again"
@@ -140,8 +177,12 @@ class Fault(Enum):
     MISSES_NEW_TEMPLATE = "a pod whose claim template did not exist never gets a claim"
     MISSES_RELEASE = "a released device does not make the scheduler try again"
     MIXES_UP_REQUESTS = "a container that names one request sees the devices of the others"
+    NAMES_DEVICES_WITHOUT_POOL = (
+        "a device in use makes those of its name in other pools count as used"
+    )
     NEVER_BINDS_READY_PODS = "pods are not bound though their devices report that they are ready"
     NEVER_RELEASE = "the claim controller does not release a claim when its pods are done"
+    NEVER_RESERVES_FOR_BOUND_PODS = "a pod that was bound by hand never gets a claim reserved"
     NEVER_SHARES_DEVICES = "a device that allows several allocations is given to one claim only"
     NODE_SELECTOR_OF_FIRST_NODE = (
         "the allocation names the first node of the cluster, not that of its devices"
@@ -158,6 +199,7 @@ class Fault(Enum):
     NO_NODE_SELECTOR = "the allocation does not say on which node its devices are"
     NO_OWNER_REFERENCE = "generated claims have no owner reference"
     NO_POD_CLAIM_ANNOTATION = "generated claims lack the pod-claim-name annotation"
+    NO_POOLS_OVER_SEVERAL_NODES = "pools with slices for several nodes are never used"
     NO_REQUEST_DEFAULTS = "the API server does not fill in allocationMode and count"
     NO_SHARING = "a claim that is reserved for one pod is refused to all others"
     ONE_DEVICE_FOR_ALL_REQUESTS = "all requests of a claim get the same device"
@@ -167,18 +209,30 @@ class Fault(Enum):
     ONLY_FIRST_ALTERNATIVE = "only the first alternative of a request is tried"
     ONLY_FIRST_CLASS_SELECTOR = "only the first selector of a class is evaluated"
     ONLY_FIRST_CONSTRAINT = "only the first constraint of a claim is kept"
+    ONLY_FIRST_COUNTER = "of the counters that a device consumes only the first is looked at"
+    ONLY_FIRST_COUNTER_SET = (
+        "of the counter sets that a device consumes from only the first is looked at"
+    )
     ONLY_FIRST_SELECTOR = "only the first selector of a request is evaluated"
     ONLY_FIRST_SLICE = "only the first slice of a pool is looked at"
     ONLY_FIRST_TAINT = "only the first taint of a device is looked at"
     ONLY_TWO_ALTERNATIVES = "only the first two alternatives of a request are tried"
+    ORPHANED_PODS_STAY = "pods of a node that was deleted stay"
     OTHER_NAMESPACE = "a missing claim is taken from another namespace"
+    PODS_OUTLIVE_JOBS = "pods are not deleted with their Job"
+    REFUSES_LONG_CLAIM_NAMES = "pods with long names get no claims from templates"
     REFUSES_MORE_THAN_16_DEVICES = "claims with more than 16 devices are not allocated"
     REFUSES_TWO_DRIVERS = "claims with devices of two drivers are not allocated"
     REFUSES_UNUSED_CLAIMS = "a pod with a claim that no container names is not started"
     RELEASES_CLAIMS_OF_DELETED_CLASSES = "claims lose their devices when their class is deleted"
+    RELEASES_CLAIMS_OF_DELETED_TEMPLATES = (
+        "claims lose their devices when their template is deleted"
+    )
+    RELEASES_CLAIMS_OF_WITHDRAWN_DEVICES = "claims lose devices that their driver withdraws"
     RELEASES_TOO_EARLY = "a claim is released as soon as one of its pods is done"
     REQUEST_FILTER_IGNORED = "a container that names one request sees all devices of the claim"
     RETURNS_STORED_FORM = "objects are read in their stored form whatever version was asked for"
+    RUNS_PODS_WITHOUT_ALLOCATION = "a pod is run though its claim has no device yet"
     SAYS_IT_IN_OTHER_WORDS = "the scheduler says in words of its own why a pod is not scheduled"
     SAYS_NO_REASON = "the scheduler does not say why a pod is not scheduled"
     SEES_ALL_CLAIMS = "every container of a pod sees all devices of the pod"
@@ -187,18 +241,36 @@ class Fault(Enum):
     SERVES_RETIRED_CLASSES = "the API server still takes classes of v1alpha2"
     SERVES_RETIRED_TEMPLATES = "the API server still takes templates of v1alpha2"
     SHARES_ALL_DEVICES = "devices are given to several claims whether they allow it or not"
+    SHARES_DEVICES_OF_EXTENDED_RESOURCES = (
+        "the containers of a pod share the devices of an extended resource"
+    )
     SHARES_NODE_RESOURCES = "a claim for a part of the node's own resources is used by several pods"
     SHARES_TEMPLATE_CLAIM = "pods that use the same template share one generated claim"
     SHOWS_NEW_FORM_TO_OLD_CLIENTS = (
         "what was written in v1 is shown to clients of older versions as it is"
     )
     SIDECARS_SEE_NOTHING = "init containers that go on running get no devices"
+    SLICES_WITHOUT_OWNER = "the slices of the driver belong to no node"
+    TAKES_LISTS_OF_ANY_LENGTH = "lists in claims may be of any length"
+    TAKES_NAMES_OF_ANY_FORM = "names in a claim may have any form"
+    TAKES_NAMES_TWICE = "names in a claim need not be unique"
+    TAKES_UNKNOWN_VALUES = "unknown values in claims are taken"
     TEMPLATE_LOSES_LABELS = "claims made from a template lack its labels"
     TEMPLATE_LOSES_SELECTORS = "claims made from a template lack its selectors"
+    TIES_NETWORK_CLAIMS_TO_A_NODE = (
+        "a network device is tied to the node of the local devices beside it"
+    )
     USES_INCOMPLETE_POOLS = "devices of pools are used before all slices are published"
     USES_OLD_GENERATIONS = "devices of older generations of a pool are still used"
+    USES_POOLS_WITH_DUPLICATES = "of devices of the same name in a pool the first is used"
+    WAITS_FOR_UNNEEDED_CLAIMS = (
+        "a pod waits for a claim of which its status says that there is none"
+    )
     WRONG_DEVICE_IN_CONTAINER = "a container gets another device than the one allocated"
     WRONG_VERSION_CONVERSION = "v1beta1 requests lose their selectors when they are stored"
+    ZERO_OF_AN_EXTENDED_RESOURCE_IS_ONE = (
+        "a pod that asks for none of an extended resource gets one"
+    )
 
     @property
     def title(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
+from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError, Prepared
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from tests.mutants.faults import Fault
@@ -177,9 +177,40 @@ def refuses_unused_claims(world: World) -> None:
         replace(kubelet.dra_manager, "prepare", prepare)
 
 
+def runs_without_allocation(world: World) -> None:
+    """A pod is run though a claim of it has no device yet."""
+    for kubelet in world.kubelets:
+        manager = kubelet.dra_manager
+
+        def prepare(
+            original: Callable[[Obj], None], pod: Obj, manager: DRAManager = manager
+        ) -> None:
+            claims = [claim for _, claim in manager.claims_of(pod) if claim is not None]
+            if all("allocation" in claim["status"] for claim in claims):
+                original(pod)
+                return
+            for claim in claims:
+                manager.prepared.setdefault(uid_of(claim), Prepared([], {uid_of(pod)}))
+
+        replace(manager, "prepare", prepare)
+
+
+def forgets_force_deleted(world: World) -> None:
+    """The claims of a pod that is gone without a word stay prepared."""
+    for kubelet in world.kubelets:
+
+        def unprepare(original: Callable[[str], None], pod_uid: str) -> None:
+            if world.cluster.store.by_uid(pod_uid) is not None:
+                original(pod_uid)
+
+        replace(kubelet.dra_manager, "unprepare", unprepare)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.CONTAINERS_WITHOUT_CLAIM_SEE_ALL: gives_containers(all_for_containers_without_claims),
     Fault.GENERATED_CLAIM_FOR_ONE_CONTAINER: gives_containers(generated_for_one_container),
+    Fault.FORGETS_FORCE_DELETED_PODS: forgets_force_deleted,
+    Fault.RUNS_PODS_WITHOUT_ALLOCATION: runs_without_allocation,
     Fault.INIT_CONTAINERS_SEE_NOTHING: gives_containers(none_for(sidecar=False)),
     Fault.MIXES_UP_REQUESTS: gives_containers(other_requests),
     Fault.NO_DEVICES_AFTER_RESTART: none_after_restart,

@@ -8,11 +8,13 @@ from typing import Any
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.claims import FINALIZER
+from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.scheduling.bindingconditions import Readiness
 from conformance.targets.reference.scheduling.node_allocatable import NodeAllocatable
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
+from tests.mutants.allocator.inputs import changed
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace
 
@@ -127,17 +129,6 @@ def no_sharing(world: World) -> None:
     replace(world.scheduler.filter, "prefilter", prefilter)
 
 
-def ignores_extended_resources(world: World) -> None:
-    replace(world.scheduler.filter, "extended_resources", lambda _: {})
-
-
-def ignores_device_plugins(world: World) -> None:
-    def extended_claim(original: Callable[..., Any], pod: Obj, node: Obj, *args: Any) -> Any:
-        return original(pod, {**node, "status": {}}, *args)
-
-    replace(world.scheduler.filter, "extended_claim", extended_claim)
-
-
 def ignores_node_resources(world: World) -> None:
     replace(world.scheduler.filter, "allocatable", lambda _: None)
 
@@ -169,6 +160,34 @@ def counts_node_resources(kind: Callable[..., NodeAllocatable]) -> Mutation:
     return mutate
 
 
+def ignores_node_of_allocated(world: World) -> None:
+    def anywhere(claim: Obj) -> None:
+        claim["status"].get("allocation", {}).pop("nodeSelector", None)
+
+    def unavailable(original: Callable[..., Any], pod: Obj, plan: Plan, *args: Any) -> Any:
+        other = Plan(changed(plan.claims, anywhere))
+        found = original(pod, other, *args)
+        plan.unavailable += other.unavailable
+        return found
+
+    replace(world.scheduler.filter, "_unavailable", unavailable)
+
+
+def ties_network_claims(world: World) -> None:
+    """A claim that can be used everywhere is tied to the node of the claims beside it."""
+
+    def allocate(original: Callable[..., Any], allocator: Any, node: Obj, claims: Any) -> Any:
+        allocations, found = original(allocator, node, claims)
+        name = node["metadata"]["name"]
+        field = {"key": "metadata.name", "operator": "In", "values": [name]}
+        here: Obj = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        if len(allocations) > 1:
+            allocations = tuple({"nodeSelector": here, **item} for item in allocations)
+        return allocations, found
+
+    replace(world.scheduler.filter, "allocate", allocate)
+
+
 def binds_at_once(world: World) -> None:
     replace(world.scheduler.conditions, "applies", lambda *_: False)
 
@@ -179,16 +198,6 @@ def never_binds(world: World) -> None:
         return Readiness.WAITING if found is Readiness.READY else found
 
     replace(world.scheduler.conditions, "readiness", readiness)
-
-
-def one_extended_device(world: World) -> None:
-    def extended_claim(original: Callable[..., Any], *args: Any) -> Any:
-        claim, mappings = original(*args)
-        for request in claim["spec"]["devices"]["requests"] if claim else ():
-            request["exactly"]["count"] = 1
-        return claim, mappings
-
-    replace(world.scheduler.filter, "extended_claim", extended_claim)
 
 
 def ignores_binding_failure(world: World) -> None:
@@ -202,8 +211,9 @@ def ignores_binding_failure(world: World) -> None:
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.BINDS_AT_ONCE: binds_at_once,
     Fault.IGNORES_BINDING_FAILURE: ignores_binding_failure,
-    Fault.IGNORES_DEVICE_PLUGINS: ignores_device_plugins,
-    Fault.IGNORES_EXTENDED_RESOURCES: ignores_extended_resources,
+    Fault.IGNORES_NODE_OF_ALLOCATED_CLAIMS: ignores_node_of_allocated,
+    Fault.MISSES_CHANGED_NODE: misses("Node"),
+    Fault.TIES_NETWORK_CLAIMS_TO_A_NODE: ties_network_claims,
     Fault.IGNORES_NODE_RESOURCES: ignores_node_resources,
     Fault.MISSES_LIFTED_TAINT: misses("DeviceTaintRule"),
     Fault.MISSES_NEW_CLAIM: misses_new_claim,
@@ -216,7 +226,6 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.NO_FINALIZER: no_finalizer,
     Fault.NEVER_BINDS_READY_PODS: never_binds,
     Fault.NO_SHARING: no_sharing,
-    Fault.ONE_DEVICE_FOR_EXTENDED_RESOURCES: one_extended_device,
     Fault.SAYS_IT_IN_OTHER_WORDS: says_it_otherwise,
     Fault.SAYS_NO_REASON: says_no_reason,
     Fault.FORGETS_NODE_RESOURCES_OF_OTHERS: counts_node_resources(OwnNodeAllocatable),

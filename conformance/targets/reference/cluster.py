@@ -55,11 +55,15 @@ class Cluster:
         return [dict(item) for item in apply_taint_rules(slices, rules)]
 
     def claims_of(self, pod: Mapping[str, Any]) -> Iterator[tuple[Obj, Obj | None]]:
-        """Each entry of ``spec.resourceClaims`` with its claim, None where there is none."""
+        """Each entry of ``spec.resourceClaims`` with its claim, None where there is none.
+
+        An entry without a claim name in the pod's status needs no claim, and is left out.
+        """
         for entry in pod["spec"].get("resourceClaims") or []:
             name = pods.claim_name(pod, entry)
             if name is None:
-                yield entry, None
+                if all(known["name"] != entry["name"] for known in pods.claim_statuses(pod)):
+                    yield entry, None
             else:
                 yield entry, self.store.get("ResourceClaim", namespace_of(pod), name)
 

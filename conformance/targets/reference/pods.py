@@ -29,11 +29,16 @@ def claim_name(pod: Mapping[str, Any], pod_claim: Mapping[str, Any]) -> str | No
     direct = pod_claim.get("resourceClaimName")
     if direct is not None:
         return str(direct)
-    for status in pod["status"].get("resourceClaimStatuses") or []:
+    for status in claim_statuses(pod):
         if status["name"] == pod_claim["name"]:
             name: str | None = status.get("resourceClaimName")
             return name
     return None
+
+
+def claim_statuses(pod: Mapping[str, Any]) -> list[Obj]:
+    """What is known of the claims that are made for the pod."""
+    return pod["status"].get("resourceClaimStatuses") or []
 
 
 def is_reserved(claim: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:

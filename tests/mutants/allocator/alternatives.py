@@ -39,6 +39,11 @@ def alternatives_lose(field: str) -> Mutation:
     return reads_claims(change)
 
 
+def constraints_spare_alternatives(claim: Obj) -> None:
+    if any(request.get("firstAvailable") for request in requests(claim)):
+        claim["spec"]["devices"].pop("constraints", None)
+
+
 def lose_alternative(allocation: Obj) -> None:
     for result in results(allocation):
         result["request"] = result["request"].partition("/")[0]
@@ -67,6 +72,8 @@ def copy_config(allocation: Obj, found: list[Obj]) -> None:
 
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.ALTERNATIVES_LOSE_COUNT: alternatives_lose("count"),
+    Fault.ALTERNATIVES_LOSE_MODE: alternatives_lose("allocationMode"),
+    Fault.CONSTRAINTS_SPARE_ALTERNATIVES: reads_claims(constraints_spare_alternatives),
     Fault.ALTERNATIVES_LOSE_TOLERATIONS: alternatives_lose("tolerations"),
     Fault.CONFIG_OF_ALL_ALTERNATIVES: config_of_all,
     Fault.LAST_ALTERNATIVE_FIRST: reads_claims(last_alternative_first),

@@ -90,6 +90,32 @@ def all_that_is_free(world: World) -> None:
     replace(world.scheduler.filter.listers, "resource_slices", resource_slices)
 
 
+def all_but_tainted(world: World) -> None:
+    """While a request for all devices waits, tainted devices are as if they were not there."""
+    store = world.cluster.store
+
+    def change(resource_slice: Obj) -> None:
+        found = devices(resource_slice)
+        found[:] = [device for device in found if not device.get("taints")]
+
+    def resource_slices(original: Callable[[], list[Obj]]) -> list[Obj]:
+        waiting = any(
+            item.get("allocationMode") == "All" and not item.get("tolerations")
+            for claim in store.all("ResourceClaim")
+            if "allocation" not in claim["status"]
+            for item in wanted(claim)
+        )
+        return changed(original(), change) if waiting else original()
+
+    replace(world.scheduler.filter.listers, "resource_slices", resource_slices)
+
+
+def admin_all_as_others(claim: Obj) -> None:
+    for item in wanted(claim):
+        if item.get("allocationMode") == "All":
+            item.pop("adminAccess", None)
+
+
 def without_all(claim: Obj) -> None:
     kept = [
         request
@@ -133,6 +159,18 @@ def refuses(too_much: Callable[[Obj], bool], world: World) -> None:
     replace(world.scheduler.filter, "allocate", allocate)
 
 
+def at_most_32(claim: Obj) -> None:
+    for item in wanted(claim):
+        item["count"] = min(item.get("count", 1), 32)
+
+
+def all_only_alone(claim: Obj) -> None:
+    found = requests(claim)
+    others = [item for item in found if (item.get("exactly") or {}).get("allocationMode") != "All"]
+    if others:
+        found[:] = others
+
+
 def more_than_16_devices(world: World) -> None:
     refuses(lambda allocation: len(results(allocation)) > 16, world)
 
@@ -173,7 +211,11 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.ALL_MAY_BE_NONE: all_may_be_none(unless_in_use=False),
     Fault.ALL_MAY_BE_NONE_IF_NOTHING_MATCHES: all_may_be_none(unless_in_use=True),
     Fault.ALL_TAKES_WHAT_IS_FREE: all_that_is_free,
+    Fault.ALL_IS_LEFT_OUT_BESIDE_OTHERS: reads_claims(all_only_alone),
+    Fault.ADMIN_ACCESS_TO_ALL_NEEDS_FREE_DEVICES: reads_claims(admin_all_as_others),
+    Fault.ALL_SKIPS_TAINTED_DEVICES: all_but_tainted,
     Fault.ALL_TAKES_ONE: reads_claims(one_of_all),
+    Fault.CUTS_REQUESTS_TO_32_DEVICES: reads_claims(at_most_32),
     Fault.COUNT_IS_A_MAXIMUM: count_is_a_maximum,
     Fault.IGNORES_COUNT: reads_claims(one_device),
     Fault.ONE_DEVICE_MORE_THAN_ASKED: reads_claims(one_more_than_two),

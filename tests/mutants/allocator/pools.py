@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from conformance.targets.base import Obj
-from tests.mutants.allocator.inputs import Change, changed, devices, reads, reads_all
+from conformance.targets.reference.world import World
+from tests.mutants.allocator.inputs import Change, changed, devices, reads, reads_all, results
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation
 
@@ -77,13 +78,65 @@ def all_generations(slices: list[Obj]) -> list[Obj]:
     return changed(slices, change)
 
 
+def without_duplicates(slices: list[Obj]) -> list[Obj]:
+    """Of devices of one name in a pool, the first is taken."""
+    seen: set[tuple[str, str, int, str]] = set()
+
+    def change(resource_slice: Obj) -> None:
+        spec = resource_slice["spec"]
+        kept = []
+        for device in devices(resource_slice):
+            key = (*pool_of(resource_slice), spec["pool"]["generation"], device["name"])
+            if key not in seen:
+                seen.add(key)
+                kept.append(device)
+        if devices(resource_slice):
+            spec["devices"] = kept
+
+    return changed(slices, change)
+
+
+def no_pools_over_nodes(slices: list[Obj]) -> list[Obj]:
+    """Slices of a pool for other nodes count as missing."""
+
+    def change(resource_slice: Obj) -> None:
+        nodes = {
+            item["spec"].get("nodeName")
+            for item in slices
+            if pool_of(item) == pool_of(resource_slice)
+        }
+        if len(nodes) > 1:
+            resource_slice["spec"]["pool"]["resourceSliceCount"] += 1
+
+    return changed(slices, change)
+
+
+def by_name_alone(world: World) -> None:
+    """A device that is in use makes those of its name in other pools count as used."""
+    store = world.cluster.store
+
+    def change(claim: Obj) -> None:
+        found = results(claim["status"].get("allocation") or {})
+        for item in store.all("ResourceSlice"):
+            names = {device["name"] for device in devices(item)}
+            for result in list(found):
+                same = result["device"] in names and result["driver"] == pool_of(item)[0]
+                if same and result["pool"] != pool_of(item)[1]:
+                    found.append({**result, "pool": pool_of(item)[1]})
+
+    reads("claims", change)(world)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.IGNORES_NETWORK_DEVICES: without_slices("allNodes"),
     Fault.IGNORES_NODE_SELECTORS_OF_SLICES: reads("resource_slices", everywhere("nodeSelector")),
     Fault.IGNORES_SLICES_WITH_NODE_SELECTOR: without_slices("nodeSelector"),
     Fault.IGNORES_SLICES_WITH_NODES_PER_DEVICE: without_slices("perDeviceNodeSelection"),
     Fault.IGNORES_NODES_PER_DEVICE: reads("resource_slices", everywhere("perDeviceNodeSelection")),
+    Fault.NAMES_DEVICES_WITHOUT_POOL: by_name_alone,
+    Fault.NO_POOLS_OVER_SEVERAL_NODES: reads_all("resource_slices", no_pools_over_nodes),
     Fault.ONLY_FIRST_SLICE: reads_all("resource_slices", first_of_pool),
     Fault.USES_INCOMPLETE_POOLS: reads_all("resource_slices", complete),
+    Fault.USES_POOLS_WITH_DUPLICATES: reads_all("resource_slices", without_duplicates),
     Fault.USES_OLD_GENERATIONS: reads_all("resource_slices", all_generations),
 }

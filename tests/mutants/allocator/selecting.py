@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from conformance.targets.base import Obj
+from conformance.targets.reference.world import World
 from tests.mutants.allocator.inputs import Change, devices, reads, reads_claims, requests, wanted
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation
@@ -76,12 +77,39 @@ def no_distinct_attribute(claim: Obj) -> None:
     found[:] = [item for item in found if "distinctAttribute" not in item]
 
 
+def distinct_across_requests(claim: Obj) -> None:
+    if len(requests(claim)) == 1:
+        no_distinct_attribute(claim)
+
+
+def no_versions(world: World) -> None:
+    """A constraint on an attribute that is a version is not looked at."""
+    store = world.cluster.store
+
+    def is_kept(constraint: Obj) -> bool:
+        name = (constraint.get("matchAttribute") or "/").rpartition("/")[2]
+        values = [
+            (device.get("attributes") or {}).get(name) or {}
+            for item in store.all("ResourceSlice")
+            for device in devices(item)
+        ]
+        return not any("version" in value for value in values)
+
+    def change(claim: Obj) -> None:
+        found = constraints_of(claim)
+        found[:] = [constraint for constraint in found if is_kept(constraint)]
+
+    reads_claims(change)(world)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.CLASS_SELECTORS_SEE_NO_ATTRIBUTES: reads("device_classes", no_attributes_in_class),
     Fault.COMPARES_VERSIONS_AS_TEXT: reads("resource_slices", versions_as_text),
+    Fault.CONSTRAINTS_IGNORE_VERSIONS: no_versions,
     Fault.CONSTRAINTS_HOLD_FOR_ALL_REQUESTS: constraints(of_all_requests),
     Fault.CONSTRAINTS_HOLD_WITHIN_REQUESTS_ONLY: reads_claims(within_requests),
     Fault.IGNORES_DISTINCT_ATTRIBUTE: reads_claims(no_distinct_attribute),
+    Fault.DISTINCT_ACROSS_REQUESTS_ONLY: reads_claims(distinct_across_requests),
     Fault.ONLY_FIRST_CLASS_SELECTOR: reads("device_classes", first_class_selector),
     Fault.ONLY_FIRST_CONSTRAINT: reads_claims(only_first_constraint),
     Fault.ONLY_FIRST_SELECTOR: reads_claims(first_request_selector),

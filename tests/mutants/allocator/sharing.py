@@ -63,6 +63,26 @@ def cut_to_maximum(world: World) -> None:
     reads_claims(change)(world)
 
 
+def no_capacity_requests_of_whole_devices(world: World) -> None:
+    def change(claim: Obj) -> None:
+        found = [device for item in world.cluster.slices() for device in devices(item)]
+        if not any(device.get("allowMultipleAllocations") for device in found):
+            no_capacity_requests(claim)
+
+    reads_claims(change)(world)
+
+
+def first_counter(resource_slice: Obj) -> None:
+    for device in devices(resource_slice):
+        for consumed in device.get("consumesCounters") or []:
+            consumed["counters"] = dict(sorted(consumed["counters"].items())[:1])
+
+
+def first_counter_set(resource_slice: Obj) -> None:
+    for device in devices(resource_slice):
+        del (device.get("consumesCounters") or [])[1:]
+
+
 def all_shareable(resource_slice: Obj) -> None:
     for device in devices(resource_slice):
         device["allowMultipleAllocations"] = True
@@ -86,6 +106,9 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.IGNORES_POLICY_STEP: without_range("step"),
     Fault.IGNORES_VALID_VALUES: policies(lambda policy: policy.pop("validValues", None)),
     Fault.LOSES_CONSUMED_CAPACITY: writes(lose_consumed_capacity),
+    Fault.IGNORES_CAPACITY_REQUESTS_FOR_WHOLE_DEVICES: no_capacity_requests_of_whole_devices,
+    Fault.ONLY_FIRST_COUNTER: reads("resource_slices", first_counter),
+    Fault.ONLY_FIRST_COUNTER_SET: reads("resource_slices", first_counter_set),
     Fault.LOSES_SHARE_ID: writes(lose_share_id),
     Fault.NEVER_SHARES_DEVICES: reads(
         "resource_slices", without_device_field("allowMultipleAllocations")

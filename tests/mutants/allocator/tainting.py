@@ -68,6 +68,12 @@ def only_with_key(claim: Obj) -> None:
         item["tolerations"] = [one for one in item.get("tolerations") or [] if one.get("key")]
 
 
+def admin_tolerates(claim: Obj) -> None:
+    for item in wanted(claim):
+        if item.get("adminAccess"):
+            item["tolerations"] = [{"operator": "Exists"}]
+
+
 def first_taint(resource_slice: Obj) -> None:
     for device in devices(resource_slice):
         device["taints"] = (device.get("taints") or [])[:1]
@@ -91,6 +97,7 @@ def lose_tolerations(allocation: Obj) -> None:
 
 
 MUTATIONS: dict[Fault, Mutation] = {
+    Fault.ADMIN_ACCESS_TOLERATES_TAINTS: reads_claims(admin_tolerates),
     Fault.EMPTY_KEY_TOLERATES_NOTHING: reads_claims(only_with_key),
     Fault.IGNORES_TOLERATION_EFFECT: tolerations(of_any_effect),
     Fault.IGNORES_TOLERATION_KEY: tolerations(of_any_key),

@@ -52,6 +52,8 @@ def check_spec(spec: Obj, path: str) -> Iterator[FieldError]:
 def check_update(new: Obj, old: Obj) -> Iterator[FieldError]:
     """A pod's spec is immutable but for the node it is bound to and a few others."""
     allowed = {"nodeName", "activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}
+    if all(gate in (old.get("schedulingGates") or []) for gate in new.get("schedulingGates") or []):
+        allowed.add("schedulingGates")  # They may be removed.
     fields = (set(new) | set(old)) - allowed
     without_images = [_without_images(spec) for spec in (new, old)]
     if any(without_images[0].get(field) != without_images[1].get(field) for field in fields):

@@ -1,0 +1,74 @@
+"""Defects of the search: what is tried after the first choice, and what a failed choice means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.scheduling.filtering import SchedulingError
+from conformance.targets.reference.scheduling.nodefit import Misfit
+from conformance.targets.reference.world import World
+from tests.mutants.allocator.inputs import Answer, changed, requests, results
+from tests.mutants.allocator.selecting import constraints_of
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+
+def keeps_first_choice(first: Callable[[Sequence[Obj]], list[Obj]]) -> Mutation:
+    """What the first part of a pod's claims would get alone is all that is tried for it."""
+
+    def mutate(world: World) -> None:
+        def allocate(
+            original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+        ) -> Answer:
+            found = original(allocator, node, claims)
+            alone = first(claims)
+            if not found[0] or not alone:
+                return found
+            greedy = original(allocator, node, alone)
+            chosen = [_device(item) for item in results(greedy[0][0])] if greedy[0] else []
+            taken = [_device(item) for item in results(found[0][0])]
+            return found if set(chosen) <= set(taken) else ((), [Misfit("no second choice")])
+
+        replace(world.scheduler.filter, "allocate", allocate)
+
+    return mutate
+
+
+def _device(result: Obj) -> tuple[str, str, str, str]:
+    return result["request"], result["driver"], result["pool"], result["device"]
+
+
+def first_claim(claims: Sequence[Obj]) -> list[Obj]:
+    return list(claims[:1]) if len(claims) > 1 else []
+
+
+def first_request(claims: Sequence[Obj]) -> list[Obj]:
+    """A claim with several requests and nothing that ties them together, cut to the first."""
+    if len(claims) != 1 or len(requests(claims[0])) < 2 or constraints_of(claims[0]):
+        return []
+
+    def cut(claim: Obj) -> None:
+        del requests(claim)[1:]
+
+    return changed(claims, cut)
+
+
+def errors_are_no_match(world: World) -> None:
+    def allocate(
+        original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+    ) -> Answer:
+        try:
+            return original(allocator, node, claims)
+        except SchedulingError:
+            return (), [Misfit("cannot allocate all claims")]
+
+    replace(world.scheduler.filter, "allocate", allocate)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.CEL_ERRORS_ARE_NO_MATCH: errors_are_no_match,
+    Fault.KEEPS_FIRST_CHOICE_OF_CLAIMS: keeps_first_choice(first_claim),
+    Fault.KEEPS_FIRST_CHOICE_OF_REQUESTS: keeps_first_choice(first_request),
+}

@@ -1,0 +1,132 @@
+"""Defects of deletion: what goes with what was deleted, and what is released by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.scenario.base import POD_CLAIM_ANNOTATION
+from conformance.targets.base import Obj
+from conformance.targets.reference import pods
+from conformance.targets.reference.controllers.claims import ClaimController
+from conformance.targets.reference.controllers.garbage_collection import GarbageCollector
+from conformance.targets.reference.store import namespace_of
+from conformance.targets.reference.world import World
+from tests.mutants.allocator.inputs import wanted
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, part, replace
+
+
+def releases_without_class(world: World) -> None:
+    """A claim loses its devices when the class is deleted."""
+
+    def remaining_users(original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
+        names = [item["deviceClassName"] for item in wanted(claim)]
+        known = all(world.cluster.store.get("DeviceClass", "", name) for name in names)
+        return original(claim) if known else []
+
+    controller = part(world, ClaimController)
+    replace(controller, "remaining_users", remaining_users)
+    controller.watches |= {"DeviceClass"}
+
+
+def deletes_templates(world: World) -> None:
+    """With a pod the templates go from which its claims were made."""
+    store = world.cluster.store
+
+    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
+        if obj["kind"] == "ResourceClaim" and original(obj):
+            for template in store.all("ResourceClaimTemplate", namespace_of(obj)):
+                store.remove(template)
+        return original(obj)
+
+    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
+
+
+def extended_claims_outlive_pods(world: World) -> None:
+    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
+        generated = POD_CLAIM_ANNOTATION in (obj["metadata"].get("annotations") or {})
+        return (obj["kind"] != "ResourceClaim" or generated) and original(obj)
+
+    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
+
+
+def claims_outlive_pods(world: World) -> None:
+    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
+        return obj["kind"] != "ResourceClaim" and original(obj)
+
+    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
+
+
+def claims_outlive_namespaces(world: World) -> None:
+    """A claim is not released if its namespace is being deleted."""
+    store = world.cluster.store
+
+    def set_users(original: Callable[..., Obj], claim: Obj, users: Obj, *, release: bool) -> Obj:
+        namespace = store.get("Namespace", "", namespace_of(claim))
+        ends = namespace is not None and pods.is_deleted(namespace)
+        return original(claim, users, release=release and not ends)
+
+    replace(part(world, ClaimController), "set_users", set_users)
+
+
+def releases_without_template(world: World) -> None:
+    """A generated claim loses its devices when its template is deleted."""
+    store = world.cluster.store
+
+    def remaining_users(original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
+        entry = (claim["metadata"].get("annotations") or {}).get(POD_CLAIM_ANNOTATION)
+        templates = [
+            item["resourceClaimTemplateName"]
+            for owner in claim["metadata"].get("ownerReferences") or []
+            if (pod := store.by_uid(owner["uid"])) is not None
+            for item in pod["spec"].get("resourceClaims") or []
+            if item["name"] == entry
+        ]
+        present = [store.get("ResourceClaimTemplate", namespace_of(claim), t) for t in templates]
+        return original(claim) if all(present) else []
+
+    controller = part(world, ClaimController)
+    replace(controller, "remaining_users", remaining_users)
+
+
+def releases_withdrawn(world: World) -> None:
+    """A claim loses its devices when its pool goes on without them."""
+    store = world.cluster.store
+
+    def remaining_users(original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
+        published: dict[str, set[str]] = {}
+        for item in store.all("ResourceSlice"):
+            names = {device["name"] for device in item["spec"].get("devices") or []}
+            published.setdefault(item["spec"]["pool"]["name"], set()).update(names)
+        allocation = claim["status"].get("allocation") or {}
+        found = (allocation.get("devices") or {}).get("results") or []
+        gone = [r for r in found if r["device"] not in published.get(r["pool"], {r["device"]})]
+        return [] if gone else original(claim)
+
+    controller = part(world, ClaimController)
+    replace(controller, "remaining_users", remaining_users)
+    controller.watches |= {"ResourceSlice"}
+
+
+def pods_outlive_jobs(world: World) -> None:
+    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
+        return obj["kind"] != "Pod" and original(obj)
+
+    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
+
+
+def orphaned_pods_stay(world: World) -> None:
+    replace(part(world, GarbageCollector), "_collect_orphaned_pods", lambda *_: None)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.CLAIMS_OUTLIVE_NAMESPACES: claims_outlive_namespaces,
+    Fault.ORPHANED_PODS_STAY: orphaned_pods_stay,
+    Fault.PODS_OUTLIVE_JOBS: pods_outlive_jobs,
+    Fault.RELEASES_CLAIMS_OF_DELETED_TEMPLATES: releases_without_template,
+    Fault.RELEASES_CLAIMS_OF_WITHDRAWN_DEVICES: releases_withdrawn,
+    Fault.DELETES_TEMPLATES_WITH_PODS: deletes_templates,
+    Fault.EXTENDED_CLAIMS_OUTLIVE_PODS: extended_claims_outlive_pods,
+    Fault.RELEASES_CLAIMS_OF_DELETED_CLASSES: releases_without_class,
+    Fault.CLAIMS_OUTLIVE_PODS: claims_outlive_pods,
+}

@@ -1,0 +1,75 @@
+"""Defects of extended resources that devices stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.store import clone
+from conformance.targets.reference.world import World
+from reference_allocator.extended import IMPLICIT_PREFIX
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+
+def ignores_extended_resources(world: World) -> None:
+    replace(world.scheduler.filter, "extended_resources", lambda _: {})
+
+
+def ignores_device_plugins(world: World) -> None:
+    def extended_claim(original: Callable[..., Any], pod: Obj, node: Obj, *args: Any) -> Any:
+        return original(pod, {**node, "status": {}}, *args)
+
+    replace(world.scheduler.filter, "extended_claim", extended_claim)
+
+
+def one_extended_device(world: World) -> None:
+    def extended_claim(original: Callable[..., Any], *args: Any) -> Any:
+        claim, mappings = original(*args)
+        for request in claim["spec"]["devices"]["requests"] if claim else ():
+            request["exactly"]["count"] = 1
+        return claim, mappings
+
+    replace(world.scheduler.filter, "extended_claim", extended_claim)
+
+
+def shares_extended_devices(world: World) -> None:
+    def extended_claim(original: Callable[..., Any], *args: Any) -> Any:
+        claim, mappings = original(*args)
+        if claim is not None:
+            found = claim["spec"]["devices"]["requests"]
+            del found[1:]
+            mappings = [{**mapping, "requestName": found[0]["name"]} for mapping in mappings]
+        return claim, mappings
+
+    replace(world.scheduler.filter, "extended_claim", extended_claim)
+
+
+def no_implicit_resources(world: World) -> None:
+    def resources(original: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+        return {n: c for n, c in original().items() if not n.startswith(IMPLICIT_PREFIX)}
+
+    replace(world.scheduler.filter, "extended_resources", resources)
+
+
+def zero_is_one(world: World) -> None:
+    def extended_claim(original: Callable[..., Any], pod: Obj, *args: Any) -> Any:
+        asks = clone(pod)
+        for container in asks["spec"]["containers"]:
+            for amounts in (container.get("resources") or {}).values():
+                for name in amounts if isinstance(amounts, dict) else ():
+                    amounts[name] = "1" if amounts[name] == "0" else amounts[name]
+        return original(asks, *args)
+
+    replace(world.scheduler.filter, "extended_claim", extended_claim)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.IGNORES_DEVICE_PLUGINS: ignores_device_plugins,
+    Fault.IGNORES_EXTENDED_RESOURCES: ignores_extended_resources,
+    Fault.IGNORES_IMPLICIT_EXTENDED_RESOURCES: no_implicit_resources,
+    Fault.SHARES_DEVICES_OF_EXTENDED_RESOURCES: shares_extended_devices,
+    Fault.ZERO_OF_AN_EXTENDED_RESOURCE_IS_ONE: zero_is_one,
+    Fault.ONE_DEVICE_FOR_EXTENDED_RESOURCES: one_extended_device,
+}
