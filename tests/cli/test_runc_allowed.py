@@ -62,7 +62,7 @@ def test_the_files_of_create_and_exec_are_changed_and_runc_gets_the_same_argumen
         ["state", "x"],
     ):
         subprocess.run([str(python), str(PROGRAM), *arguments], check=True, timeout=60)
-    none = {"capabilities": {"bounding": []}}
+    none: dict[str, Any] = {"capabilities": {"bounding": []}}
     assert json.loads((tmp_path / "config.json").read_text()) == {"process": none}
     assert json.loads((tmp_path / "process").read_text()) == none
     assert (tmp_path / "calls").read_text().splitlines() == [
