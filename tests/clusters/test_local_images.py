@@ -34,7 +34,7 @@ def archive(tmp_path: Path) -> Path:
 def test_archive_has_both_images_on_one_layer_of_the_right_digest(archive: Path) -> None:
     with tarfile.open(archive) as tar:
         manifest: list[dict[str, Any]] = json.loads(read(tar, "manifest.json"))
-        layer = read(tar, "layer.tar")
+        layer = read(tar, "layer-0.tar")
         configs = [json.loads(read(tar, entry["Config"])) for entry in manifest]
     assert [entry["RepoTags"] for entry in manifest] == [[SCENARIO_IMAGE], [SANDBOX_IMAGE]]
     digest = f"sha256:{hashlib.sha256(layer).hexdigest()}"
@@ -51,8 +51,8 @@ def test_sandbox_pauses_and_scenario_has_a_shell(archive: Path) -> None:
 
 def test_layer_has_the_program_and_a_link_for_each_command(archive: Path) -> None:
     with tarfile.open(archive) as tar:
-        (archive.parent / "layer.tar").write_bytes(read(tar, "layer.tar"))
-    with tarfile.open(archive.parent / "layer.tar") as layer:
+        (archive.parent / "layer-0.tar").write_bytes(read(tar, "layer-0.tar"))
+    with tarfile.open(archive.parent / "layer-0.tar") as layer:
         program = layer.getmember("bin/pod-shell")
         assert program.mode == 0o755
         assert read(layer, "bin/pod-shell") == b"program"

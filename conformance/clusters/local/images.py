@@ -55,13 +55,16 @@ def own_images(program: Path, sandbox: str) -> dict[str, Image]:
 
 
 def write_images(path: Path, images: Mapping[str, Image]) -> None:
-    """Write images to `path`, a tar for `ctr images import`."""
-    manifest = []
+    """Write images to `path`, a tar for `ctr images import`; a layer of several is in it once."""
+    manifest, layers = [], {}
     with tarfile.open(path, "w") as archive:
         for number, (name, image) in enumerate(images.items()):
-            config, layer = f"config-{number}.json", f"layer-{number}.tar"
+            config = f"config-{number}.json"
             _add(archive, config, json.dumps(_config(image)).encode())
-            _add(archive, layer, image.layer)
+            if id(image.layer) not in layers:
+                layers[id(image.layer)] = f"layer-{number}.tar"
+                _add(archive, f"layer-{number}.tar", image.layer)
+            layer = layers[id(image.layer)]
             manifest.append({"Config": config, "RepoTags": [name], "Layers": [layer]})
         _add(archive, "manifest.json", json.dumps(manifest).encode())
 
