@@ -23,7 +23,7 @@ from tests.mutants.real.change import Wrong
 from tests.mutants.real.running import Schedulers, Seen, schedulers, tier
 from tests.mutants.real.wrong import ALL
 
-SHORT, LONG = 8.0, 40.0
+SHORT, LONG = 8.0, 25.0
 """Seconds that scenarios wait where a verdict shows what is wrong, and where only a failure can."""
 
 _say = partial(print, file=sys.stderr, flush=True)
@@ -36,11 +36,12 @@ def noticed(wrong: Wrong, seen: Seen) -> bool:
 
 def main(names: Sequence[str]) -> int:
     """Meet these mutants, by default all; returns the exit code."""
-    unknown = set(names) - {wrong.name for wrong in ALL}
+    known = {wrong.name: wrong for wrong in ALL}
+    unknown = set(names) - known.keys()
     if unknown:
         _say(f"no such mutants: {', '.join(sorted(unknown))}")
         return 2
-    wrongs = [wrong for wrong in ALL if not names or wrong.name in names]
+    wrongs = [known[name] for name in names or known]
     wanted = {name for wrong in wrongs for name in wrong.scenarios}
     nodes = int(any(tier(name) != "allocation" for name in wanted))
     program = mutant_scheduler(_say)
@@ -51,7 +52,7 @@ def main(names: Sequence[str]) -> int:
         for wrong in wrongs:
             running.become(wrong.name)
             seen = _meet(running, wrong.scenarios, SHORT if wrong.judged else LONG)
-            if not noticed(wrong, seen):
+            if noticed(wrong, seen) == (wrong.name in record.NOT_SEEN):
                 bad.append(wrong.name)
                 _say(seen.told)
             _say(f"{wrong.name}: {_summary(wrong, seen)}")

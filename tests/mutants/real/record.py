@@ -16,6 +16,12 @@ COMMAND = "python -m tests.mutants.real"
 FILE = Path(__file__).with_name("seen.yaml")
 PAGE = Path(__file__).resolve().parents[3] / "docs/real-mutants.md"
 
+NOT_SEEN = {
+    "forgets-reservation": "kube-controller-manager reserves a claim for a pod that has a node"
+    " where the scheduler has not, so that nothing is wrong that anybody could see",
+}
+"""Mutants that are not noticed, and why nothing can notice them."""
+
 Entry = Mapping[str, Any]
 """date, kubernetes, and scenarios: what failed, with the verdicts on its allocations."""
 
@@ -69,7 +75,8 @@ def page(entries: Mapping[str, Entry]) -> str:
 
 def _line(wrong: Wrong, each: Entry) -> str:
     noticed: Mapping[str, list[str]] = each["noticed"]
-    scenarios = ", ".join(f"[{name}](../scenarios/{name}.yaml)" for name in noticed) or "nothing"
+    links = (f"[{name}](../scenarios/{name}.yaml)" for name in noticed)
+    scenarios = ", ".join(links) or f"nothing: {NOT_SEEN.get(wrong.name, 'not known why')}"
     verdicts = ", ".join(sorted({text for texts in noticed.values() for text in texts}))
     cells = (wrong.name, wrong.what, scenarios, verdicts, each["kubernetes"], each["date"])
     return f"| {' | '.join(cells)} |"

@@ -28,7 +28,7 @@ from conformance.data import scenarios_dir
 GATES = {"DRANodeAllocatableResources": True}
 """Beside the defaults: what scenarios about an alpha feature need."""
 
-BROKEN = frozenset({"inadmissible", "impossible", "missed"})
+BROKEN = frozenset({"inadmissible", "impossible", "missed", "overlapping"})
 """Verdicts that no correct scheduler gets."""
 
 _RULE = re.compile(r"(?:^|it breaks: )([a-z-]+): ")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.data import scenarios_dir
+from tests.mutants.real import record
 from tests.mutants.real.change import (
     Change,
     LostAnchorError,
@@ -75,3 +76,14 @@ def test_each_mutant_has_a_name_of_its_own_and_scenarios_that_there_are() -> Non
         for name in each.scenarios:
             assert (scenarios_dir() / f"{name}.yaml").is_file(), (each.name, name)
         assert any("WRONG" in change.code for change in each.changes), each.name
+
+
+def test_each_mutant_was_noticed_when_the_page_was_written() -> None:
+    entries = record.read()
+    assert len(entries) >= 20
+    assert [name for name, each in entries.items() if not each["noticed"]] == [*record.NOT_SEEN]
+    judged = {each.name for each in ALL if each.judged}
+    assert [
+        name for name in judged & entries.keys() if not any(entries[name]["noticed"].values())
+    ] == []
+    assert record.PAGE.read_text() == record.page(entries), f"run {record.COMMAND}"
