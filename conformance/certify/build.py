@@ -16,6 +16,7 @@ from conformance.certify.model import (
     ConformanceReport,
     Evidence,
     Implementation,
+    Known,
     ProfileResult,
     Result,
     Skipped,
@@ -134,6 +135,11 @@ def profile_result(
         result=verdict,
         statistics=Statistics(**{str(key): len(names) for key, names in outcomes.items()}),
         failed=outcomes[Outcome.FAILED],
+        known=tuple(
+            Known(scenario=name, issue=issue.name, link=issue.link)
+            for issue, names in part.known_issues.items()
+            for name in names
+        ),
         error=outcomes[Outcome.ERROR],
         skipped=tuple(
             Skipped(scenario=name, reason=reasons.get(name, ""))

@@ -9,12 +9,13 @@ verified.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance.compare.compare import compare_scenario
 from conformance.digest import document_digest, set_digest
 from conformance.engine.events import Outcome, PlannedScenario, RunStarted, ScenarioFinished
+from conformance.engine.knownissues import with_known_issues
 from conformance.engine.result import count_verdicts
 from conformance.engine.verdicts import ScenarioCompared
 from conformance.errors import ConformanceError, ExitCode
@@ -75,7 +76,10 @@ def contradictions(
         around = [text for text in _surroundings(event, result.run) if text not in seen]
         seen.update(around)  # what is wrong in the header is said once
         where, name = result.where("scenario", event.scenario.id), event.scenario.id
-        found += [Discrepancy(where, f"{name}: {text}") for text in (*_scenario(event), *around)]
+        found += [
+            Discrepancy(where, f"{name}: {text}")
+            for text in (*_scenario(event, result.run), *around)
+        ]
         where = result.where("compared", name)
         texts = _compared(result.run, event, compared.get(name))
         found += [Discrepancy(where, f"{name}: {text}") for text in texts]
@@ -114,10 +118,15 @@ def _scenarios(run: RunStarted, catalogue: Sequence[PlannedScenario]) -> Iterato
             )
 
 
-def _scenario(event: ScenarioFinished) -> Iterator[str]:
+def _scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[str]:
     """Whether an outcome is that of the steps and the cleanup."""
     if event.outcome is Outcome.SKIPPED and (event.steps or event.decisions or event.undecided):
         yield "was skipped, and has steps or decisions"
+    if event.outcome is Outcome.KNOWN or event.known_issues:
+        failed = replace(event, outcome=Outcome.FAILED, known_issues=())
+        version = run.kubernetes_version
+        if with_known_issues(failed, run.target, version) != event:
+            yield f"is not a known issue of Kubernetes {version} as the suite knows them"
     if event.outcome is not Outcome.PASSED:
         return
     if not event.steps:

@@ -121,6 +121,7 @@ class Statistics(_Model):
 
     passed: Number
     failed: Number
+    known: Number = Field(description="failed by a known issue of Kubernetes, which does not count")
     error: Number
     skipped: Number
     lost: Number
@@ -131,6 +132,14 @@ class Skipped(_Model):
 
     scenario: str
     reason: str
+
+
+class Known(_Model):
+    """A scenario that failed by a known issue of this Kubernetes, and by nothing else."""
+
+    scenario: str
+    issue: str
+    link: str
 
 
 class ComparisonSummary(_Model):
@@ -149,6 +158,7 @@ class ProfileResult(_Model):
     result: Result
     statistics: Statistics
     failed: tuple[str, ...] = ()
+    known: tuple[Known, ...] = ()
     error: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     lost: tuple[str, ...] = ()

@@ -211,7 +211,16 @@ def _is_template(file: Path) -> bool:
     return b"{{" in file.read_bytes()
 
 
-SchemaName = Literal["behaviours", "features", "profile", "report", "results", "scenario", "shape"]
+SchemaName = Literal[
+    "behaviours",
+    "features",
+    "known-issues",
+    "profile",
+    "report",
+    "results",
+    "scenario",
+    "shape",
+]
 
 
 def schema(
@@ -231,6 +240,7 @@ def _example(which: SchemaName) -> Path:
     files = {
         "behaviours": "behaviours.yaml",
         "features": "features.yaml",
+        "known-issues": "known-issues.yaml",
         "profile": "drivers/gpu.example.com.yaml",
         "scenario": "core/two-requests-two-devices.yaml",
         "shape": "shapes/one-gpu-held.yaml",

@@ -21,12 +21,15 @@ from conformance.targets.overlaps import Overlap
 class Outcome(StrEnum):
     """How a scenario ended.
 
-    ``failed``: the target did not do what the scenario says. ``error``: the suite or the machinery
-    under it broke. ``skipped``: not supported, with the reason. ``lost``: planned, never reported.
+    ``failed``: the target did not do what the scenario says. ``known``: so it is, and that is a
+    known issue of this version of Kubernetes, which is not held against a driver. ``error``: the
+    suite or the machinery under it broke. ``skipped``: not supported, with the reason. ``lost``:
+    planned, never reported.
     """
 
     PASSED = "passed"
     FAILED = "failed"
+    KNOWN = "known"
     ERROR = "error"
     SKIPPED = "skipped"
     LOST = "lost"
@@ -137,6 +140,18 @@ class StepFinished:
 
 @recorded
 @dataclass(frozen=True, slots=True)
+class KnownFailure:
+    """A known issue: its name in ``known-issues.yaml``, and where to read of it."""
+
+    name: str
+    link: str
+
+    def __str__(self) -> str:
+        return f"known issue {self.name} ({self.link})"
+
+
+@recorded
+@dataclass(frozen=True, slots=True)
 class Diagnostics:
     """What was there when a scenario failed: name -> text."""
 
@@ -160,6 +175,7 @@ class ScenarioFinished:
         overlaps: devices that two claims had at once, one of them the scenario's. It failed by
             those that are told in its ``namespace``; the others are told by another scenario.
         namespace: the scenario's; empty where it had none.
+        known_issues: what a failure is, if the outcome is ``known``.
         seconds: wall time.
     """
 
@@ -175,6 +191,7 @@ class ScenarioFinished:
     undecided: tuple[Mapping[str, Any], ...] = ()
     overlaps: tuple[Overlap, ...] = ()
     namespace: str = ""
+    known_issues: tuple[KnownFailure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,21 @@ _VERSIONS = {
     "ResourceClaim": RESOURCE_V1,
     "ResourceClaimTemplate": RESOURCE_V1,
     "ResourceSlice": RESOURCE_V1,
+    "ValidatingAdmissionPolicy": "admissionregistration.k8s.io/v1",
+    "ValidatingAdmissionPolicyBinding": "admissionregistration.k8s.io/v1",
 }
 
-CLUSTER_SCOPED = frozenset({"DeviceClass", "DeviceTaintRule", "Namespace", "Node", "ResourceSlice"})
+CLUSTER_SCOPED = frozenset(
+    {
+        "DeviceClass",
+        "DeviceTaintRule",
+        "Namespace",
+        "Node",
+        "ResourceSlice",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
+)
 
 
 def default_version(kind: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from conformance.engine.events import (
     Diagnostics,
     Event,
+    KnownFailure,
     Outcome,
     PlannedScenario,
     RunFinished,
@@ -108,6 +109,16 @@ class RunResult:
         return tuple(item for item in self.run.planned if item.id not in heard)
 
     @property
+    def known_issues(self) -> dict[KnownFailure, tuple[str, ...]]:
+        """Known issue -> ids of the scenarios that failed by it, and by nothing else."""
+        found: dict[KnownFailure, tuple[str, ...]] = {}
+        for row in self.scenarios:
+            if row.outcome is Outcome.KNOWN and row.finished is not None:
+                for issue in row.finished.known_issues:
+                    found[issue] = (*found.get(issue, ()), row.scenario.id)
+        return found
+
+    @property
     def verdicts(self) -> dict[Verdict, int]:
         """Verdict -> decisions, every verdict present."""
         return count_verdicts(self.compared)
@@ -118,13 +129,15 @@ def by_outcome(
 ) -> dict[Outcome, tuple[str, ...]]:
     """Outcome -> sorted scenario ids, every outcome present.
 
-    A planned scenario without a result is ``lost``; one that passed and whose cleanup failed is
-    ``failed``, whatever was reported: a cleanup that lies is a known trap of such suites.
+    A planned scenario without a result is ``lost``; one that passed, or failed by a known
+    issue, and whose cleanup failed is ``failed``, whatever was reported: a cleanup that lies is a
+    known trap of such suites.
     """
     outcomes: dict[str, Outcome] = {item.id: Outcome.LOST for item in planned}
     for event in finished:
         outcome = event.outcome
-        if outcome is Outcome.PASSED and event.cleanup not in (Outcome.PASSED, Outcome.SKIPPED):
+        well = outcome in (Outcome.PASSED, Outcome.KNOWN)
+        if well and event.cleanup not in (Outcome.PASSED, Outcome.SKIPPED):
             outcome = Outcome.FAILED
         outcomes[event.scenario.id] = outcome
     return {

@@ -22,6 +22,7 @@ from conformance.engine.events import (
     StepFinished,
     StepStarted,
 )
+from conformance.engine.knownissues import with_known_issues
 from conformance.engine.ledger import Ledger
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.steps import hollow_node, perform, title
@@ -179,7 +180,7 @@ class _Run:
             self.outcome = Outcome.ERROR if context.ledger.unanswered else Outcome.FAILED
             self.message = f"the cleanup failed: {'; '.join(left)}"
         overlaps = self._overlaps(scope)  # by now the watch of claims has told all of theirs
-        return ScenarioFinished(
+        finished = ScenarioFinished(
             scenario=planned(self.loaded),
             outcome=self.outcome,
             message=self.message,
@@ -193,6 +194,8 @@ class _Run:
             overlaps=overlaps,
             namespace=scope.namespace,
         )
+        version = self.opened.capabilities.kubernetes_version
+        return with_known_issues(finished, self.opened.target.name, version)
 
     def _overlaps(self, scope: Scope) -> tuple[Overlap, ...]:
         """Fail the scenario in which one device went to two claims, whatever else it saw."""

@@ -291,6 +291,8 @@ def _raise(finished: ScenarioFinished) -> None:
     match finished.outcome:
         case Outcome.SKIPPED:
             pytest.skip(finished.message)
+        case Outcome.KNOWN:
+            pytest.xfail(f"{'; '.join(map(str, finished.known_issues))}: {text}")
         case Outcome.FAILED:
             raise ScenarioFailed(text)
         case Outcome.ERROR | Outcome.LOST:

@@ -46,11 +46,12 @@ from conformance.text import is_address, public_text, visible
 STATUS: Mapping[Outcome, str] = {
     Outcome.PASSED: Status.PASSED,
     Outcome.FAILED: Status.FAILED,
+    Outcome.KNOWN: Status.FAILED,
     Outcome.ERROR: Status.BROKEN,
     Outcome.SKIPPED: Status.SKIPPED,
     Outcome.LOST: Status.BROKEN,
 }
-"""Failed: the target is wrong. Broken: the suite or what is under it."""
+"""Failed: the target is wrong, ``known`` being marked so. Broken: the suite or what is under it."""
 
 
 class AllureResults:
@@ -167,7 +168,9 @@ def _status_details(event: ScenarioFinished) -> StatusDetails | None:
     lines = [f"at {event.where}"] if event.where else []
     lines += [f"left behind: {item}" for item in event.left]
     return StatusDetails(
-        message=_public(event.message, event.scenario) or None,
+        known=True if event.known_issues else None,
+        message=_public("\n".join([*map(str, event.known_issues), event.message]), event.scenario)
+        or None,
         trace=_public("\n".join(lines), event.scenario) or None,
     )
 

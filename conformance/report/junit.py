@@ -64,7 +64,7 @@ def junit_xml(result: RunResult) -> ET.Element:
         {
             "name": xml_text(f"dra-conformance.{started.target}"),
             **totals,
-            "skipped": str(len(ids[Outcome.SKIPPED])),
+            "skipped": str(len(ids[Outcome.SKIPPED]) + len(ids[Outcome.KNOWN])),
             "timestamp": xml_text(started.started_at),
             "hostname": xml_text(socket.gethostname()),
         },
@@ -146,9 +146,11 @@ def _result(case: ET.Element, row: ScenarioResult) -> None:
             tag, kind = "error", "lost"
         case Outcome.SKIPPED:
             tag, kind = "skipped", "skipped"
+        case Outcome.KNOWN:  # as pytest writes what is expected to fail
+            tag, kind = "skipped", "known"
         case _:
             return
-    details = [row.message]
+    details = [*map(str, finished.known_issues if finished else ()), row.message]
     if finished and finished.where:
         details.append(f"at {finished.where}")
     if finished and finished.left:

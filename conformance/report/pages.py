@@ -77,6 +77,7 @@ def _render(template: str, result: RecordedRun, filters: Mapping[str, Callable[[
             name: {str(outcome): number for outcome, number in counts.items()}
             for name, counts in by_feature(result).items()
         },
+        known_issues=result.known_issues,
         bad=[row for row in result.scenarios if row.bad],
         good=[row for row in result.scenarios if not row.bad],
         footer=result.footer,

@@ -13,7 +13,7 @@ from conformance.engine.events import Outcome
 from conformance.engine.result import RunResult, ScenarioResult
 from conformance.errors import ExitCode
 from conformance.redaction import redact
-from conformance.text import cut, shorten, visible
+from conformance.text import counted, cut, shorten, visible
 
 MAX_LINES = 40
 MAX_CHARACTERS = 4_000
@@ -25,6 +25,7 @@ MAX_NOT_RUN = 5
 STYLES: Mapping[Outcome, str] = {
     Outcome.PASSED: "green",
     Outcome.FAILED: "bold red",
+    Outcome.KNOWN: "yellow",
     Outcome.ERROR: "bold magenta",
     Outcome.SKIPPED: "yellow",
     Outcome.LOST: "bold magenta",
@@ -64,6 +65,10 @@ def closing_lines(
         yield Text(f"allocations judged: {', '.join(counts) or 'none'}")
     if result.left:
         yield Text(visible(f"left behind: {', '.join(result.left)}; run `dra-conformance cleanup`"))
+    version = result.run.kubernetes_version
+    for issue, names in result.known_issues.items():
+        told = f"{issue} of Kubernetes {version}, not counted: {counted(len(names), 'scenario')}"
+        yield Text(visible(told), style=STYLES[Outcome.KNOWN])
     conclusion = conclude_run(result)
     word, style = VERDICTS[conclusion.code]
     line = Text(word, style=style)
@@ -88,7 +93,7 @@ def _not_run(result: RunResult) -> Iterator[Text]:
 
 def _failures(result: RunResult, diagnostics: Callable[[str], Path | None]) -> Iterator[Text]:
     """For each scenario that did not pass: what, where, why, and where the diagnostics are."""
-    for outcome in (Outcome.ERROR, Outcome.FAILED):
+    for outcome in (Outcome.KNOWN, Outcome.ERROR, Outcome.FAILED):
         for row in result.scenarios:
             event = row.finished
             if event is None or row.outcome is not outcome:
@@ -100,6 +105,8 @@ def _failures(result: RunResult, diagnostics: Callable[[str], Path | None]) -> I
             text = shorten(visible(redact(event.message)), MAX_LINES, MAX_CHARACTERS)
             for line in text.split("\n") if text else []:
                 yield Text(f"  {line}")
+            for issue in event.known_issues:
+                yield Text(f"  {visible(str(issue))}")
             if event.left:
                 yield Text("  left behind: " + visible(", ".join(event.left)))
             place = diagnostics(row.scenario.id)

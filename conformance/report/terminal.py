@@ -152,7 +152,13 @@ class TerminalReporter:
         minutes, seconds = divmod(int(self._clock() - self._began), 60)
         line = Text(f"{minutes}:{seconds:02d}  ", no_wrap=True)
         line.append(f"{len(finished)}/{planned}", style="bold")
-        for outcome in (Outcome.PASSED, Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED):
+        for outcome in (
+            Outcome.PASSED,
+            Outcome.FAILED,
+            Outcome.KNOWN,
+            Outcome.ERROR,
+            Outcome.SKIPPED,
+        ):
             if number := finished.count(outcome):
                 line.append(f" {number} {outcome}", style=STYLES[outcome])
         names = list(self._running)
@@ -183,7 +189,7 @@ class TerminalReporter:
                 f"  {compared.verdict}", style="" if compared.conformant else STYLES[Outcome.FAILED]
             )
         self._print(line)
-        if event.outcome in (Outcome.FAILED, Outcome.ERROR) and event.message:
+        if event.outcome in (Outcome.FAILED, Outcome.KNOWN, Outcome.ERROR) and event.message:
             self._print(Text(f"    {one_line(event.message.partition(chr(10))[0])}"))
         if self._verbose:
             for step in event.steps:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from conformance.scenario.behaviours import BehaviourList, load_behaviours
+from conformance.scenario.knownissues import KnownIssues
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile
 from conformance.scenario.registry import FeatureRegistry, load_registry
@@ -22,6 +23,7 @@ from conformance.scenario.yamlfile import walk
 MODELS: Final[dict[str, type[BaseModel]]] = {
     "behaviours": BehaviourList,
     "features": FeatureRegistry,
+    "known-issues": KnownIssues,
     "profile": DriverProfile,
     "scenario": Scenario,
     "shape": ClusterShape,

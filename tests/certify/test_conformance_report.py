@@ -26,11 +26,13 @@ from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.digest import document_digest
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
+from conformance.engine.knownissues import with_known_issues
 from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.read import RecordedRun, load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.registry import load_registry
 from conformance.scenario.validate import load_document
+from conformance.targets.overlaps import Overlap
 from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import HOSTILE, finished, planned, play, sample, stream
 from tests.report.golden import check
@@ -216,11 +218,37 @@ def test_an_inadmissible_allocation_fails_the_profile_though_all_passed(tmp_path
     assert profile.comparison.verdicts["inadmissible"] == 1
 
 
+OVERLAP = Overlap("d", "p", "gpu-0", "ns/b", "ns/a", 7, "ns")
+
+
+def ended_as(scenario: PlannedScenario, outcome: Outcome) -> ScenarioFinished:
+    if outcome is not Outcome.KNOWN:
+        return finished(scenario, outcome, "no")
+    failed = finished(scenario, Outcome.FAILED, "no", overlaps=(OVERLAP,), namespace="ns")
+    return with_known_issues(failed, "cluster", "1.37.1")
+
+
+def test_a_known_issue_is_in_the_report_and_is_not_held_against_the_driver(tmp_path: Path) -> None:
+    events = [ended_as(A, Outcome.KNOWN), ended_as(B, Outcome.PASSED)]
+    profile = built(recorded(tmp_path, [A, B], events)).profiles[0]
+    assert profile.result in (Result.SUCCESS, Result.UNCERTIFIED)
+    assert (profile.statistics.known, profile.failed) == (1, ())
+    [known] = profile.known
+    assert (known.scenario, known.link) == ("core/a", "docs/found/double-allocation.md")
+
+
+def test_a_failure_that_only_claims_to_be_a_known_issue_is_no_evidence(tmp_path: Path) -> None:
+    known = ended_as(A, Outcome.KNOWN)
+    for forged in (replace(known, overlaps=()), replace(known, known_issues=())):
+        with pytest.raises(EvidenceError, match="is not a known issue of Kubernetes"):
+            built(recorded(tmp_path, [A], [forged]))
+
+
 @pytest.mark.parametrize("outcomes", [(a, b) for a in Outcome for b in Outcome])
 def test_the_core_result_and_the_exit_code_of_the_run_agree(
     tmp_path: Path, outcomes: tuple[Outcome, Outcome]
 ) -> None:
-    events = [finished(A, outcomes[0], "no"), finished(B, outcomes[1], "no")]
+    events = [ended_as(A, outcomes[0]), ended_as(B, outcomes[1])]
     result = recorded(tmp_path, [A, B], events)
     report = built(result, load_profiles().named([CORE]))
     assert report.exit_code is conclude_run(result).code

@@ -24,7 +24,7 @@ from conformance.scenario.profile import load_profile
 from conformance.targets.opening import Opened
 from tests.mutants import mutant
 from tests.mutants.faults import Fault
-from tests.scenario.shipped import ROOT, shipped
+from tests.scenario.shipped import ROOT, on_reference
 
 COMMAND: Final = "python -m tests.scenario.kill_matrix"
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs/kill-matrix.md"
@@ -147,16 +147,17 @@ def measured(fault: Fault, named: Set[str], known: Kills) -> list[str]:
     """The scenarios that notice a fault; with names, only what these may have changed."""
     again = [
         each
-        for each in shipped()
+        for each in on_reference()
         if not named or fault.title in named or each.id in named or fault.title not in known
     ]
     met = {each.id for each in again}
-    kept = {each.id for each in shipped() if each.id not in met} & {*known.get(fault.title, ())}
+    kept = {each.id for each in on_reference() if each.id not in met}
+    kept &= {*known.get(fault.title, ())}
     return sorted({*kept, *(noticing(fault, again) if again else ())})
 
 
 def main(named: Set[str]) -> None:
-    wrong = named - {each.id for each in shipped()} - {fault.title for fault in Fault}
+    wrong = named - {each.id for each in on_reference()} - {fault.title for fault in Fault}
     if wrong:
         raise SystemExit(f"neither a defect nor a scenario: {', '.join(sorted(wrong))}")
     faults = sorted(Fault, key=lambda fault: fault.title)
@@ -171,7 +172,7 @@ def main(named: Set[str]) -> None:
     reasons = read_not_alone()
     PAGE.write_text(page(kills, reasons), encoding="utf-8")
     alone = own(kills).keys()
-    for name in sorted({each.id for each in shipped()} - alone - reasons.keys()):
+    for name in sorted({each.id for each in on_reference()} - alone - reasons.keys()):
         print(f"{name}: no defect of its own, and no reason in {NOT_ALONE.name}")
     for name in sorted(alone & reasons.keys()):
         print(f"{name}: has a defect of its own, the reason in {NOT_ALONE.name} can go")

@@ -10,6 +10,12 @@ from conformance.scenario.loader import LoadedScenario, load_scenarios
 ROOT = scenarios_dir()
 
 
+def on_reference() -> tuple[LoadedScenario, ...]:
+    """Those that the reference can run: it has no admission policies."""
+    policies = "admissionregistration.k8s.io/v1"
+    return tuple(item for item in shipped() if policies not in item.scenario.spec.requires.apis)
+
+
 @cache
 def shipped() -> tuple[LoadedScenario, ...]:
     """All of them, by id."""

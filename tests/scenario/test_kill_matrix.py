@@ -20,7 +20,7 @@ from tests.scenario.kill_matrix import (
     read_kills,
     read_not_alone,
 )
-from tests.scenario.shipped import shipped
+from tests.scenario.shipped import on_reference
 
 SAMPLE = 15
 """Beside those that notice it, a defect is shown to every so many-th scenario."""
@@ -29,7 +29,7 @@ STALE = f"run: {COMMAND}"
 
 
 def test_the_reference_without_a_defect_passes_every_scenario() -> None:
-    found = outcomes(shipped())
+    found = outcomes(on_reference())
     assert {name: o for name, o in found.items() if o is not Outcome.PASSED} == {}
 
 
@@ -39,7 +39,7 @@ def test_a_defect_is_noticed_by_the_scenarios_that_the_page_names(fault: Fault) 
     start = list(Fault).index(fault) % SAMPLE
     met = [
         loaded
-        for index, loaded in enumerate(shipped())
+        for index, loaded in enumerate(on_reference())
         if loaded.id in named or index % SAMPLE == start
     ]
     found = failing(met, fault)
@@ -58,7 +58,7 @@ def test_every_defect_has_a_mutation_and_is_noticed() -> None:
 
 def test_every_scenario_alone_notices_a_defect_or_says_why_not() -> None:
     alone, reasons = set(own(read_kills())), set(read_not_alone())
-    assert alone | reasons == {loaded.id for loaded in shipped()}, STALE
+    assert alone | reasons == {loaded.id for loaded in on_reference()}, STALE
     assert alone & reasons == set(), "the reason is not true any more"
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from conformance.data import scenarios_dir
 from conformance.scenario.behaviours import BehaviourList
+from conformance.scenario.knownissues import KnownIssues
 from conformance.scenario.lint.objects import standalone_problems
 from conformance.scenario.lint.profiles import check_profile_names, profile_problems
 from conformance.scenario.lint.scenarios import checked_scenario
@@ -25,6 +26,7 @@ OWN_KINDS: Mapping[str, type[BaseModel]] = {
     "ClusterShape": ClusterShape,
     "DriverProfile": DriverProfile,
     "FeatureRegistry": FeatureRegistry,
+    "KnownIssues": KnownIssues,
     "Scenario": Scenario,
 }
 """Kind -> model of the documents that this package knows."""

@@ -14,6 +14,7 @@ from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.lint.made import applied
 from conformance.scenario.lint.objects import check_manifests
 from conformance.scenario.lint.pods import pod_specs
+from conformance.scenario.lint.policies import check_policies
 from conformance.scenario.lint.references import check_references
 from conformance.scenario.lint.variables import check_variables, texts
 from conformance.scenario.model import Scenario
@@ -60,6 +61,7 @@ def scenario_problems(scenario: Scenario, document: Document) -> list[Problem]:
         *check_variables(scenario, document.data),
         *check_manifests(scenario),
         *check_references(scenario),
+        *check_policies(scenario),
         *_devices(scenario),
     ]
     return sorted(dict.fromkeys(found), key=lambda problem: document.line(problem.path))

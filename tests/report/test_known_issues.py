@@ -1,0 +1,74 @@
+"""A known issue is shown everywhere, with name and link, and fails no CI."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from conformance.engine.events import Event, KnownFailure, Outcome
+from conformance.report.allure import AllureResults
+from conformance.report.junit import junit_xml
+from conformance.report.pages import render_html, render_markdown
+from conformance.report.terminal import TerminalReporter
+from conformance.resultfile.read import load_results
+from conformance.resultfile.write import ResultFile
+from tests.report.builders import ended, finished, play, started
+
+LINK = "https://github.com/kubernetes/kubernetes/pull/136269"
+ISSUE = KnownFailure("allocates-twice", LINK)
+KNOWN = finished("core/known", Outcome.KNOWN, "gpu-0 went to two claims", known_issues=(ISSUE,))
+PASSED = finished("core/one")
+EVENTS: list[Event] = [
+    started([KNOWN.scenario, PASSED.scenario]),
+    KNOWN,
+    PASSED,
+    ended([KNOWN, PASSED]),
+]
+SENTENCE = f"known issue allocates-twice ({LINK}) of Kubernetes 1.37.1, not counted: 1 scenario"
+
+
+def test_in_the_terminal() -> None:
+    text = StringIO()
+    play(TerminalReporter(Console(file=text, width=200), live=False), EVENTS)
+    assert SENTENCE in text.getvalue()
+    assert "1 passed, 1 known" in text.getvalue()
+    assert "conformant (exit code 0)" in text.getvalue()
+
+
+def test_in_the_result_file_and_the_pages(tmp_path: Path) -> None:
+    play(ResultFile(tmp_path / "results.ndjson"), EVENTS)
+    result = load_results(tmp_path / "results.ndjson")
+    assert result.known_issues == {ISSUE: ("core/known",)}
+    html, markdown = render_html(result), render_markdown(result)
+    assert f'<a href="{LINK}">' in html
+    assert '<span class="known">known</span>' in html
+    assert f"known issue allocates-twice ({LINK})" in markdown
+
+
+def test_in_junit_as_what_is_expected_to_fail(tmp_path: Path) -> None:
+    play(ResultFile(tmp_path / "results.ndjson"), EVENTS)
+    root = junit_xml(load_results(tmp_path / "results.ndjson"))
+    assert (root.get("failures"), root.get("errors")) == ("0", "0")
+    [skipped] = root.iter("skipped")
+    assert skipped.get("type") == "known"
+    assert str(ISSUE) in (skipped.text or "")
+
+
+def test_in_allure_as_a_known_failure(tmp_path: Path) -> None:
+    play(AllureResults(tmp_path), EVENTS)
+    found = [json.loads(file.read_text()) for file in tmp_path.glob("*-result.json")]
+    [known] = [item for item in found if item["status"] == "failed"]
+    assert known["statusDetails"]["known"] is True
+    assert str(ISSUE) in known["statusDetails"]["message"]
+
+
+def test_a_scenario_that_failed_otherwise_is_none() -> None:
+    failed = replace(KNOWN, outcome=Outcome.FAILED, known_issues=())
+    text = StringIO()
+    events: list[Event] = [started([failed.scenario]), failed, ended([failed])]
+    play(TerminalReporter(Console(file=text, width=200), live=False), events)
+    assert "known issue" not in text.getvalue()
