@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformance.engine.ledger import CLUSTER_SCOPED, Ledger, default_version
@@ -26,6 +26,8 @@ class Context:
 
     Attributes:
         undecided: snapshots of pods that were seen to be pending for want of devices.
+        kept: texts for the diagnostics: name -> text.
+        churn_seconds, churn_seed: what the user wants instead of what churn says; 0 is nothing.
         record: whether decisions and snapshots are wanted (for comparison).
         stop: set when the user wants the run to end.
     """
@@ -38,7 +40,15 @@ class Context:
     record: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     undecided: list[dict[str, Any]] = field(default_factory=list)
+    kept: dict[str, str] = field(default_factory=dict)
+    churn_seconds: float = 0.0
+    churn_seed: int = 0
     _claim_uids: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def on(self, scope: Scope) -> Context:
+        """The same scenario, before its first step, in another scope."""
+        ledger = Ledger(scope, self.ledger.labels)
+        return replace(self, scope=scope, ledger=ledger, undecided=[], kept={}, _claim_uids={})
 
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
         """``Scope.wait``, until the user wants the run to end.

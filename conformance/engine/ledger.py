@@ -102,11 +102,14 @@ class Ledger:
             str(meta.get("name")),
             meta.get("namespace"),
         )
-        self._made.append(ref)
+        known = ref in self._made
+        if not known:
+            self._made.append(ref)
         try:
             return self._scope.create(labelled)
         except ApiError:
-            self._made.remove(ref)
+            if not known:
+                self._made.remove(ref)
             raise
 
     def cleanup(self, timeout: float) -> tuple[str, ...]:

@@ -50,4 +50,9 @@ def _made(spec: Spec) -> Counter[str]:
     kinds = Counter(["Namespace"] + ["Node"] * len(spec.nodes))
     for step in spec.steps:
         kinds.update(str(manifest.get("kind")) for manifest in step.apply or ())
+        if step.churn is not None:  # at once at most, in each of its namespaces
+            places = max(1, len(step.churn.namespaces))
+            for kind in (str(manifest.get("kind")) for manifest in step.churn.objects):
+                each = step.churn.copies if kind in {"Pod", "ResourceClaim"} else 1
+                kinds[kind] += each * (1 if kind == "ResourceSlice" else places)
     return kinds

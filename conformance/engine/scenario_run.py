@@ -25,7 +25,7 @@ from conformance.engine.events import (
 from conformance.engine.knownissues import with_known_issues
 from conformance.engine.ledger import Ledger
 from conformance.engine.requirements import reason_to_skip
-from conformance.engine.steps import hollow_node, perform, title
+from conformance.engine.steps import perform, prepare, title
 from conformance.engine.verdicts import ScenarioCompared
 from conformance.errors import ConformanceError, TargetGoneError
 from conformance.scenario.loader import LoadedScenario
@@ -147,7 +147,9 @@ class _Run:
             ledger=Ledger(scope, self.setup.labels(self.loaded)),
             variables=self.setup.variables(self.loaded),
             profile=self.opened.profile,
-            record=self.opened.options.record,
+            record=self.opened.options.record and not _churns(self.loaded),
+            churn_seconds=self.opened.options.churn_time,
+            churn_seed=self.opened.options.churn_seed,
             stop=self.setup.stop,
         )
         try:
@@ -166,7 +168,7 @@ class _Run:
             self._guarded(lambda: decisions.extend(map(asdict, scope.decisions())), self.where)
         self._overlaps(scope)
         if self.outcome in {Outcome.FAILED, Outcome.ERROR}:
-            diagnostics = diagnose(scope)
+            diagnostics = {**diagnose(scope), **context.kept}
             self.emit(Diagnostics(self.loaded.id, diagnostics))
             why = diagnostics.get(EXPLANATION)
             if why is not None and self.outcome is Outcome.FAILED:
@@ -212,11 +214,7 @@ class _Run:
 
     def _prepare(self, context: Context) -> None:
         context.scenario = self.loaded.bind(context.variables)
-        context.ledger.create(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": context.scope.namespace}}
-        )
-        for node in context.scenario.spec.nodes:
-            context.ledger.create(hollow_node(str(context.variables.value(f"node.{node}")), node))
+        prepare(context)
 
     def _step(self, index: int, step: Step, context: Context) -> bool:
         name = title(step)
@@ -283,6 +281,11 @@ class _Run:
             seconds=0.0,
             steps=(),
         )
+
+
+def _churns(loaded: LoadedScenario) -> bool:
+    """Whether what the scheduler saw when it decided cannot be told: too much changed meanwhile."""
+    return any(step.churn for step in loaded.scenario.spec.steps)
 
 
 def check_bindings(scenarios: list[LoadedScenario], setup: Setup) -> None:

@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 from conformance.engine.awaiting import Divergence, await_expectation
+from conformance.engine.churn.rounds import churn
 from conformance.engine.context import Context
 from conformance.scenario.model import Step
 from conformance.targets.base import ApiError, Obj, Ref
@@ -60,7 +61,18 @@ def title(step: Step) -> str:
         return f"patch {step.patch.describe()}"
     if step.fault is not None:
         return f"{step.fault.action} {step.fault.component}"
+    if step.churn is not None:
+        return f"churn for {step.churn.time:g} s"
     return f"wait {step.wait:g} s"
+
+
+def prepare(context: Context) -> None:
+    """Make what a scenario has before its first step: its namespace and its hollow nodes."""
+    context.ledger.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": context.scope.namespace}}
+    )
+    for node in context.scenario.spec.nodes:
+        context.ledger.create(hollow_node(str(context.variables.value(f"node.{node}")), node))
 
 
 def perform(step: Step, context: Context) -> list[dict[str, Any]]:
@@ -99,7 +111,19 @@ def perform(step: Step, context: Context) -> list[dict[str, Any]]:
         context.scope.fault(step.fault.component, step.fault.action)
     elif step.wait is not None:
         context.scope.pause(step.wait)
+    elif step.churn is not None:
+        return [churn(step.churn, context, lambda anew: _until(step, anew))]
     return []
+
+
+def _until(step: Step, context: Context) -> Context:
+    """Carry out what a scenario does before a step."""
+    prepare(context)
+    for before in context.scenario.spec.steps:
+        if before is step:
+            break
+        perform(before, context)
+    return context
 
 
 def _apply(obj: dict[str, Any], context: Context) -> None:

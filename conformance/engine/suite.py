@@ -228,6 +228,9 @@ class _Suite:
             except TargetGoneError:  # a part of it; the API server may still answer
                 going = terminating() or []
             owned = self.setup.opened.target.owned(self.setup.run)
+            others = (ref for ref in owned if ref.kind == "Namespace" and ref not in going)
+            found = [(ref, scope.get(ref)) for ref in others]  # made by a step
+            going += [ref for ref, obj in found if obj and "deletionTimestamp" in obj["metadata"]]
         except TargetGoneError:
             label = f"{RUN_LABEL}={self.setup.run}"
             return (f"perhaps all objects labelled {label}: the cluster does not answer",), ()

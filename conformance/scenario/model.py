@@ -12,6 +12,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import Field, field_validator, model_validator
 
 from conformance.scenario.base import Duration, Manifest, ObjectSelector, Strict, parse_duration
+from conformance.scenario.churn import Churn
 from conformance.scenario.expectations import AnyExpectation
 from conformance.scenario.profile import Trait
 
@@ -140,12 +141,15 @@ class Step(Strict):
     patch: Patch | None = Field(default=None, description="change one object")
     fault: Fault | None = Field(default=None, description="restart or kill a component")
     wait: Duration | None = Field(default=None, description="let time pass, like 5s")
+    churn: Churn | None = Field(
+        default=None, description="do many things at random, and see that no rule is broken"
+    )
 
     @model_validator(mode="after")
     def _one(self) -> Step:
         if len(self.model_fields_set) != 1:
             raise ValueError(
-                "a step has exactly one of apply, expect, delete, patch, fault, wait"
+                "a step has exactly one of apply, churn, expect, delete, patch, fault, wait"
                 f" (found {', '.join(sorted(self.model_fields_set)) or 'none'})"
             )
         return self
@@ -187,7 +191,13 @@ class Spec(Strict):
     def _coherent(self) -> Spec:
         if self.nodes and self.tier != "allocation":
             raise ValueError("hollow nodes are for the allocation tier: no kubelet runs there")
-        if not any(step.expect for step in self.steps):
+        churns = [step.churn for step in self.steps if step.churn and self.tier != "allocation"]
+        if any(churn.mix.finish or churn.of_kind("ResourceSlice") for churn in churns):
+            raise ValueError(
+                "churn in this tier: slices are the driver's, and the kubelet ends pods; leave"
+                " ResourceSlices out, and write mix: {finish: 0}"
+            )
+        if not any(step.expect or step.churn for step in self.steps):
             raise ValueError("no step expects anything, so the scenario could not fail")
         return self
 

@@ -12,6 +12,7 @@ several threads at once, one thread for each scope.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -19,6 +20,7 @@ from conformance.clusters.base import RUN_LABEL
 from conformance.errors import TargetError
 from conformance.kubeapi.errors import ApiError, Cause, Obj
 from conformance.scenario.expectations.base import ContainerView
+from conformance.targets.following import Following
 from conformance.targets.overlaps import Overlap
 
 __all__ = [
@@ -205,6 +207,14 @@ class Scope(Protocol):
 
     def overlaps(self) -> Sequence[Overlap]:
         """Devices that two claims had at once, one of them of this namespace; of the whole run."""
+        ...
+
+    def follow(self, namespaces: Sequence[str]) -> Following:
+        """Follow pods and claims of some namespaces from now on, beginning with what there is."""
+        ...
+
+    def again(self) -> AbstractContextManager[Scope | None]:
+        """The same namespace in a new target like this one; None where there is but one."""
         ...
 
     def snapshot(self) -> Obj:

@@ -89,6 +89,20 @@ def _version(text: str) -> str:
         raise UsageError(f"--kubernetes: {error}") from None
 
 
+def _churn_time(text: str) -> float:
+    """Seconds of a duration.
+
+    Raises:
+        UsageError: it is none, or longer than an hour.
+    """
+    from conformance.scenario.base import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"--churn-time {text!r}: {error}") from None
+
+
 @dataclass(frozen=True, slots=True)
 class TargetOptions:
     """What a user may say about the target.
@@ -237,6 +251,25 @@ class TargetOptions:
             places=("local", "reference"),
         ),
     ] = ""
+    churn_time: Annotated[
+        float,
+        Given(
+            "Repeat churn for so long, for example 10m, each time with the next seed. "
+            "[default: once, for as long as the scenario says]",
+            metavar="TIME",
+            type=str,
+            convert=_churn_time,
+        ),
+    ] = 0.0
+    churn_seed: Annotated[
+        int, Given("Seed of the first churn. [default: the scenario's]", metavar="SEED")
+    ] = 0
+    churn_here: Annotated[
+        bool,
+        Given(
+            "Allow --churn-time on a cluster that others may use.", places=("kubeconfig", "kind")
+        ),
+    ] = False
     record: bool = False
 
     @property
@@ -309,6 +342,22 @@ def check_options(options: TargetOptions) -> None:
         raise UsageError(f"--nodes {options.nodes}: must be between 0 and {MOST_NODES}")
     _check_shape(options)
     _check_gates(options)
+    _check_churn(options)
+
+
+def _check_churn(options: TargetOptions) -> None:
+    """Refuse long churn where it may disturb others, or where its record would not fit."""
+    if not 0 <= options.churn_seed <= 2**31:
+        raise UsageError(f"--churn-seed {options.churn_seed}: must be between 1 and {2**31}")
+    if not options.churn_time:
+        return
+    if options.cluster in {"kubeconfig", "kind"} and not options.churn_here:
+        raise UsageError(
+            "--churn-time keeps scheduler and API server busy, also for others who use this"
+            " cluster; if that may be, add --churn-here"
+        )
+    if options.record:
+        raise UsageError("--churn-time does not go with --compare: what churn does is not compared")
 
 
 def _check_shape(options: TargetOptions) -> None:

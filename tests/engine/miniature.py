@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ from conformance.targets.base import (
     Overlap,
     Ref,
 )
+from conformance.targets.following import Following
 from conformance.targets.opening import Opened
 
 T = TypeVar("T")
@@ -156,6 +158,12 @@ class MiniScope:
 
     def overlaps(self) -> Sequence[Overlap]:
         return self.target.overlaps
+
+    def follow(self, namespaces: Sequence[str]) -> Following:
+        return Following(namespaces)
+
+    def again(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def snapshot(self) -> Obj:
         return {}

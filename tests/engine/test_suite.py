@@ -92,6 +92,17 @@ def test_an_empty_namespace_that_the_cluster_still_removes_is_not_left_behind() 
     assert [Ref("v1", "Namespace", name) for name in footer.terminating] == list(target.objects)
 
 
+def test_a_further_namespace_that_the_cluster_still_removes_is_not_left_behind() -> None:
+    target, recorder = Miniature(), Recorder()
+    leaving(target, emptied=True)
+    other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
+    result = run_suite([scenario({"apply": [other]}, *STEPS)], setup(target), [recorder])
+    assert result.left == ()
+    footer = recorder.events[-1]
+    assert isinstance(footer, RunFinished)
+    assert "other" in footer.terminating
+
+
 def test_what_appears_in_a_namespace_on_its_way_out_fails_the_cleanup() -> None:
     target = Miniature()
     leaving(target, emptied=False)

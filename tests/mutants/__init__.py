@@ -25,6 +25,7 @@ from tests.mutants.allocator import (
     amounts,
     choosing,
     pools,
+    remembering,
     selecting,
     sharing,
     tainting,
@@ -45,6 +46,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     **amounts.MUTATIONS,
     **choosing.MUTATIONS,
     **pools.MUTATIONS,
+    **remembering.MUTATIONS,
     **selecting.MUTATIONS,
     **sharing.MUTATIONS,
     **tainting.MUTATIONS,
@@ -55,6 +57,7 @@ MUTATIONS: dict[Fault, Mutation] = {
 def mutant(*faults: Fault, **options: Any) -> ReferenceTarget:
     """A reference that has these faults; ``options`` are those of `ReferenceOptions`."""
     target = ReferenceTarget(ReferenceOptions(**options))
+    target.another = lambda: mutant(*faults, **options)  # type: ignore[method-assign]
     for fault in faults:
         MUTATIONS[fault](target.world)
     return target

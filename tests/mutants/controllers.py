@@ -118,6 +118,23 @@ def finished_pods_keep_claims(world: World) -> None:
     replace(part(world, ClaimController), "remaining_users", remaining_users)
 
 
+def forced_pods_keep_claims(world: World) -> None:
+    """A claim stays reserved for a pod that was on its way out when it was deleted by force."""
+    store, ending = world.cluster.store, set()
+
+    def remaining_users(original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
+        remaining = original(claim)
+        for user in claim["status"].get("reservedFor") or []:
+            pod = store.by_uid(user["uid"])
+            if pod is not None and pods.is_deleted(pod) and not pods.is_finished(pod):
+                ending.add(user["uid"])
+            elif pod is None and user["uid"] in ending:
+                remaining.append(user)
+        return remaining
+
+    replace(part(world, ClaimController), "remaining_users", remaining_users)
+
+
 def allocates_without_pod(world: World) -> None:
     """A claim that no pod uses is allocated after a second, as if immediate binding were back."""
     store, clock = world.cluster.store, world.cluster.clock
@@ -180,7 +197,13 @@ def other_namespace(world: World) -> None:
             elsewhere = (item for item in everywhere if name_of(item) == name)
             yield entry, claim or next(elsewhere, None)
 
+    def remaining_users(_original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
+        users = claim["status"].get("reservedFor") or []
+        found = [(user, world.cluster.store.by_uid(user["uid"])) for user in users]
+        return [user for user, pod in found if pod is not None and not pods.will_not_run(pod)]
+
     replace(world.cluster, "claims_of", claims_of)
+    replace(part(world, ClaimController), "remaining_users", remaining_users)
 
 
 MUTATIONS: dict[Fault, Mutation] = {
@@ -192,6 +215,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.WAITS_FOR_UNNEEDED_CLAIMS: waits_for_unneeded_claims,
     Fault.FINISHED_PODS_KEEP_CLAIMS: finished_pods_keep_claims,
     Fault.TEMPLATE_LOSES_LABELS: in_new_claims(lose_labels),
+    Fault.FORCED_PODS_KEEP_CLAIMS: forced_pods_keep_claims,
     Fault.FORGETS_RESERVATION: forgets_reservation,
     Fault.KEEPS_DEVICE_STATUS: keeps_device_status,
     Fault.MISSES_NEW_TEMPLATE: misses_new_template,

@@ -42,6 +42,9 @@ class Fault(Enum):
     CEL_ERRORS_ARE_NO_MATCH = "a selector that fails on a device counts as one that does not match"
     CLAIMS_OUTLIVE_NAMESPACES = "claims are not released when their namespace is deleted"
     CLAIMS_OUTLIVE_PODS = "claims that were made for a pod are not deleted with it"
+    CLAIMS_OF_ONE_NAME_ARE_ONE = (
+        "of claims with one name in several namespaces the scheduler sees only one"
+    )
     CLAIM_CONFIG_FIRST = "the allocation lists a claim's configuration before its class's"
     CLASS_SELECTORS_SEE_NO_ATTRIBUTES = (
         "selectors of classes are ignored where they read attributes"
@@ -54,6 +57,9 @@ class Fault(Enum):
     CONSTRAINTS_SPARE_ALTERNATIVES = "constraints are ignored where a request has alternatives"
     CONTAINERS_WITHOUT_CLAIM_SEE_ALL = (
         "a container that names no claim sees what the others of its pod see"
+    )
+    COUNTERS_END_WITH_TAINTS = (
+        "the scheduler ignores the counters of a pool once a device of it has had a taint"
     )
     COUNT_IS_A_MAXIMUM = "a request for more devices than a node has gets those that are there"
     CUTS_REQUESTS_TO_32_DEVICES = "a request for more than 32 devices gets 32"
@@ -86,7 +92,17 @@ class Fault(Enum):
     )
     FORGETS_FORCE_DELETED_PODS = "claims of pods that were deleted by force stay prepared"
     FORGETS_NODE_RESOURCES_OF_OTHERS = "what devices of other pods take of a node is not counted"
+    FORCED_PODS_KEEP_CLAIMS = "a pod that is deleted by force while it ends keeps its reservations"
     FORGETS_RESERVATION = "the scheduler allocates without adding the pod to reservedFor"
+    FORGETS_WITHDRAWN_DEVICES = (
+        "a device in use that was withdrawn and is published again counts as free"
+    )
+    FREES_DEVICES_WITH_FIRST_POD = (
+        "the devices of a shared claim count as free when the first of its pods is done"
+    )
+    FREES_DEVICES_WITH_FIRST_SHARE = (
+        "when a share of a device is released, its other shares are not counted any more"
+    )
     GENERATED_CLAIM_FOR_ONE_CONTAINER = (
         "only the first container that names a generated claim sees its devices"
     )

@@ -200,3 +200,29 @@ def running() -> State:
         ready=True,
         kubernetes_version="v1.37.1",
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({**KIND, "churn_time": 600.0}, "add --churn-here"),
+        ({**KUBECONFIG, "churn_time": 600.0}, "add --churn-here"),
+        ({**LOCAL, "churn_time": 600.0, "record": True}, "does not go with --compare"),
+        ({"churn_here": True}, "--churn-here goes with"),
+        ({"churn_seed": -1}, "must be between 1 and"),
+    ],
+)
+def test_long_churn_needs_leave(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        check_options(TargetOptions(**options))
+
+
+def test_long_churn_with_leave_is_accepted() -> None:
+    check_options(TargetOptions(**{**KUBECONFIG, "churn_time": 600.0, "churn_here": True}))
+    check_options(TargetOptions(**{**LOCAL, "churn_time": 600.0}))
+
+
+@pytest.mark.parametrize("text", ["ten", "10", "61m", "-1s"])
+def test_a_time_for_churn_that_is_none_or_too_long_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--churn-time"):
+        from_given(TargetOptions, {"churn_time": text})

@@ -98,10 +98,12 @@ def made_by(scenario: Scenario) -> Made:
 
 
 def applied(scenario: Scenario) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]:
-    """Every object that a step applies, with its place; the index of the step is in it."""
+    """Every object that a step makes, with its place; the index of the step is in it."""
     for index, step in enumerate(scenario.spec.steps):
         for position, manifest in enumerate(step.apply or ()):
             yield ("spec", "steps", index, "apply", position), manifest
+        for position, manifest in enumerate(step.churn.objects if step.churn else ()):
+            yield ("spec", "steps", index, "churn", "objects", position), manifest
 
 
 def name_of(manifest: Mapping[str, Any]) -> str:

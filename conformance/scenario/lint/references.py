@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.expectations.objects import NoneExpectation
 from conformance.scenario.expectations.pod import PodExpectation
+from conformance.scenario.lint.churn import check_churn
 from conformance.scenario.lint.expectations import check_steps
 from conformance.scenario.lint.made import Made, Named, made_by, name_of, namespace_of
 from conformance.scenario.model import Scenario
@@ -26,6 +27,7 @@ def check_references(scenario: Scenario) -> Iterator[Problem]:
     yield from _in_claims(made)
     yield from _classes(made, waiting, scenario)
     yield from _twice(scenario)
+    yield from check_churn(scenario, made)
     yield from check_steps(scenario, made)
 
 

@@ -12,6 +12,7 @@ import builtins
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 from conformance.kubeapi.changes import Changes
@@ -19,7 +20,7 @@ from conformance.kubeapi.connection import MERGE_PATCH
 from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.informer import Informer
 from conformance.kubeapi.informers import InformerFactory
-from conformance.kubeapi.store import has_labels
+from conformance.kubeapi.store import has_labels, version_of
 from conformance.scenario.expectations.base import ContainerView
 from conformance.targets.base import (
     ApiError,
@@ -33,10 +34,15 @@ from conformance.targets.cluster.cdi import claims_in
 from conformance.targets.cluster.creator import Creator
 from conformance.targets.cluster.diagnostics import diagnose
 from conformance.targets.cluster.observer import Observer
+from conformance.targets.cluster.recorder import attach
 from conformance.targets.cluster.shared import Shared
 from conformance.targets.cluster.snapshots import present_snapshot
+from conformance.targets.following import Following
 
 T = TypeVar("T")
+
+CATCH_UP_SECONDS = 10.0
+"""For which a watch may lag behind the API server."""
 
 _TROUBLE_SECONDS = 30.0
 """How long a watch may be interrupted during a wait before the wait ends with an error."""
@@ -185,6 +191,40 @@ class ClusterScope:
     def overlaps(self) -> Sequence[Overlap]:
         """See `Scope.overlaps`; what the watch of claims has told so far."""
         return self._shared.claims.touching(self.namespace)
+
+    def follow(self, namespaces: Sequence[str]) -> Following:
+        """See `Scope.follow`."""
+        discovery = self._api.discovery
+        found = (
+            discovery.find("v1", "Pod"),
+            discovery.find(discovery.dra_version(), "ResourceClaim"),
+        )
+        places = [(resource, namespace) for resource in found for namespace in namespaces]
+        informers = [self._informers.informer(*place) for place in places]
+
+        def catch_up(following: Following) -> None:
+            for resource, namespace in places:
+                listed = self._api.list(resource, namespace, self._agent)
+                versions = {item["metadata"]["uid"]: version_of(item) for item in listed}
+                if not following.await_seen(versions, CATCH_UP_SECONDS):
+                    raise TargetError(
+                        f"the watch of {resource.plural} is more than {CATCH_UP_SECONDS:g} s behind"
+                        " the API server; is this machine overloaded?"
+                    )
+
+        def stop(following: Following) -> None:
+            for informer in informers:
+                informer.unlisten(following.hear)
+
+        following = Following(namespaces, catch_up, stop)
+        for informer in informers:
+            attach(informer, following.hear)
+            self._changes.attach(informer)
+        return following
+
+    def again(self) -> AbstractContextManager[None]:
+        """See `Scope.again`: there is but this cluster."""
+        return nullcontext()
 
     def snapshot(self) -> Obj:
         """See `Scope.snapshot`."""

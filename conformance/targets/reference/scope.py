@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from conformance.scenario.expectations.base import ContainerView
@@ -13,12 +14,17 @@ from conformance.targets.base import (
     Obj,
     Overlap,
     Ref,
+    Scope,
     TargetError,
 )
+from conformance.targets.following import Following
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.world import World
 
 T = TypeVar("T")
+Again = Callable[[str], AbstractContextManager[Scope]]
+"""Opens the scope of a namespace in a new target."""
+
 _Decisions = list[Decision]
 """``list`` is a method of the scope."""
 
@@ -26,12 +32,13 @@ _Decisions = list[Decision]
 class ReferenceScope:
     """A namespace of the reference, and the cluster-scoped objects around it."""
 
-    def __init__(self, world: World, lock: threading.RLock, namespace: str) -> None:
+    def __init__(self, world: World, lock: threading.RLock, namespace: str, again: Again) -> None:
         """Use ``ReferenceTarget.scope``."""
         self.namespace = namespace
         self._world = world
         self._lock = lock
         world.claims.follow(namespace)
+        self._again = again
 
     def create(self, obj: Obj) -> Obj:
         """Create an object; unknown fields are an error.
@@ -135,6 +142,27 @@ class ReferenceScope:
     def overlaps(self) -> Sequence[Overlap]:
         """Devices that two claims had at once, one of them of this namespace."""
         return self._world.claims.touching(self.namespace)
+
+    def follow(self, namespaces: Sequence[str]) -> Following:
+        """Follow pods and claims of some namespaces from now on, beginning with what there is."""
+        store, kinds = self._world.cluster.store, ("Pod", "ResourceClaim")
+
+        def stop(following: Following) -> None:
+            with self._lock:
+                for kind in kinds:
+                    store.unlisten(kind, following.hear)
+
+        following = Following(namespaces, stop=stop)
+        with self._lock:
+            for kind in kinds:
+                store.listen(kind, following.hear)
+                for obj in store.all(kind):
+                    following.hear("ADDED", obj)
+        return following
+
+    def again(self) -> AbstractContextManager[Scope]:
+        """The same namespace in a new reference, where the same happens again."""
+        return self._again(self.namespace)
 
     def snapshot(self) -> Obj:
         """What allocations depend on now, with this namespace's unallocated claims."""

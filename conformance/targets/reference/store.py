@@ -98,12 +98,16 @@ class Store:
         self._objects: dict[str, dict[tuple[str, str], Obj]] = {kind: {} for kind in KINDS}
         self._by_uid: dict[str, Obj] = {}
         self._changed: dict[str, int] = dict.fromkeys(KINDS, 0)
-        self._listeners: dict[str, Callable[[str, Obj], None]] = {}
+        self._listeners: dict[str, list[Callable[[str, Obj], None]]] = {}
         self.revision = 0
 
     def listen(self, kind: str, listener: Callable[[str, Obj], None]) -> None:
         """Call it with MODIFIED or DELETED and the object at every change of this kind."""
-        self._listeners[kind] = listener
+        self._listeners.setdefault(kind, []).append(listener)
+
+    def unlisten(self, kind: str, listener: Callable[[str, Obj], None]) -> None:
+        """Stop calling it."""
+        self._listeners[kind].remove(listener)
 
     def changed(self, kind: str) -> int:
         """Revision at which an object of this kind changed last."""
@@ -188,10 +192,9 @@ class Store:
             del self._by_uid[uid_of(removed)]
             self.revision += 1
             self._changed[kind] = self.revision
-            if kind in self._listeners:
-                version = {"resourceVersion": str(self.revision)}
-                gone = {**removed, "metadata": {**removed["metadata"], **version}}
-                self._listeners[kind]("DELETED", gone)
+            version = {"resourceVersion": str(self.revision)}
+            gone = {**removed, "metadata": {**removed["metadata"], **version}}
+            self._tell("DELETED", gone)
 
     def _put(self, kind: Kind, obj: Obj) -> None:
         self.revision += 1
@@ -199,5 +202,8 @@ class Store:
         self._changed[kind.name] = self.revision
         self._objects[kind.name][namespace_of(obj), name_of(obj)] = obj
         self._by_uid[uid_of(obj)] = obj
-        if kind.name in self._listeners:
-            self._listeners[kind.name]("MODIFIED", obj)
+        self._tell("MODIFIED", obj)
+
+    def _tell(self, change: str, obj: Obj) -> None:
+        for listener in self._listeners.get(obj["kind"], ()):
+            listener(change, obj)

@@ -11,7 +11,8 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -130,7 +131,16 @@ class ReferenceTarget:
 
     def scope(self, namespace: str) -> ReferenceScope:
         """A view of one namespace, which need not exist yet."""
-        return ReferenceScope(self.world, self._lock, namespace)
+        return ReferenceScope(self.world, self._lock, namespace, self._scope_again)
+
+    def another(self) -> ReferenceTarget:
+        """A new one with the same options, in which nothing has happened yet."""
+        return ReferenceTarget(self.options)
+
+    @contextmanager
+    def _scope_again(self, namespace: str) -> Iterator[ReferenceScope]:
+        with self.another() as target:
+            yield target.scope(namespace)
 
     def owned(self, run: str | None = None) -> list[Ref]:
         """Everything with the run label (of one run, or of any), in the order of deletion."""

@@ -1,0 +1,1 @@
+"""The step ``churn``: random operations from a seed, invariants at every resourceVersion."""

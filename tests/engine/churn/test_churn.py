@@ -1,0 +1,65 @@
+"""Churn notices what is broken, and says the least that shows it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.engine.scenario_run import Setup
+from conformance.engine.suite import run_suite
+from conformance.scenario.loader import LoadedScenario
+from conformance.targets.opening import Opened
+from conformance.targets.options import TargetOptions
+from tests.mutants import mutant
+from tests.mutants.faults import Fault
+from tests.scenario.shipped import shipped
+
+
+@cache
+def scenario() -> LoadedScenario:
+    [found] = [each for each in shipped() if each.id == "core/churn-keeps-invariants"]
+    return found
+
+
+def run(*faults: Fault, **options: float) -> ScenarioFinished:
+    with mutant(*faults) as target:
+        opened = Opened.of(target, None, "image", TargetOptions(**options))  # type: ignore[arg-type]
+        [finished] = run_suite([scenario()], Setup("churn", opened), ()).finished
+    return finished
+
+
+def test_a_sound_reference_keeps_every_invariant() -> None:
+    finished = run()
+    assert finished.outcome is Outcome.PASSED, finished.message
+    assert finished.steps[-1].observed == ({"seed": 17, "rounds": 1, "operations": 90},)
+
+
+def test_long_churn_is_many_rounds_with_seeds_of_their_own() -> None:
+    finished = run(churn_time=9.0, churn_seed=41)
+    assert finished.steps[-1].observed == ({"seed": 41, "rounds": 3, "operations": 270},)
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule", "most"),
+    [
+        (Fault.DOUBLE_ALLOCATION, "overlap", 3),
+        (Fault.RELEASES_TOO_EARLY, "in-use", 3),
+        (Fault.FINISHED_PODS_KEEP_CLAIMS, "reserved", 3),
+        (Fault.FORGETS_RESERVATION, "unreserved", 2),
+        (Fault.SHARES_TEMPLATE_CLAIM, "stranger", 3),
+        (Fault.CLAIMS_OUTLIVE_PODS, "left", 1),
+    ],
+)
+def test_a_broken_rule_is_told_with_its_seed_and_the_fewest_operations(
+    fault: Fault, rule: str, most: int
+) -> None:
+    finished = run(fault)
+    assert finished.outcome is Outcome.FAILED
+    assert f"found {rule} at resourceVersion" in finished.message
+    assert "under churn with seed 17" in finished.message
+    assert "--churn-seed 17" in finished.message
+    told = finished.message.partition("operations (")[2]
+    assert int(told.partition(")")[0]) <= most
+    assert "history:" in told

@@ -1,0 +1,111 @@
+"""Defects in what the scheduler remembers: nothing is wrong until things come in some order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.store import name_of, uid_of
+from conformance.targets.reference.world import World
+from tests.mutants.allocator.inputs import changed, devices, reads_all, results
+from tests.mutants.allocator.pools import pool_of
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation
+
+Device = tuple[str, str, str]
+
+
+def one_of_each_name(claims: list[Obj]) -> list[Obj]:
+    return list({name_of(claim): claim for claim in claims}.values())
+
+
+def without_counters_once_tainted(world: World) -> None:
+    tainted = set()
+
+    def change(slices: list[Obj]) -> list[Obj]:
+        for item in slices:
+            if any(device.get("taints") for device in devices(item)):
+                tainted.add(pool_of(item))
+        return changed(slices, forget)
+
+    def forget(resource_slice: Obj) -> None:
+        for device in devices(resource_slice) if pool_of(resource_slice) in tainted else ():
+            device.pop("consumesCounters", None)
+
+    reads_all("resource_slices", change)(world)
+
+
+def forgets(world: World, is_forgotten: Callable[[Obj], bool]) -> None:
+    """The scheduler takes some claims that are allocated for such that are not."""
+
+    def change(claims: list[Obj]) -> list[Obj]:
+        # All are asked: who remembers must see each state.
+        asked = [(claim, bool(used(claim)) and is_forgotten(claim)) for claim in claims]
+        return [{**claim, "status": {}} if forgotten else claim for claim, forgotten in asked]
+
+    reads_all("claims", change)(world)
+
+
+def forgets_withdrawn(world: World) -> None:
+    away = set()
+
+    def is_forgotten(claim: Obj) -> bool:
+        slices = world.cluster.slices()
+        pools = {pool_of(item) for item in slices}
+        published = {
+            (*pool_of(item), device["name"]) for item in slices for device in devices(item)
+        }
+        if any(device not in published and device[:2] in pools for device in used(claim)):
+            away.add(uid_of(claim))
+        return uid_of(claim) in away
+
+    forgets(world, is_forgotten)
+
+
+def frees_with_first_pod(world: World) -> None:
+    most: defaultdict[str, int] = defaultdict(int)
+
+    def is_forgotten(claim: Obj) -> bool:
+        users = len(claim["status"].get("reservedFor") or [])
+        most[uid_of(claim)] = max(most[uid_of(claim)], users)
+        return users < most[uid_of(claim)]
+
+    forgets(world, is_forgotten)
+
+
+def frees_with_first_share(world: World) -> None:
+    sharers: dict[Device, set[str]] = {}
+    released = set()
+
+    def change(claims: list[Obj]) -> list[Obj]:
+        now: defaultdict[Device, set[str]] = defaultdict(set)
+        for claim in claims:
+            for result in results(claim["status"].get("allocation") or {}):
+                if result.get("shareID"):
+                    now[place(result)].add(uid_of(claim))
+        for device, before in sharers.items():
+            if before - now[device]:
+                released.update(before & now[device])
+        sharers.clear()
+        sharers.update(now)
+        return [{**c, "status": {}} if uid_of(c) in released else c for c in claims]
+
+    reads_all("claims", change)(world)
+
+
+def used(claim: Obj) -> list[Device]:
+    return [place(result) for result in results(claim["status"].get("allocation") or {})]
+
+
+def place(result: Obj) -> Device:
+    return result["driver"], result["pool"], result["device"]
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.CLAIMS_OF_ONE_NAME_ARE_ONE: reads_all("claims", one_of_each_name),
+    Fault.COUNTERS_END_WITH_TAINTS: without_counters_once_tainted,
+    Fault.FORGETS_WITHDRAWN_DEVICES: forgets_withdrawn,
+    Fault.FREES_DEVICES_WITH_FIRST_POD: frees_with_first_pod,
+    Fault.FREES_DEVICES_WITH_FIRST_SHARE: frees_with_first_share,
+}
