@@ -1,6 +1,6 @@
 # Two commands: `make conformance` and `make test`. Both set up all they need in .venv.
 .DEFAULT_GOAL := help
-.PHONY: help conformance test lint unit reference real kind bench gpu-check fuzz image stubs clean
+.PHONY: help conformance test lint unit reference real oldest kind matrix bench gpu-check fuzz image stubs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -28,8 +28,14 @@ reference: $(VENV)/.ready ## Scenarios on the reference, by pytest and xdist
 real: $(VENV)/.ready ## Tests and scenarios on a real local cluster (Linux, root)
 	@ci/test real
 
+oldest: $(VENV)/.ready ## Core scenarios on the oldest Kubernetes, on a real local cluster
+	@ci/test oldest
+
 kind: $(VENV)/.ready ## Scenarios on a real kind cluster, Docker and image included (Debian, root)
 	@ci/test kind
+
+matrix: $(VENV)/.ready ## Every scenario on every Kubernetes minor; writes docs/matrix.md
+	ci/matrix
 
 bench: $(VENV)/.ready ## Measure the suite, the driver, the allocator and CEL
 	$(BIN)/python -m benchmarks.start

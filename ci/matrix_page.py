@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from string import ascii_lowercase
 
+from conformance.clusters.local.versions import PINNED
 from conformance.engine.events import Outcome, PlannedScenario
 from conformance.engine.result import RunResult, ScenarioResult
 from conformance.engine.verdicts import Verdict
@@ -68,7 +69,8 @@ def _summary(runs: Mapping[str, RunResult]) -> list[str]:
             f"| {run.run.kubernetes_version} | {when}{broken_off} | {passed} | {skipped} | {bad} |"
             f" {judged} |"
         )
-    return lines
+    left = [minor for minor in PINNED if minor not in runs]
+    return [*lines, *(["", f"Not run: {', '.join(left)}."] if left else [])]
 
 
 def _reason(item: ScenarioResult) -> str:

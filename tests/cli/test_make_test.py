@@ -67,15 +67,16 @@ def test_every_stage_runs_where_nothing_is_lacking(checkout: Path) -> None:
     ]
     assert calls.count("dra-conformance cluster") == 1
     summary = output.partition("=== summary\n")[2].splitlines()
-    assert len(summary) == 8
+    assert len(summary) == 9
     assert all(line.startswith("passed") for line in summary)
 
 
 def test_what_is_lacking_is_said_first_and_the_rest_runs(checkout: Path) -> None:
     code, output, calls = run(checkout, LACKS="root\nGo 1.26")
     assert code == 0, output
-    assert output.splitlines()[:2] == [
+    assert output.splitlines()[:3] == [
         "left out  real: this machine lacks root; Go 1.26",
+        "left out  oldest: this machine lacks root; Go 1.26",
         "left out  fuzz: this machine lacks root; Go 1.26",
     ]
     assert output.splitlines()[-1].startswith("left out  fuzz")
@@ -97,6 +98,22 @@ def test_without_its_image_the_kind_cluster_is_not_tried(checkout: Path) -> None
     assert code == 1
     assert "FAILED    a kind cluster's node image" in output
     assert calls == ["kind-test --prepare"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings", "runs"),
+    [([], {}, False), (["oldest"], {}, True), ([], {"CI": "true"}, True)],
+)
+def test_the_oldest_kubernetes_is_built_where_somebody_asks_for_it_or_in_ci(
+    checkout: Path, asked: list[str], settings: dict[str, str], runs: bool
+) -> None:
+    python = checkout / ".venv/bin/python"
+    python.write_text('#!/bin/sh\ncase "$2" in *is_built*) exit 1;; esac\n')
+    code, output, _ = run(checkout, *asked, **settings)
+    assert code == 0, output
+    left = "left out  oldest: this machine lacks the binaries of Kubernetes 1.34, which `ci/test"
+    assert (left in output) != runs
+    assert ("passed    core on the oldest Kubernetes" in output) == runs
 
 
 def test_with_ci_what_is_lacking_is_a_failure_before_anything_runs(checkout: Path) -> None:

@@ -20,12 +20,16 @@ from pathlib import Path
 from conformance.clusters.base import ClusterError, ClusterUsageError, Progress
 from conformance.clusters.local.gocommand import compiler, environment, find_go
 from conformance.clusters.local.gomod import make_go_mod
+from conformance.clusters.local.layout import default_cache
 from conformance.clusters.local.versions import (
     COMPILE,
+    CONTROL_PLANE_BINARIES,
     KUBERNETES,
+    NODE_BINARIES,
     Build,
     builds,
     cache_key,
+    full_version,
     pinned_go_mod,
 )
 from conformance.data import local_cluster_modules_dir
@@ -75,6 +79,12 @@ def resolve_binaries(
     return directory
 
 
+def is_built(version: str) -> bool:
+    """Whether the cache has all binaries of a Kubernetes version, or of a minor's pinned patch."""
+    directory = default_cache() / cache_key(local_cluster_modules_dir(), full_version(version))
+    return not missing_binaries(directory, CONTROL_PLANE_BINARIES + NODE_BINARIES)
+
+
 def missing_binaries(directory: Path, needed: Iterable[str]) -> list[str]:
     """Names of those that are not there or not executable."""
     return [
@@ -87,18 +97,18 @@ def missing_binaries(directory: Path, needed: Iterable[str]) -> list[str]:
 def _build_all(modules: Path, version: str, directory: Path, progress: Progress) -> None:
     go = _builders()
     log = directory.with_name(directory.name + ".log")
-    progress(
-        f"building the cluster's binaries into {directory} (once; about 8 minutes and 7 GB of "
-        f"Go caches on two cores; log: {log})"
-    )
     prefix = f".building-{directory.name}-"
     for stale in directory.parent.glob(f"{prefix}*"):  # of a killed build: we hold its lock
         shutil.rmtree(stale)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=prefix) as temporary:
         output = Path(temporary) / "bin"
         output.mkdir()
-        log.write_text("")
         go_mod = pinned_go_mod(modules, version) or make_go_mod(go, version, output, progress)
+        progress(
+            f"building the cluster's binaries into {directory} (once; about 8 minutes and 7 GB of "
+            f"Go caches on two cores; log: {log})"
+        )
+        log.write_text("")
         for build in builds(version):
             if build.module == "kubernetes":
                 build = replace(build, flags=(f"-modfile={go_mod}", *build.flags))

@@ -1,0 +1,75 @@
+"""The page that `ci/matrix` writes, from result files made here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.resultfile.write import ResultFile
+from tests.report.builders import compared, ended, finished, play, started
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def record(folder: Path, version: str, *events: ScenarioFinished, verdict: str) -> None:
+    """The result file of a run whose first scenario was compared."""
+    header = started([item.scenario for item in events], kubernetes_version=version, compared=True)
+    judged = compared(events[0].scenario.id, verdict)
+    where = folder / ".".join(version.split(".")[:2])
+    where.mkdir()
+    play(ResultFile(where / "results.ndjson"), [header, judged, *events, ended(events)])
+
+
+def page(folder: Path) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "ci/matrix_page.py"), str(folder)],
+        env=dict(os.environ) | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_page_has_a_column_for_each_run_and_says_why_something_was_skipped(
+    tmp_path: Path,
+) -> None:
+    skipped = "needs Kubernetes >=1.35, this is 1.34.4"
+    record(
+        tmp_path,
+        "1.37.1",
+        finished("core/one"),
+        finished("core/new"),
+        finished("extended/f/two", Outcome.FAILED, "no\n  luck"),
+        verdict="identical",
+    )
+    record(
+        tmp_path,
+        "1.34.4",
+        finished("core/one"),
+        finished("extended/f/two", Outcome.SKIPPED, skipped),
+        verdict="inadmissible",
+    )
+    code, text, said = page(tmp_path)
+    assert code == 0, said
+    lines = text.splitlines()
+    assert "| 1.34.4 | 2026-11-21 10:00 | 0 | 1 | 1 | 1 inadmissible |" in lines
+    assert "| 1.37.1 | 2026-11-21 10:00 | 2 | 0 | 1 | 1 identical |" in lines
+    assert "Not run: 1.35, 1.36." in lines
+    assert "| core | 1.34 | 1.37 |" in lines
+    assert "| [one](../scenarios/core/one.yaml) | ✗ | ✓ |" in lines
+    assert "| [new](../scenarios/core/new.yaml) | · | ✓ |" in lines
+    assert "| [two](../scenarios/extended/f/two.yaml) | a | ✗ |" in lines
+    assert "- `a`: needs Kubernetes >=1.35" in lines
+    assert "- 1.34, core/one: inadmissible: why inadmissible" in lines
+    assert "- 1.37, extended/f/two: failed: no luck" in lines
+
+
+def test_without_a_run_there_is_a_message_and_no_page(tmp_path: Path) -> None:
+    code, text, said = page(tmp_path)
+    assert (code, text) == (2, "")
+    assert "no run below" in said
