@@ -107,8 +107,12 @@ class Variables:
         raise UsageError(f"unknown variable ${{{name}}}{meant}; known are {', '.join(known)}")
 
     def canonical(self, text: str) -> str:
-        """``text`` without what differs from run to run."""
-        return text.replace(self._unique, "*")
+        """``text`` without what differs from run to run, or from cluster to cluster."""
+        text = text.replace(self._unique, "*")
+        worker = self._fixed.get("worker.name")
+        if worker is None:
+            return text
+        return re.sub(rf"(?<![\w.-]){re.escape(worker)}(?![\w.-])", "${worker.name}", text)
 
 
 def _suits(devices: int) -> tuple[bool, int]:
