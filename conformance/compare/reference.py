@@ -11,6 +11,7 @@ from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.shape import ShapeNode
+from conformance.targets.base import RUN_LABEL, Obj, Scope
 from conformance.targets.opening import Opened, open_reference
 from reference_allocator.gates import gates_for_version
 
@@ -45,14 +46,40 @@ def on_reference(
     )
     scope = opened.target.scope("default")
     published = scope.list("resource.k8s.io/v1", "ResourceSlice")
-    nodes = [
-        ShapeNode(name=node["metadata"]["name"], labels=node["metadata"].get("labels") or {})
-        for node in scope.list("v1", "Node")
-        if node["metadata"]["name"] in opened.capabilities.nodes
-    ]
+    nodes = _nodes(opened, scope, published)
     scope.close()
     with open_reference(same, published, nodes=nodes) as reference:
         result = run_suite(scenarios, Setup(run_id, reference), ())
     if result.interrupted:
         raise KeyboardInterrupt
     return result.finished
+
+
+def _nodes(opened: Opened, scope: Scope, published: Sequence[Obj]) -> list[ShapeNode]:
+    """The cluster's nodes that pods may use, with the devices that others have there now."""
+    spaces = scope.list("v1", "Namespace")
+    ours = {one["metadata"]["name"] for one in spaces if RUN_LABEL in _labels(one)}
+    taken = {
+        (result["driver"], result["pool"], result["device"])
+        for claim in scope.snapshot()["allocated"]
+        if claim["metadata"].get("namespace") not in ours
+        for result in claim["status"]["allocation"]["devices"].get("results") or ()
+        if not result.get("adminAccess") and not result.get("shareID")
+    }
+    held: dict[str, set[str]] = {}
+    for spec in (item["spec"] for item in published):
+        if spec["driver"] == opened.options.profile().driver and spec.get("nodeName"):
+            held.setdefault(spec["nodeName"], set()).update(
+                device["name"]
+                for device in spec.get("devices") or ()
+                if (spec["driver"], spec["pool"]["name"], device["name"]) in taken
+            )
+    return [
+        ShapeNode(name=name, labels=_labels(node), held=tuple(sorted(held.get(name, ()))))
+        for node in scope.list("v1", "Node")
+        if (name := node["metadata"]["name"]) in opened.capabilities.nodes
+    ]
+
+
+def _labels(obj: Obj) -> dict[str, str]:
+    return dict(obj["metadata"].get("labels") or {})

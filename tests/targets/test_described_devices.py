@@ -249,24 +249,32 @@ spec:
 
 
 @pytest.mark.parametrize(
-    ("driver", "outcome"),
-    [("gpu.nvidia.com", Outcome.PASSED), ("nvml-dra-driver", Outcome.SKIPPED)],
+    ("driver", "held", "outcome", "why"),
+    [
+        ("gpu.nvidia.com", (), Outcome.PASSED, ""),
+        ("gpu.nvidia.com", ("gpu-7",), Outcome.SKIPPED, "needs 1 devices, 0 are free"),
+        ("nvml-dra-driver", (), Outcome.SKIPPED, "needs 2 nodes with a kubelet, 1 are there"),
+    ],
+    ids=["free", "in-use", "ours"],
 )
 def test_beside_a_cluster_it_has_that_ones_gpus_unless_the_driver_is_ours(
-    tmp_path: Path, driver: str, outcome: Outcome
+    tmp_path: Path, driver: str, held: tuple[str, ...], outcome: Outcome, why: str
 ) -> None:
     (tmp_path / "what-the-cluster-has.yaml").write_text(CLUSTERS, encoding="utf-8")
     attributes = {"type": {"string": "gpu"}, "cudaComputeCapability": {"version": "9.0.0"}}
     gpu = published("worker", "gpu-7")
     gpu["spec"]["driver"] = "gpu.nvidia.com"
     gpu["spec"]["devices"][0]["attributes"] = attributes
-    nodes = tuple(ShapeNode(name=name, labels={"zone": "far"}) for name in ("worker", "bare"))
+    nodes = (
+        ShapeNode(name="worker", labels={"zone": "far"}, held=held),
+        ShapeNode(name="bare", labels={"zone": "far"}),
+    )
     options = TargetOptions(target="cluster", cluster="kubeconfig", driver=driver)
     source = DescribedDevices(options.profile(), [gpu])
     with ReferenceTarget(ReferenceOptions(nodes=nodes, devices=source)) as cluster:
         opened = Opened.of(cluster, options.profile(), "image", options)
         [finished] = on_reference(load_scenarios([tmp_path]), opened, "t")
-    assert finished.outcome is outcome, finished.message
+    assert (finished.outcome, why in finished.message) == (outcome, True), finished.message
 
 
 def test_a_cluster_whose_rules_are_not_known_is_told(tmp_path: Path) -> None:
