@@ -23,8 +23,6 @@ AT_ONCE = "6"
 FULL, MIG = "nvml-dra-driver", "gpu.nvidia.com-mig"
 NOT_THE_GPUS = re.compile(r"feature gate \S+ is off|needs Kubernetes |API \S+ is not served")
 """Reasons to skip a scenario that hold for this cluster whatever GPUs it has."""
-JOB = "core/job-separate-and-shared-claims"
-IN_USE = "in-use: another claim has the device already"
 
 
 class Case(NamedTuple):
@@ -62,22 +60,19 @@ def records(folder: Path, kind: str) -> list[dict[str, Any]]:
     return [record for record in map(json.loads, lines) if record["record"] == kind]
 
 
-def only_doubly_allocated(folder: Path) -> bool:
-    """Whether all that a run found is a known fault of kube-scheduler 1.37.
+def doubly_allocated(folder: Path) -> bool:
+    """Whether kube-scheduler gave a device to two claims, as 1.37.1 does on machines under load.
 
-    Two pods of one Job that share a claim and end at the same moment can make it give a device to
-    two claims, which is seen on machines under load. The judgement is right then, and says nothing
-    of the simulated GPUs that are tested here.
+    Two pods of one Job that share a claim and end at the same moment can make it do so
+    (docs/found/double-allocation.md). It says nothing of the simulated GPUs that are tested here.
     """
-    judgements = [
-        (one["scenario"], judgement)
-        for one in records(folder, "compared")
-        for judgement in one["judgements"]
-        if judgement["verdict"] not in ("identical", "admissible")
-    ]
-    return bool(judgements) and all(
-        scenario == JOB and judgement["reason"] == IN_USE for scenario, judgement in judgements
-    )
+    ended = (one for one in records(folder, "scenario") if not _shows_a_fault(one))
+    return any(one["outcome"] == "known" for one in ended)
+
+
+def _shows_a_fault(record: dict[str, Any]) -> bool:
+    """Whether a scenario is there to show a fault of Kubernetes, which this version may have."""
+    return str(record["scenario"]).startswith("regressions/")
 
 
 def pass_as_on_the_reference(name: str, case: Case, tmp_path: Path) -> None:
@@ -105,16 +100,19 @@ def run_compared(name: str, wanted: Collection[str], folder: Path, *options: str
             *("-o", str(folder), *options),
             cwd=folder.parent,
         )
-        if not only_doubly_allocated(folder):
+        if not doubly_allocated(folder):
             break
     assert done.returncode == 0, done.stdout + done.stderr
     ran = records(folder, "scenario")
     assert {one["scenario"] for one in ran} == wanted
     skipped = {one["scenario"]: one["message"] for one in ran if one["outcome"] == "skipped"}
     assert {why for why in skipped.values() if not NOT_THE_GPUS.match(why)} == set()
-    assert {one["outcome"] for one in ran if one["scenario"] not in skipped} == {"passed"}
+    others = [one for one in ran if not _shows_a_fault(one)]
+    assert {one["outcome"] for one in others if one["scenario"] not in skipped} == {"passed"}
+    assert {one["outcome"] for one in ran if _shows_a_fault(one)} <= {"passed", "known"}
     compared = records(folder, "compared")
     assert {one["scenario"] for one in compared} == {one["scenario"] for one in ran}
+    compared = [one for one in compared if not _shows_a_fault(one)]
     judged = {judgement["verdict"] for one in compared for judgement in one["judgements"]}
     assert judged <= {"identical", "admissible"}
 

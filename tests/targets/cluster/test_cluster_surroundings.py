@@ -233,3 +233,16 @@ def test_cdi_is_an_ability_only_where_the_specs_can_be_read(
 
     assert other.wait(gone, 5)
     other.close()
+
+
+def test_policies_of_a_run_are_found_and_who_may_not_list_them_has_made_none(
+    api: FakeApi, make_target: MakeTarget
+) -> None:
+    plural, kind = "validatingadmissionpolicies", "ValidatingAdmissionPolicy"
+    version = "admissionregistration.k8s.io/v1"
+    api.served[version] = {plural: (kind, False)}
+    api.put(plural, {"metadata": {"name": "ours", "labels": {RUN_LABEL: "r1"}}})
+    api.put(plural, {"metadata": {"name": "theirs"}})
+    assert make_target().owned("r1") == [Ref(version, kind, "ours")]
+    api.fail("GET", plural, 403)
+    assert make_target().owned("r1") == []
