@@ -271,7 +271,8 @@ def catalogue(found: Sequence[LoadedScenario]) -> str:
         "# Scenario catalogue",
         "",
         "Generated: `dra-conformance list --markdown > docs/scenarios.md`. How to write one:",
-        "[writing-scenarios.md](writing-scenarios.md).",
+        "[writing-scenarios.md](writing-scenarios.md). What a scenario needs that not every",
+        "cluster has is in the last column ([clusters.md](clusters.md#what-cannot-be-seen)).",
     ]
     folder = None
     for item in found:
@@ -282,10 +283,11 @@ def catalogue(found: Sequence[LoadedScenario]) -> str:
                 "",
                 f"## {head}",
                 "",
-                "| scenario | tier | feature | shows |",
-                "|---|---|---|---|",
+                "| scenario | tier | feature | shows | needs |",
+                "|---|---|---|---|---|",
             ]
         spec = item.scenario.spec
         link = f"[{leaf}](../scenarios/{item.id}.yaml)"
-        lines.append(f"| {link} | {spec.tier} | {spec.feature} | {spec.summary} |")
+        needs = ", ".join(spec.requires.abilities)
+        lines.append(f"| {link} | {spec.tier} | {spec.feature} | {spec.summary} | {needs} |")
     return "\n".join(lines) + "\n"

@@ -83,6 +83,7 @@ def demands(scenario: Scenario) -> Demand:
     claims: dict[WantedClaim, None] = {}
     waiting: dict[str, None] = {}
     made: set[str] = set()
+    copies = {step.copy_allocation.to for step in scenario.spec.steps if step.copy_allocation}
     for step in scenario.spec.steps:
         pods.update(_pods(step))
         made |= {name_of(obj) for obj in step.apply or () if obj.get("kind") in _CLAIMS}
@@ -91,6 +92,8 @@ def demands(scenario: Scenario) -> Demand:
             for entry in pods.get(name, ()):
                 claim = str(entry.get("resourceClaimName") or "")
                 one = WantedClaim(name, str(entry.get("name")), claim, 1 if claim else number)
+                if claim in copies:
+                    continue  # its allocation was no decision
                 if not any("${" in text for text in (one.owner, one.entry, one.claim)):
                     claims[one] = None
         for name in _kept_waiting(step):

@@ -127,6 +127,14 @@ class Context:
         """See Cluster.cdi_specs."""
         return self.scope.cdi_claims().get(uid, ())
 
+    def prepared_claims(self, node: str) -> int | None:
+        """See Cluster.prepared_claims."""
+        return self.scope.prepared_claims(node)
+
+    def claims_in_use(self, node: str) -> int:
+        """See Cluster.claims_in_use."""
+        return self.scope.claims_in_use(node)
+
     def refusal(self, obj: Obj) -> Refusal | None:
         """See Cluster.refusal."""
         try:

@@ -38,7 +38,8 @@ def reason_to_skip(
             return f"feature gate {gate} is off"
     for ability in needs.abilities:
         if ability not in capabilities.abilities:
-            return f"this target lacks the ability {ability}"
+            why = capabilities.lacking.get(ability, "")
+            return f"this target lacks the ability {ability}" + (f": {why}" if why else "")
     if spec.tier != "allocation":
         if profile is None or capabilities.driver != profile.driver:
             return "no driver profile for the driver of this target"

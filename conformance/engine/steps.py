@@ -8,11 +8,15 @@ from typing import Any
 from conformance.engine.awaiting import Divergence, await_expectation
 from conformance.engine.churn.rounds import churn
 from conformance.engine.context import Context
-from conformance.scenario.model import Step
+from conformance.scenario.model import CopyAllocation, Step
 from conformance.targets.base import ApiError, Obj, Ref
+from conformance.targets.overlaps import COPIED
 
 NODE_LABEL = "dra-conformance.dev/node"
 TAINT = "dra-conformance.dev/hollow"
+
+DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
+"""Finalizer of a claim that is allocated (k8s.io/api/resource/v1, ``Finalizer``)."""
 
 ADMISSION_SECONDS = 10.0
 """The longest that an admission plugin may be behind what was written before."""
@@ -63,6 +67,8 @@ def title(step: Step) -> str:
         return f"{step.fault.action} {step.fault.component}"
     if step.churn is not None:
         return f"churn for {step.churn.time:g} s"
+    if step.copy_allocation is not None:
+        return f"allocate to {step.copy_allocation.to} what {step.copy_allocation.source} has"
     return f"wait {step.wait:g} s"
 
 
@@ -113,6 +119,8 @@ def perform(step: Step, context: Context) -> list[dict[str, Any]]:
         context.scope.pause(step.wait)
     elif step.churn is not None:
         return [churn(step.churn, context, lambda anew: _until(step, anew))]
+    elif step.copy_allocation is not None:
+        _copy_allocation(step.copy_allocation, context)
     return []
 
 
@@ -124,6 +132,22 @@ def _until(step: Step, context: Context) -> Context:
             break
         perform(before, context)
     return context
+
+
+def _copy_allocation(wanted: CopyAllocation, context: Context) -> None:
+    """Write an allocation as the scheduler does: the finalizer first, then the status."""
+    source = context.get("ResourceClaim", wanted.source) or {}
+    allocation = (source.get("status") or {}).get("allocation")
+    claim = context.get("ResourceClaim", wanted.to)
+    if allocation is None or claim is None:
+        raise Divergence(f"claim {wanted.source} allocated, and claim {wanted.to}", "one is not")
+    finalizers = [*(claim["metadata"].get("finalizers") or []), DELETE_PROTECTION]
+    try:
+        marked = {"finalizers": finalizers, "annotations": {COPIED: wanted.source}}
+        context.scope.patch(Ref.of(claim), {"metadata": marked})
+        context.scope.patch(Ref.of(claim), {"status": {"allocation": allocation}}, "status")
+    except ApiError as error:
+        raise Divergence(f"the allocation of {wanted.to} to be accepted", str(error)) from None
 
 
 def _apply(obj: dict[str, Any], context: Context) -> None:

@@ -49,7 +49,11 @@ class Requires(Strict):
     )
     apis: tuple[str, ...] = Field(default=(), description="served group/versions")
     abilities: tuple[str, ...] = Field(
-        default=(), description="what the target can do beyond the API: cdi, fault:<component>"
+        default=(),
+        description=(
+            "what the target can do beyond the API: cdi, kubelet-metrics, double-allocation,"
+            " fault:<component>"
+        ),
     )
     traits: tuple[Trait, ...] = Field(
         default=(), description="what the driver profile must say of the driver"
@@ -126,6 +130,17 @@ class Fault(Strict):
     action: Literal["restart", "kill"] = "restart"
 
 
+class CopyAllocation(Strict):
+    """Allocate to a ResourceClaim the devices that another one has, as if no pod used them.
+
+    A scheduler that has lost count does so (kubernetes/kubernetes#141471), and a driver is the last
+    that can notice. Needs ``requires: {abilities: [double-allocation], exclusive: true}``.
+    """
+
+    source: str = Field(alias="from", description="a ResourceClaim that is allocated")
+    to: str = Field(description="one that is not, with requests of the same names")
+
+
 class Step(Strict):
     """One step: exactly one of its fields."""
 
@@ -144,13 +159,16 @@ class Step(Strict):
     churn: Churn | None = Field(
         default=None, description="do many things at random, and see that no rule is broken"
     )
+    copy_allocation: CopyAllocation | None = Field(
+        default=None, alias="copyAllocation", description="give one device to two claims"
+    )
 
     @model_validator(mode="after")
     def _one(self) -> Step:
         if len(self.model_fields_set) != 1:
             raise ValueError(
-                "a step has exactly one of apply, churn, expect, delete, patch, fault, wait"
-                f" (found {', '.join(sorted(self.model_fields_set)) or 'none'})"
+                "a step has exactly one of apply, churn, expect, delete, patch, fault, wait,"
+                f" copyAllocation (found {', '.join(sorted(self.model_fields_set)) or 'none'})"
             )
         return self
 

@@ -170,7 +170,10 @@ _OWN_ENV = {"DRA_CONFORMANCE_DEVICE_{device}": "{device}"}
 _OWN_PROBE = Probe(env=r"^DRA_CONFORMANCE_DEVICE_[^=]+=(?P<device>.+)$")
 
 
-Trait = Literal["cdiPerClaim", "nodeLocal"]
+REFUSED = "refused"
+"""Name of a configuration with which a driver prepares no claim."""
+
+Trait = Literal["cdiPerClaim", "nodeLocal", "refusesDevicesInUse"]
 """What a driver may do or not, and scenarios may ask for."""
 
 
@@ -197,7 +200,11 @@ class ProfileSpec(Strict):
         ),
     )
     config: dict[str, dict[str, Any]] = Field(
-        default={}, description="${config.NAME} -> parameters of an opaque configuration"
+        default={},
+        description=(
+            "${config.NAME} -> parameters of an opaque configuration; `refused` is one with which"
+            " the driver prepares no claim"
+        ),
     )
     tolerations: tuple[dict[str, Any], ...] = Field(
         default=(),
@@ -210,7 +217,8 @@ class ProfileSpec(Strict):
         default=(),
         description=(
             "what the driver does and not every driver must: cdiPerClaim (it writes a CDI spec for"
-            " each prepared claim and removes it again), nodeLocal (each device is of one node)"
+            " each prepared claim and removes it again), nodeLocal (each device is of one node),"
+            " refusesDevicesInUse (it prepares no claim with a device that is prepared for another)"
         ),
     )
     probe: Probe = Field(default_factory=Probe)

@@ -48,6 +48,9 @@ T = TypeVar("T")
 WORKER_LABEL = "dra-conformance.dev/worker"
 """The pytest-xdist worker that made an object, beside the run's label."""
 
+KUBELET_METRICS = "kubelet-metrics"
+"""An ability, see `Capabilities`."""
+
 SCENARIO_LABEL = "dra-conformance.dev/scenario"
 
 Tier = Literal["allocation", "node", "device"]
@@ -88,7 +91,10 @@ class Capabilities:
         devices_on: node -> how many of them may be used there at once. A device that can be used
             from several nodes counts on each.
         abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
-            ``fault:<component>`` (restart that component), ``image`` (run probe containers).
+            ``kubelet-metrics`` (see how many claims a kubelet has prepared), ``double-allocation``
+            (one device may be given to two claims), ``fault:<component>`` (restart that component,
+            or all of a role), ``image`` (run probe containers).
+        lacking: ability -> why it is not there, where there is more to say than that.
         feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
         simulated: what is simulated, in words, for reports; empty where nothing is.
         versions: component versions for reports (kubernetes, containerd, driver, reference, ...).
@@ -103,6 +109,7 @@ class Capabilities:
     devices: int = 0
     devices_on: Mapping[str, int] = field(default_factory=dict)
     abilities: frozenset[str] = frozenset()
+    lacking: Mapping[str, str] = field(default_factory=dict)
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     simulated: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -195,6 +202,17 @@ class Scope(Protocol):
 
     def cdi_claims(self) -> Mapping[str, Sequence[str]]:
         """Claim uid -> names of CDI spec files that mention it, on all nodes (ability ``cdi``)."""
+        ...
+
+    def prepared_claims(self, node: str) -> int | None:
+        """How many claims of the target's driver the node's kubelet has prepared.
+
+        None where it does not tell now (ability ``kubelet-metrics``).
+        """
+        ...
+
+    def claims_in_use(self, node: str) -> int:
+        """How many claims with the driver's devices are allocated there and reserved."""
         ...
 
     def fault(self, component: str, action: str) -> None:

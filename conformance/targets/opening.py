@@ -273,6 +273,7 @@ def _connected(
         driver=options.profile().driver,
         record=options.record,
         only_read=only_read,
+        double_allocation=options.double_allocation or options.cluster != "kubeconfig",
         cdi=_cdi_reader(options, access),
         fault=_injector(local) if local else None,
         fault_components=[row.name for row in local.status()] if local else (),

@@ -232,6 +232,14 @@ class TargetOptions:
             places=("kubeconfig", "kind", "local"),
         ),
     ] = ""
+    double_allocation: Annotated[
+        bool,
+        Given(
+            "Also run scenarios that give one device to two claims for some seconds, as a "
+            "scheduler that has lost count does.",
+            places=("kubeconfig",),
+        ),
+    ] = False
     keep: Annotated[
         bool,
         Given(

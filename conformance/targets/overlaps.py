@@ -2,7 +2,8 @@
 
 Admin access takes nothing away from others, and a share (``shareID``) is meant to have others
 beside it; any other device in ``status.allocation`` is its claim's alone (KEP-4381, KEP-5075).
-Allocations are written by the scheduler, so an overlap is never a driver's.
+Allocations are written by the scheduler, so an overlap is never a driver's. Only a scenario may
+write one, too (``copyAllocation``); its claim says so, and does not count.
 
 kube-scheduler keeps the devices in use as a set without counts (``allocateddevices.go``): once two
 claims have a device, the release of either makes it free for a third. So what happens to a device
@@ -21,6 +22,9 @@ from pydantic import ConfigDict, with_config
 from conformance.kubeapi.store import version_of
 
 _Device = tuple[str, str, str]  # driver, pool, device
+
+COPIED = "dra-conformance.dev/copied-allocation"
+"""Annotation of a claim: its allocation is a scenario's."""
 
 MAX_NAMED = 5
 """Overlaps that follow from another and are named in its message."""
@@ -184,7 +188,12 @@ class ClaimHolders:
 
 def exclusive_devices(claim: Mapping[str, Any] | None) -> frozenset[_Device]:
     """What a claim has for itself alone: no admin access, no share."""
-    return frozenset(_exclusive(claim or {}))
+    return frozenset() if is_copied(claim or {}) else frozenset(_exclusive(claim or {}))
+
+
+def is_copied(claim: Mapping[str, Any]) -> bool:
+    """Whether a scenario has written the claim's allocation."""
+    return COPIED in ((claim.get("metadata") or {}).get("annotations") or {})
 
 
 def _exclusive(claim: Mapping[str, Any]) -> Iterator[_Device]:

@@ -18,7 +18,7 @@ def cluster() -> Iterator[FaultyCluster]:
     support.built_binaries()
     support.require_node_machine()
     with support.short_directory() as folder, faulty_cluster("faults", Path(folder)) as found:
-        found.timeouts = "{eventually: 6s, podRunning: 30s}"
+        found.timeouts = "{eventually: 6s, podRunning: 90s}"
         yield found
 
 
@@ -27,10 +27,10 @@ def cluster() -> Iterator[FaultyCluster]:
     [
         ("leaves-cdi-specs", OURS, "cleanup-cdi-spec-removed", "no CDI spec for claim gpu"),
         (
-            "answers-without-claim",
+            "never-unprepares-nor-looks",
             ANYBODYS,
-            "generated-claim-containers-share-device",
-            "NodePrepareResources skipped 1",
+            "device-in-use-is-refused",
+            "found pod pod1: phase Running",
         ),
     ],
 )

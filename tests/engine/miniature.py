@@ -141,6 +141,12 @@ class MiniScope:
                 return found
             self.target.time = min(self.target.time + 1.0, end)
 
+    def prepared_claims(self, node: str) -> int | None:
+        return None
+
+    def claims_in_use(self, node: str) -> int:
+        return 0
+
     def pause(self, seconds: float) -> None:
         self.target.time += seconds
 

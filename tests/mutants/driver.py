@@ -7,6 +7,7 @@ from typing import Any
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublisher
+from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.store import clone, uid_of
 from conformance.targets.reference.world import World
 from nvml_driver.errors import DriverError
@@ -49,7 +50,8 @@ def without_config(source: str) -> Callable[[NodeDriver, Obj], None]:
 def default_interval(_driver: NodeDriver, allocated: Obj) -> None:
     """What is configured is applied with the value that is there without a configuration."""
     for item in allocated.get("config") or []:
-        slicing = item["opaque"]["parameters"]["sharing"].get("timeSlicingConfig") or {}
+        sharing = item["opaque"]["parameters"].get("sharing") or {}
+        slicing = sharing.get("timeSlicingConfig") or {}
         slicing["interval"] = "Default"
 
 
@@ -103,6 +105,80 @@ def slices_without_owner(world: World) -> None:
     publisher.sync()
 
 
+def gives_others_when_asked_again(world: World) -> None:
+    for driver in drivers(world):
+
+        def prepare(original: Callable[..., Any], claim: Obj, driver: NodeDriver = driver) -> Any:
+            if uid_of(claim) in driver.spec_files():
+                claim = clone(claim)
+                next_device(driver, claim["status"]["allocation"]["devices"])
+            return original(claim)
+
+        replace(driver, "prepare", prepare)
+
+
+def refuses_prepared_claims(world: World) -> None:
+    for driver in drivers(world):
+
+        def prepare(original: Callable[..., Any], claim: Obj, driver: NodeDriver = driver) -> Any:
+            if uid_of(claim) in driver.spec_files():
+                raise DriverError(f"claim {uid_of(claim)} is prepared already")
+            return original(claim)
+
+        replace(driver, "prepare", prepare)
+
+
+def refuses_unknown_claims(world: World) -> None:
+    for driver in drivers(world):
+
+        def unprepare(
+            original: Callable[[str], None], uid: str, driver: NodeDriver = driver
+        ) -> None:
+            if uid not in driver.spec_files():
+                raise DriverError(f"claim {uid} is not prepared")
+            original(uid)
+
+        replace(driver, "unprepare", unprepare)
+
+
+def prepares_devices_in_use(world: World) -> None:
+    for driver in drivers(world):
+        assert isinstance(driver, NvmlDriver)
+        replace(driver._core._preparation, "_refuse_overlap", lambda *_: None)
+
+
+def keeps_old_devices(world: World) -> None:
+    prepares_devices_in_use(world)
+    for driver in drivers(world):
+        old: dict[str, Obj] = {}
+
+        def prepare(original: Callable[..., Any], claim: Obj, old: dict[str, Obj] = old) -> Any:
+            return original(old.setdefault(uid_of(claim), clone(claim)))
+
+        replace(driver, "prepare", prepare)
+
+
+def never_unprepares_nor_looks(world: World) -> None:
+    leak_cdi(world)
+    prepares_devices_in_use(world)
+
+
+def loses_its_memory(world: World) -> None:
+    for driver in drivers(world):
+        assert isinstance(driver, NvmlDriver)
+
+        def restart(original: Callable[[], None], driver: NvmlDriver = driver) -> None:
+            driver._core._checkpoint.path.unlink()
+            original()
+
+        replace(driver, "restart", restart)
+
+
+def publishes_once(world: World) -> None:
+    publisher = part(world, SlicePublisher)
+    publisher._gone = frozenset(kubelet.node for kubelet in world.kubelets)
+
+
 def leak_cdi(world: World) -> None:
     for driver in drivers(world):
         replace(driver, "unprepare", lambda *_: None)
@@ -115,6 +191,14 @@ def drivers(world: World) -> list[NodeDriver]:
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.DRIVER_DEFAULTS_CONFIG: prepares(default_interval),
     Fault.DRIVER_GIVES_FIRST_DEVICES: prepares(first_devices),
+    Fault.DRIVER_GIVES_OTHERS_WHEN_ASKED_AGAIN: gives_others_when_asked_again,
+    Fault.DRIVER_KEEPS_OLD_DEVICES: keeps_old_devices,
+    Fault.DRIVER_LOSES_ITS_MEMORY: loses_its_memory,
+    Fault.DRIVER_NEVER_UNPREPARES_NOR_LOOKS: never_unprepares_nor_looks,
+    Fault.DRIVER_PREPARES_DEVICES_IN_USE: prepares_devices_in_use,
+    Fault.DRIVER_PUBLISHES_ONCE: publishes_once,
+    Fault.DRIVER_REFUSES_PREPARED_CLAIMS: refuses_prepared_claims,
+    Fault.DRIVER_REFUSES_UNKNOWN_CLAIMS: refuses_unknown_claims,
     Fault.DRIVER_IGNORES_CLAIM_CONFIG: prepares(without_config("FromClaim")),
     Fault.DRIVER_IGNORES_CLASS_CONFIG: prepares(without_config("FromClass")),
     Fault.DRIVER_PREPARES_A_CLAIM_ONCE: refuses_prepared_before,

@@ -70,8 +70,22 @@ class Fault(Enum):
     DOUBLE_ALLOCATION = "the scheduler does not see which devices are in use"
     DRIVER_DEFAULTS_CONFIG = "the driver applies a configuration as if its values were the defaults"
     DRIVER_GIVES_FIRST_DEVICES = "the driver gives one device to two claims: the first that it has"
+    DRIVER_GIVES_OTHERS_WHEN_ASKED_AGAIN = (
+        "asked again to prepare a claim, the driver gives it other devices"
+    )
     DRIVER_IGNORES_CLAIM_CONFIG = "the driver does not apply configuration of claims"
     DRIVER_IGNORES_CLASS_CONFIG = "the driver does not apply configuration of classes"
+    DRIVER_KEEPS_OLD_DEVICES = "a claim that is allocated anew gets the devices that it had before"
+    DRIVER_LOSES_ITS_MEMORY = "the driver forgets when it is restarted what it has prepared"
+    DRIVER_NEVER_UNPREPARES_NOR_LOOKS = (
+        "unprepare does nothing, and prepare gives devices that another claim has"
+    )
+    DRIVER_PREPARES_DEVICES_IN_USE = "the driver prepares a device that another claim has"
+    DRIVER_PUBLISHES_ONCE = "slices that the kubelet has deleted are not published again"
+    DRIVER_REFUSES_PREPARED_CLAIMS = (
+        "the driver refuses to prepare a claim that is prepared already"
+    )
+    DRIVER_REFUSES_UNKNOWN_CLAIMS = "to unprepare a claim that is not prepared is an error"
     DRIVER_PREPARES_A_CLAIM_ONCE = (
         "the driver refuses to prepare a claim again that it has unprepared"
     )
@@ -165,6 +179,10 @@ class Fault(Enum):
     KEEPS_FIRST_CHOICE_OF_REQUESTS = (
         "what a claim's first request gets is not given up for the next request"
     )
+    KUBELET_UNPREPARES_WITH_THE_FIRST_POD = (
+        "a claim is unprepared when the first of its pods is gone"
+    )
+    KUBELET_NEVER_UNPREPARES = "the kubelet does not unprepare claims of pods that are gone"
     LAST_ALTERNATIVE_FIRST = "the scheduler tries the alternatives of a request from the last on"
     LEAKS_TO_OTHER_PODS = "a pod without a claim sees the devices of other pods on its node"
     LEAK_CDI = "unprepare leaves the claim prepared and its CDI spec behind"

@@ -8,6 +8,7 @@ from typing import Any
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError, Prepared
+from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from tests.mutants.faults import Fault
@@ -206,7 +207,29 @@ def forgets_force_deleted(world: World) -> None:
         replace(kubelet.dra_manager, "unprepare", unprepare)
 
 
+def never_unprepares(world: World) -> None:
+    for kubelet in world.kubelets:
+        replace(kubelet.dra_manager, "unprepare", lambda *_: None)
+
+
+def unprepares_with_first_pod(world: World) -> None:
+    for kubelet in world.kubelets:
+
+        def unprepare(
+            original: Callable[[str], None], pod_uid: str, kubelet: Kubelet = kubelet
+        ) -> None:
+            for uid, prepared in kubelet.dra_manager.prepared.items():
+                if pod_uid in prepared.pods and kubelet.driver is not None:
+                    kubelet.driver.unprepare(uid)
+                    prepared.complete = False
+            original(pod_uid)
+
+        replace(kubelet.dra_manager, "unprepare", unprepare)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
+    Fault.KUBELET_NEVER_UNPREPARES: never_unprepares,
+    Fault.KUBELET_UNPREPARES_WITH_THE_FIRST_POD: unprepares_with_first_pod,
     Fault.CONTAINERS_WITHOUT_CLAIM_SEE_ALL: gives_containers(all_for_containers_without_claims),
     Fault.GENERATED_CLAIM_FOR_ONE_CONTAINER: gives_containers(generated_for_one_container),
     Fault.FORGETS_FORCE_DELETED_PODS: forgets_force_deleted,

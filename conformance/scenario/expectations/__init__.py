@@ -21,6 +21,7 @@ from conformance.scenario.expectations.objects import (
     ObjectsExpectation,
 )
 from conformance.scenario.expectations.pod import PodExpectation
+from conformance.scenario.expectations.prepared import PreparedExpectation
 from conformance.scenario.expectations.rejected import RejectedExpectation
 
 KINDS: Final[tuple[type[Expectation], ...]] = (
@@ -33,6 +34,7 @@ KINDS: Final[tuple[type[Expectation], ...]] = (
     RejectedExpectation,
     EventExpectation,
     CdiExpectation,
+    PreparedExpectation,
 )
 
 # In parentheses: a tag in an error's location is no key of the document.

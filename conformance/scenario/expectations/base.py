@@ -92,6 +92,12 @@ class Cluster(Protocol):
     def cdi_specs(self, uid: str) -> Sequence[str]:
         """Names of the CDI specs on the nodes that mention a claim."""
 
+    def prepared_claims(self, node: str) -> int | None:
+        """How many claims of the driver a kubelet has prepared; None: it does not tell now."""
+
+    def claims_in_use(self, node: str) -> int:
+        """How many claims with devices of the driver on that node are reserved for somebody."""
+
     def refusal(self, obj: Obj) -> Refusal | None:
         """Create an object and say why it was refused; None if it was accepted."""
 

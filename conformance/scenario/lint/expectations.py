@@ -32,6 +32,11 @@ def check_steps(scenario: Scenario, made: Made) -> list[Problem]:
             known.below("patch").part(("patch",), step.patch.patch, step.patch)
         if step.fault is not None:
             known.below("fault").needed((), "ability", f"fault:{step.fault.component}")
+        if step.copy_allocation is not None:
+            below = known.below("copyAllocation")
+            below.named(("from",), "ResourceClaim", step.copy_allocation.source)
+            below.named(("to",), "ResourceClaim", step.copy_allocation.to)
+            below.needed((), "ability", "double-allocation")
         for position, expectation in enumerate(step.expect or ()):
             expectation.lint(known.below("expect", position))
     return problems

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.clusters.base import is_ready
 from conformance.kubeapi.api import Api
-from conformance.targets.base import Capabilities, Obj, Tier
+from conformance.targets.base import KUBELET_METRICS, Capabilities, Obj, Tier
 from conformance.targets.cluster.gates import feature_gates
+from conformance.targets.cluster.kubelet_metrics import why_not
 from conformance.targets.simulation import simulated_devices
 
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
@@ -44,10 +45,17 @@ def discover_capabilities(
     simulated = simulated_devices(driver, api.list(slices)) if driver else ()
     tiers: set[Tier] = {"allocation"}
     can = set(abilities)
+    names = tuple(sorted(node["metadata"]["name"] for node in usable))
+    lacking: dict[str, str] = {}
     if usable:
         can.add("image")
         if driver is not None:
             tiers.add("node")
+            why = why_not(api.connection, names, driver)
+            if why:
+                lacking[KUBELET_METRICS] = why
+            else:
+                can.add(KUBELET_METRICS)
             if not simulated:
                 tiers.add("device")
     matched = _VERSION.match(git_version)
@@ -57,8 +65,9 @@ def discover_capabilities(
         served_apis=api.discovery.served(),
         tiers=frozenset(tiers),
         driver=driver,
-        nodes=tuple(sorted(node["metadata"]["name"] for node in usable)),
+        nodes=names,
         abilities=frozenset(can),
+        lacking=lacking,
         feature_gates=feature_gates(api, version, only_read=only_read),
         simulated=tuple(simulated),
         versions={"kubernetes": git_version, **_node_versions(usable), **versions},

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from conformance.targets.base import Decision, Obj
 from conformance.targets.cluster.history import History
 from conformance.targets.cluster.snapshots import allocation_of, document
+from conformance.targets.overlaps import is_copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def _transitions(history: History, namespace: str) -> list[_Transition]:
             if state is not None and state["metadata"]["namespace"] == namespace:
                 allocation = allocation_of(state)
                 earlier = allocation_of(before) if before else None
-                if allocation is not None and allocation != earlier:
+                if allocation is not None and allocation != earlier and not is_copied(state):
                     found.append(_Transition(version, uid, before or state, state))
             before = state
     return sorted(found, key=lambda transition: transition.version)

@@ -30,12 +30,14 @@ from conformance.targets.base import (
     Ref,
     TargetError,
 )
+from conformance.targets.claims_in_use import in_use
 from conformance.targets.cluster.cdi import claims_in
 from conformance.targets.cluster.creator import Creator
 from conformance.targets.cluster.diagnostics import diagnose
+from conformance.targets.cluster.kubelet_metrics import prepared_claims
 from conformance.targets.cluster.observer import Observer
 from conformance.targets.cluster.recorder import attach
-from conformance.targets.cluster.shared import Shared
+from conformance.targets.cluster.shared import Shared, role_of
 from conformance.targets.cluster.snapshots import present_snapshot
 from conformance.targets.following import Following
 
@@ -174,15 +176,32 @@ class ClusterScope:
             raise TargetError("this cluster's CDI specs cannot be read from here (no ability cdi)")
         return claims_in(self._shared.cdi())
 
+    def prepared_claims(self, node: str) -> int | None:
+        """See `Scope.prepared_claims`. Metrics send no events: a waiting check is repeated soon."""
+        self._changes.recheck_in(0.5)
+        driver = self._shared.capabilities().driver or ""
+        try:
+            return prepared_claims(self._api.connection, node, driver, self._agent)
+        except (ApiError, TargetError):  # a kubelet that restarts is asked again
+            return None
+
+    def claims_in_use(self, node: str) -> int:
+        """See `Scope.claims_in_use`."""
+        claims = self._api.discovery.find(self._api.discovery.dra_version(), "ResourceClaim")
+        found = self._api.list(claims, None, self._agent)
+        return in_use(found, self._shared.capabilities().driver or "", node)
+
     def fault(self, component: str, action: str) -> None:
         """See `Scope.fault`."""
         fault, components = self._shared.fault, self._shared.fault_components
-        if fault is None or component not in components:
+        meant = [name for name in components if component in (name, role_of(name))]
+        if fault is None or not meant:
             known = ", ".join(components) or "none"
             raise TargetError(
                 f"this cluster cannot {action} {component}; components that it can: {known}"
             )
-        fault(component, action)
+        for name in meant:
+            fault(name, action)
 
     def decisions(self) -> builtins.list[Decision]:
         """See `Scope.decisions`; empty where the target does not record."""

@@ -19,6 +19,11 @@ FaultInjector = Callable[[str, str], None]
 """Called with a component's name and ``restart`` or ``kill``; returns when that is done."""
 
 
+def role_of(component: str) -> str:
+    """``kubelet`` of ``node-1/kubelet``: what a component is, on whichever node."""
+    return component.rpartition("/")[2]
+
+
 @dataclass(frozen=True)
 class Shared:
     """What the scopes of a target use together.

@@ -18,7 +18,7 @@ from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.ownership import owned
 from conformance.targets.cluster.recorder import Recorder, attach
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.cluster.shared import FaultInjector, Shared
+from conformance.targets.cluster.shared import FaultInjector, Shared, role_of
 from conformance.targets.overlaps import ClaimHolders
 
 
@@ -34,6 +34,7 @@ class ClusterTarget:
         fault_components: the components that ``fault`` knows.
         record: follow all claims, slices, classes and nodes, so that `Scope.decisions` works.
         only_read: find out what the cluster can do by reading alone.
+        double_allocation: scenarios may give one device to two claims.
 
     Raises:
         ClusterUsageError: the kubeconfig or the context is wrong.
@@ -50,11 +51,13 @@ class ClusterTarget:
         fault_components: Sequence[str] = (),
         record: bool = False,
         only_read: bool = False,
+        double_allocation: bool = False,
     ) -> None:
         self.name = name
         self.access = access
         self.driver = driver
         self._only_read = only_read
+        self._double_allocation = double_allocation
         self._lock = threading.Lock()
         self._capabilities: Capabilities | None = None
         self._scopes: list[ClusterScope] = []
@@ -86,9 +89,13 @@ class ClusterTarget:
         """
         with self._lock:
             if self._capabilities is None:
-                abilities = {f"fault:{name}" for name in self._shared.fault_components}
+                components = self._shared.fault_components
+                known = {*components, *map(role_of, components)}
+                abilities = {f"fault:{name}" for name in known}
                 if self._shared.cdi is not None:
                     abilities.add("cdi")
+                if self._double_allocation:
+                    abilities.add("double-allocation")
                 self._capabilities = discover_capabilities(
                     self.api,
                     nodes=self.access.nodes,

@@ -17,6 +17,7 @@ from conformance.targets.base import (
     Scope,
     TargetError,
 )
+from conformance.targets.claims_in_use import in_use
 from conformance.targets.following import Following
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.world import World
@@ -24,7 +25,8 @@ from conformance.targets.reference.world import World
 T = TypeVar("T")
 Again = Callable[[str], AbstractContextManager[Scope]]
 """Opens the scope of a namespace in a new target."""
-
+RESTARTED = ("driver", "kubelet")
+"""Components that ``fault`` knows."""
 _Decisions = list[Decision]
 """``list`` is a method of the scope."""
 
@@ -126,12 +128,35 @@ class ReferenceScope:
             return found
 
     def fault(self, component: str, action: str) -> None:
-        """The reference has no components that could be killed or restarted.
+        """Restart the driver or the kubelet of every node, which is all that the reference can.
 
         Raises:
-            TargetError: always.
+            TargetError: anything else.
         """
-        raise TargetError(f"the reference cannot {action} {component}: it has no such component")
+        if component not in RESTARTED or action != "restart":
+            raise TargetError(
+                f"the reference cannot {action} {component}, only restart {RESTARTED}"
+            )
+        with self._lock:
+            for kubelet in self._world.kubelets:
+                part = kubelet if component == "kubelet" else kubelet.driver
+                if part is not None:
+                    part.restart()
+            self._world.settle()
+
+    def prepared_claims(self, node: str) -> int | None:
+        """See `Scope.prepared_claims`."""
+        with self._lock:
+            for kubelet in self._world.kubelets:
+                if kubelet.node == node:
+                    return sum(item.complete for item in kubelet.dra_manager.prepared.values())
+            return None
+
+    def claims_in_use(self, node: str) -> int:
+        """See `Scope.claims_in_use`."""
+        with self._lock:
+            driver = next((k.driver.name for k in self._world.kubelets if k.driver), "")
+            return in_use(self._world.cluster.store.all("ResourceClaim"), driver, node)
 
     def decisions(self) -> _Decisions:
         """Decisions taken for pods of this namespace so far, oldest first."""

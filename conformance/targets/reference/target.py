@@ -20,12 +20,12 @@ from typing import Any, Final
 from conformance import __version__
 from conformance.clusters.base import usable_nodes
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.base import RUN_LABEL, Capabilities, Obj, Ref
+from conformance.targets.base import KUBELET_METRICS, RUN_LABEL, Capabilities, Obj, Ref
 from conformance.targets.reference.nodes.device_source import DeviceSource, NoDriver, SimulatedGpus
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.nodes.shaped import fit
 from conformance.targets.reference.resources import served_apis
-from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.reference.scope import RESTARTED, ReferenceScope
 from conformance.targets.reference.world import World
 from reference_allocator.gates import check_gates, gates_for_version
 
@@ -116,7 +116,10 @@ class ReferenceTarget:
             unserved={"node": devices.why} if isinstance(devices, NoDriver) else {},
             driver=devices.driver,
             nodes=nodes,
-            abilities=frozenset({"cdi", "image"}),
+            abilities=frozenset(
+                {"cdi", "double-allocation", "image", KUBELET_METRICS}
+                | {f"fault:{name}" for name in RESTARTED}
+            ),
             feature_gates=self._gates,
             simulated=(
                 "API server",

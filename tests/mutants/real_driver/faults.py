@@ -31,13 +31,20 @@ _AGAIN = ("cleanup-claim-used-again",)
 _FREED = ("cleanup-waiting-pod-gets-freed-device",)
 _REQUESTS = ("container-sees-only-its-request",)
 _RUNS = ("generated-claim-containers-share-device",)
+_IN_USE = ("device-in-use-is-refused",)
 _CDI = ("cleanup-cdi-spec-removed",)
+_RESTARTS = (
+    "claims-unprepared-after-last-pod",
+    "driver-restart-keeps-claims",
+    "kubelet-restart-prepares-again",
+    "refused-claim-is-given-up",
+)
 
 FAULTS: Final[Mapping[str, DriverFault]] = {
     "none": DriverFault(
         "nothing: the driver as it is",
         lambda: None,
-        (*_SHARE, *_EACH, *_AGAIN, *_FREED, *_REQUESTS, *_RUNS, *_CDI),
+        (*_SHARE, *_EACH, *_AGAIN, *_FREED, *_REQUESTS, *_RUNS, *_CDI, *_IN_USE, *_RESTARTS),
     ),
     "never-unprepares": DriverFault(
         "unprepare says yes and does nothing", preparing.never_unprepares, (*_FREED, *_CDI)
@@ -45,7 +52,35 @@ FAULTS: Final[Mapping[str, DriverFault]] = {
     "never-unprepares-nor-looks": DriverFault(
         "unprepare says yes and does nothing, and prepare gives devices that another claim has",
         both(preparing.never_unprepares, preparing.looks_at_no_other_claim),
-        (*_FREED, *_CDI),
+        _IN_USE,
+    ),
+    "looks-at-no-other-claim": DriverFault(
+        "prepare gives a device that another claim has",
+        preparing.looks_at_no_other_claim,
+        _IN_USE,
+    ),
+    "prepared-again-fails": DriverFault(
+        "to prepare a claim that is prepared is an error", preparing.refuses_prepared, _IN_USE
+    ),
+    "prepared-again-gets-others": DriverFault(
+        "a claim that is prepared once more gets other devices",
+        preparing.others_when_asked_again,
+        _IN_USE,
+    ),
+    "unprepare-of-unknown-fails": DriverFault(
+        "to unprepare a claim that is not prepared is an error",
+        preparing.refuses_unknown,
+        ("refused-claim-is-given-up",),
+    ),
+    "loses-checkpoint": DriverFault(
+        "a driver that starts knows nothing of what was prepared before",
+        preparing.loses_checkpoint,
+        ("driver-restart-keeps-claims",),
+    ),
+    "publishes-once": DriverFault(
+        "slices that somebody deletes are not published again",
+        publishing.once,
+        ("kubelet-restart-prepares-again",),
     ),
     "first-device-for-all": DriverFault(
         "every claim gets the first device of the node",

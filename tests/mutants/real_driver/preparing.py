@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from nvml_driver.cdi.claim_spec import SpecBuilder
@@ -12,6 +13,7 @@ from nvml_driver.errors import PrepareError
 from nvml_driver.kubelet.service import ClaimWork
 from nvml_driver.model.prepared import PreparedDevice
 from nvml_driver.prepare import allocation
+from nvml_driver.prepare.checkpoint import FILE_NAME, Checkpoint
 from nvml_driver.prepare.claim_files import ClaimFiles
 from nvml_driver.prepare.preparation import Preparation
 from tests.mutants.real_driver.putting import Json, PutIn, both, instead, with_results
@@ -88,6 +90,37 @@ def _once() -> Callable[..., Any]:
     return prepare
 
 
+def _again(devices: Callable[[DriverCore, Claim], Claim]) -> PutIn:
+    """Do something else where a claim is prepared already."""
+
+    def prepare(original: Prepare, core: DriverCore, claim: Claim, **named: Any) -> Any:
+        if claim["metadata"]["uid"] in core.prepared():
+            claim = devices(core, claim)
+        return original(core, claim, **named)
+
+    return instead(DriverCore, "prepare", prepare)
+
+
+def _refused(_core: DriverCore, claim: Claim) -> Claim:
+    raise PrepareError(f"claim {claim['metadata']['uid']} is prepared already")
+
+
+def _others(core: DriverCore, claim: Claim) -> Claim:
+    names = [device.name for device in core.inventory]
+    return with_results(claim, lambda result, place: _beside(names, result, place))
+
+
+def _refuse_unknown(original: Callable[..., None], core: DriverCore, uid: str) -> None:
+    if uid not in core.prepared():
+        raise PrepareError(f"claim {uid} is not prepared")
+    original(core, uid)
+
+
+def _forget(original: Callable[..., None], checkpoint: Checkpoint, state: Path, **n: Any) -> None:
+    (state / FILE_NAME).unlink(missing_ok=True)
+    original(checkpoint, state, **n)
+
+
 def ignores_configuration(source: str | None) -> PutIn:
     """Apply no opaque configuration of a source (None: of any)."""
 
@@ -127,4 +160,8 @@ unprepares_without_answer = instead(ClaimWork, "unprepare_each", _unprepare_sile
 leaves_cdi_specs = both(
     instead(ClaimFiles, "remove", lambda *_: None), instead(ClaimFiles, "tidy", lambda *_: None)
 )
+refuses_prepared = _again(_refused)
+others_when_asked_again = _again(_others)
+refuses_unknown = instead(DriverCore, "unprepare", _refuse_unknown)
+loses_checkpoint = instead(Checkpoint, "__init__", _forget)
 no_device_files = instead(SpecBuilder, "_device", _without_files)

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.scenario.profile import ProfileSpec
+from conformance.scenario.profile import REFUSED, ProfileSpec
 from conformance.targets.base import Obj
 from conformance.targets.reference.nodes.driver import NodeDriver
 from nvml_driver.cdi import specs as cdi
+from nvml_driver.errors import PrepareError
 from nvml_driver.model.prepared import PreparedDevice
 
 _DEVICES_PER_SLICE: Final = 64
@@ -49,6 +50,9 @@ class DescribedDriver(NodeDriver):
         """See `NodeDriver.prepare`: writes the claim's CDI spec."""
         uid, allocation = claim["metadata"]["uid"], claim["status"]["allocation"]["devices"]
         results = [item for item in allocation["results"] if item["driver"] == self.name]
+        for result in results:
+            if REFUSED in self._configured(result, allocation.get("config") or ()):
+                raise PrepareError(f"request {result['request']}: refused by its configuration")
         edits = {
             result["device"]: self._edits(result, allocation.get("config") or ())
             for result in results

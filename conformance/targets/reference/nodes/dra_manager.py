@@ -1,7 +1,9 @@
 """The kubelet's DRA manager: which claims are prepared, for which pods, and what containers get.
 
 Follows pkg/kubelet/cm/dra/manager.go: a claim is prepared once on a node and unprepared after the
-last of its pods stopped; a container gets the devices of the claims and requests that it names.
+last of its pods stopped; a container gets the devices of the claims and requests that it names. A
+claim counts as prepared once all claims of a pod are, so after a refusal the driver is asked for
+each of them again; and what it was asked for is unprepared, whether it was refused or not.
 """
 
 from __future__ import annotations
@@ -25,10 +27,17 @@ class NotPreparedError(Exception):
 
 @dataclass(slots=True)
 class Prepared:
-    """The devices of a prepared claim, and the uids of the node's pods that use it."""
+    """A claim that the driver was asked for.
 
-    devices: list[PreparedDevice]
+    Attributes:
+        devices: what the driver answered.
+        pods: uids of the node's pods that use it.
+        complete: it is prepared, and the driver is not asked again.
+    """
+
+    devices: list[PreparedDevice] = field(default_factory=list)
     pods: set[str] = field(default_factory=set)
+    complete: bool = False
 
 
 class DRAManager:
@@ -49,6 +58,7 @@ class DRAManager:
         Raises:
             NotPreparedError: not now; what was prepared stays, and the next attempt goes on.
         """
+        wanted = []
         for _, claim in self.claims_of(pod):
             if claim is None:
                 raise NotPreparedError("ResourceClaim not created yet")
@@ -60,9 +70,21 @@ class DRAManager:
             allocation = claim["status"].get("allocation")
             if allocation is None:
                 raise NotPreparedError(f"ResourceClaim {name_of(claim)}: not allocated")
-            if uid_of(claim) not in self.prepared:
-                self.prepared[uid_of(claim)] = Prepared(self._prepare(claim, allocation))
-            self.prepared[uid_of(claim)].pods.add(uid_of(pod))
+            self._check_driver(allocation)
+            wanted.append(claim)
+        asked = [self.prepared.setdefault(uid_of(claim), Prepared()) for claim in wanted]
+        for entry in asked:
+            entry.pods.add(uid_of(pod))
+        for entry, claim in zip(asked, wanted, strict=True):
+            if not entry.complete:
+                entry.devices = self._prepare(claim)
+        for entry in asked:
+            entry.complete = True
+
+    def restart(self) -> None:
+        """The kubelet knows the claims from its checkpoint, but not that they are prepared."""
+        for entry in self.prepared.values():
+            entry.complete = False
 
     def unprepare(self, pod_uid: str) -> None:
         """Let go of a pod's claims.
@@ -96,11 +118,13 @@ class DRAManager:
         except DriverError as error:
             raise NotPreparedError(f"CDI device injection failed: {error}") from None
 
-    def _prepare(self, claim: Obj, allocation: Obj) -> list[PreparedDevice]:
+    def _check_driver(self, allocation: Obj) -> None:
         results = (allocation.get("devices") or {}).get("results") or []
         for driver in {result["driver"]: None for result in results}:
             if self._driver is None or driver != self._driver.name:
                 raise NotPreparedError(f"DRA driver {driver} is not registered")
+
+    def _prepare(self, claim: Obj) -> list[PreparedDevice]:
         if self._driver is None:
             return []
         try:

@@ -57,6 +57,9 @@ class NodeDriver(ABC):
             DriverError: it could not be unprepared.
         """
 
+    def restart(self) -> None:  # noqa: B027 -- most have nothing to take up again
+        """End and start again."""
+
     def edits(self, cdi_device_ids: Iterable[str]) -> cdi.ContainerEdits:
         """What a container with these CDI devices gets.
 

@@ -223,6 +223,17 @@ class Kubelet:
         if status != run.pod["status"]:
             run.pod = self._store.modify(run.pod, lambda new: new.update(status=status))
 
+    def restart(self) -> None:
+        """End and start again, containers running on.
+
+        A kubelet that starts deletes the slices of its node, for their driver might be gone
+        (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go).
+        """
+        self.dra_manager.restart()
+        for item in self._store.all("ResourceSlice"):
+            if item["spec"].get("nodeName") == self.node:
+                self._api.delete_stored(item)
+
     def running(self) -> Iterator[str]:
         """Names of pods with running containers, for diagnostics."""
         for run in self._pods.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from conformance.targets.base import Obj
@@ -27,7 +28,8 @@ class NvmlDriver(NodeDriver):
             durable=False,
             features=features,
         )
-        self._core = DriverCore(options, library)
+        self._start = partial(DriverCore, options, library)
+        self._core = self._start()
         super().__init__(name, options.cdi_root, self._core.resource_slices())
 
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
@@ -37,3 +39,7 @@ class NvmlDriver(NodeDriver):
     def unprepare(self, uid: str) -> None:
         """See `NodeDriver.unprepare`."""
         self._core.unprepare(uid)
+
+    def restart(self) -> None:
+        """See `NodeDriver.restart`: what is on disk stays."""
+        self._core = self._start()

@@ -1,0 +1,47 @@
+"""``prepared``: the claims that a kubelet has prepared are those that are in use on its node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from conformance.scenario.base import Strict
+from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
+
+
+class Prepared(Strict):
+    """A node, and how many claims of the driver its kubelet must have prepared."""
+
+    node: str = Field(description="the node's name, for example ${worker.name}")
+    at_least: int = Field(default=0, alias="atLeast", ge=0, description="so many of them")
+
+
+class PreparedExpectation(Timed):
+    """The kubelet has no claim prepared that nobody uses (needs the ability `kubelet-metrics`)."""
+
+    prepared: Prepared
+
+    def describe(self) -> str:
+        """In a line."""
+        least = f"{self.prepared.at_least} or more claims" if self.prepared.at_least else "claims"
+        return f"{least} prepared on {self.prepared.node}, none that is not in use"
+
+    def evaluate(self, cluster: Cluster) -> Seen:
+        """As many as wanted are prepared, and none more than the API server has in use."""
+        node, least = self.prepared.node, self.prepared.at_least
+        prepared, in_use = cluster.prepared_claims(node), cluster.claims_in_use(node)
+        observed: dict[str, Any] = {"prepared": cluster.canonical(node), "atLeast": least}
+        if prepared is None:
+            return Seen(
+                False, f"the kubelet of {node} does not tell what it has prepared", observed
+            )
+        observed["fits"] = least <= prepared <= in_use
+        found = f"the kubelet has prepared {prepared} claims, and {in_use} are in use there"
+        return Seen(least <= prepared <= in_use, found, observed)
+
+    def lint(self, known: Known) -> None:
+        """The ability to see it, and claims that tell their node."""
+        known.needed(("prepared",), "ability", "kubelet-metrics")
+        known.needed(("prepared",), "trait", "nodeLocal")
+        known.needed(("prepared",), "kubelet")

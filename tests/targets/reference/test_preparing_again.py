@@ -1,0 +1,108 @@
+"""What the reference's kubelet asks a driver for, and asks for again, as a real one does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.targets.base import Obj, TargetError
+from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.reference.target import ReferenceTarget
+from nvml_driver.errors import PrepareError
+from tests.mutants.replacing import replace
+from tests.targets.reference import kit
+
+NODE = "reference-node-0"
+
+
+class Asked:
+    """What the node's driver was asked for, by the names of claims; it refuses some of them."""
+
+    def __init__(self, target: ReferenceTarget, *refused: str) -> None:
+        self.refused = set(refused)
+        self.prepare: list[str] = []
+        self.unprepare: list[str] = []
+        self._names: dict[str, str] = {}
+        [kubelet] = target.world.kubelets
+        assert kubelet.driver is not None
+        replace(kubelet.driver, "prepare", self._prepare)
+        replace(kubelet.driver, "unprepare", self._unprepare)
+
+    def _prepare(self, original: Any, claim: Obj) -> Any:
+        name = claim["metadata"]["name"]
+        self._names[claim["metadata"]["uid"]] = name
+        self.prepare.append(name)
+        if name in self.refused:
+            raise PrepareError("no")
+        return original(claim)
+
+    def _unprepare(self, original: Any, uid: str) -> Any:
+        self.unprepare.append(self._names[uid])
+        return original(uid)
+
+
+def use(scope: ReferenceScope, pod: str, *claims: str) -> None:
+    entries = {f"c{number}": claim for number, claim in enumerate(claims)}
+    scope.create(kit.pod(pod, kit.container("ctr0", *entries), claims=entries))
+
+
+def test_after_a_refusal_all_claims_of_the_pod_are_asked_for_again(
+    target: ReferenceTarget, scope: ReferenceScope
+) -> None:
+    asked = Asked(target, "b")
+    scope.create(kit.claim("a"))
+    scope.create(kit.claim("b"))
+    use(scope, "p", "a", "b")
+    assert asked.prepare == ["a", "b"]
+    assert scope.prepared_claims(NODE) == 0
+    asked.refused.clear()
+    kit.runs(scope, "p")
+    assert asked.prepare == ["a", "b", "a", "b"]
+    assert scope.prepared_claims(NODE) == 2 == scope.claims_in_use(NODE)
+
+
+def test_what_was_refused_is_unprepared_with_the_pod(
+    target: ReferenceTarget, scope: ReferenceScope
+) -> None:
+    asked = Asked(target, "a")
+    scope.create(kit.claim("a"))
+    use(scope, "p", "a")
+    assert not asked.unprepare
+    scope.delete(kit.pod_ref("p"), 0)
+    kit.gone(scope, kit.pod_ref("p"))
+    assert asked.unprepare == ["a"]
+
+
+def test_a_restarted_kubelet_asks_again_and_has_the_slices_published_again(
+    target: ReferenceTarget, scope: ReferenceScope
+) -> None:
+    asked = Asked(target)
+    scope.create(kit.claim("a"))
+    use(scope, "p", "a")
+    [before] = scope.list("resource.k8s.io/v1", "ResourceSlice")
+    scope.fault("kubelet", "restart")
+    use(scope, "q", "a")
+    assert asked.prepare == ["a", "a"]
+    [after] = scope.list("resource.k8s.io/v1", "ResourceSlice")
+    assert after["spec"] == before["spec"]
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+def test_a_restarted_driver_knows_what_it_has_prepared(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("a"))
+    use(scope, "p", "a")
+    before = dict(scope.cdi_claims())
+    scope.fault("driver", "restart")
+    assert dict(scope.cdi_claims()) == before != {}
+    scope.delete(kit.pod_ref("p"), 0)
+    kit.gone(scope, kit.pod_ref("p"))
+    assert not scope.cdi_claims()
+
+
+@pytest.mark.parametrize(("component", "action"), [("etcd", "restart"), ("kubelet", "kill")])
+def test_the_reference_says_what_it_cannot_disturb(
+    scope: ReferenceScope, component: str, action: str
+) -> None:
+    with pytest.raises(TargetError, match=f"cannot {action} {component}"):
+        scope.fault(component, action)
