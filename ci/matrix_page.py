@@ -24,7 +24,7 @@ version. Gates are those that the minor has by default. `ci/matrix 1.34` repeats
 """
 
 LEGEND = """`✓` passed, and its allocations keep the rules of that minor; `✗` did not (see below);
-a letter: skipped, for the reason below; `·`: the run had no such scenario."""
+a letter: skipped, for the reason below; `·`: the run did not have this scenario."""
 
 
 def page(runs: Mapping[str, RunResult]) -> str:
@@ -33,7 +33,7 @@ def page(runs: Mapping[str, RunResult]) -> str:
     Args:
         runs: minor -> its run, the oldest first.
     """
-    results = {minor: {it.scenario.id: it for it in run.scenarios} for minor, run in runs.items()}
+    results = {minor: {it.scenario.id: it for it in _reached(run)} for minor, run in runs.items()}
     scenarios: dict[str, PlannedScenario] = {}
     for found in results.values():
         scenarios |= {name: item.scenario for name, item in found.items()}
@@ -51,26 +51,33 @@ def page(runs: Mapping[str, RunResult]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _reached(run: RunResult) -> list[ScenarioResult]:
+    """The scenarios that a run came to: all of them, if nobody broke it off."""
+    return [item for item in run.scenarios if item.finished or not run.interrupted]
+
+
 def _summary(runs: Mapping[str, RunResult]) -> list[str]:
     lines = [
         "| Kubernetes | run (UTC) | passed | skipped | not passed | allocations |",
         "|---|---|---|---|---|---|",
     ]
     for run in runs.values():
-        bad = sum(item.bad for item in run.scenarios)
+        reached = _reached(run)
+        bad = sum(_bad(item) for item in reached)
         skipped = len(run.outcomes[Outcome.SKIPPED])
         judged = ", ".join(
             f"{number} {verdict}" for verdict, number in run.verdicts.items() if number
         )
         when = run.run.started_at[:16].replace("T", " ")
-        broken_off = ", broken off" if run.interrupted else ""
-        passed = len(run.scenarios) - skipped - bad
+        total = len(run.scenarios)
+        broken_off = f", broken off after {len(reached)} of {total}" if run.interrupted else ""
+        passed = len(reached) - skipped - bad
         lines.append(
             f"| {run.run.kubernetes_version} | {when}{broken_off} | {passed} | {skipped} | {bad} |"
             f" {judged} |"
         )
     left = [minor for minor in PINNED if minor not in runs]
-    return [*lines, *(["", f"Not run: {', '.join(left)}."] if left else [])]
+    return [*lines, *(["", f"No run here: {', '.join(left)}."] if left else [])]
 
 
 def _reason(item: ScenarioResult) -> str:
@@ -90,20 +97,27 @@ def _cell(item: ScenarioResult | None, letters: Mapping[str, str]) -> str:
         return "·"
     if item.outcome is Outcome.SKIPPED:
         return letters[_reason(item)]
-    return "✗" if item.bad else "✓"
+    return "✗" if _bad(item) else "✓"
+
+
+def _bad(item: ScenarioResult) -> bool:
+    """Whether it did not pass, or may not have: what was not judged is no success."""
+    return item.bad or bool(item.compared and item.compared.problems)
 
 
 def _explained(results: Mapping[str, Mapping[str, ScenarioResult]]) -> list[str]:
     lines = []
     for minor, found in results.items():
         for name, item in found.items():
-            if item.bad:
+            if _bad(item):
                 why = [f"{item.outcome}: {item.message}"] if item.message else []
                 why += [
                     f"{judgement.verdict}: {judgement.reason}"
                     for judgement in (item.compared.judgements if item.compared else ())
                     if judgement.verdict not in (Verdict.IDENTICAL, Verdict.ADMISSIBLE)
                 ]
+                if item.compared:
+                    why += [f"not judged: {text}" for text in item.compared.problems]
                 text = " ".join("; ".join(why).split())
                 lines.append(f"- {minor}, {name}: {text[:400]}")
     return lines

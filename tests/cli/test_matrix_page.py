@@ -7,20 +7,33 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
 from conformance.resultfile.write import ResultFile
-from tests.report.builders import compared, ended, finished, play, started
+from tests.report.builders import compared, ended, finished, planned, play, started
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def record(folder: Path, version: str, *events: ScenarioFinished, verdict: str) -> None:
-    """The result file of a run whose first scenario was compared."""
-    header = started([item.scenario for item in events], kubernetes_version=version, compared=True)
+def record(
+    folder: Path,
+    version: str,
+    *events: ScenarioFinished,
+    verdict: str,
+    missed: tuple[PlannedScenario, ...] = (),
+) -> None:
+    """The result file of a run whose first scenario was compared.
+
+    Where scenarios were missed, it was broken off before them.
+    """
+    scenarios = [*(item.scenario for item in events), *missed]
+    header = started(scenarios, kubernetes_version=version, compared=True)
     judged = compared(events[0].scenario.id, verdict)
     where = folder / ".".join(version.split(".")[:2])
     where.mkdir()
-    play(ResultFile(where / "results.ndjson"), [header, judged, *events, ended(events)])
+    play(
+        ResultFile(where / "results.ndjson"),
+        [header, judged, *events, ended(events, interrupted=bool(missed))],
+    )
 
 
 def page(folder: Path) -> tuple[int, str, str]:
@@ -59,7 +72,7 @@ def test_the_page_has_a_column_for_each_run_and_says_why_something_was_skipped(
     lines = text.splitlines()
     assert "| 1.34.4 | 2026-11-21 10:00 | 0 | 1 | 1 | 1 inadmissible |" in lines
     assert "| 1.37.1 | 2026-11-21 10:00 | 2 | 0 | 1 | 1 identical |" in lines
-    assert "Not run: 1.35, 1.36." in lines
+    assert "No run here: 1.35, 1.36." in lines
     assert "| core | 1.34 | 1.37 |" in lines
     assert "| [one](../scenarios/core/one.yaml) | ✗ | ✓ |" in lines
     assert "| [new](../scenarios/core/new.yaml) | · | ✓ |" in lines
@@ -67,6 +80,17 @@ def test_the_page_has_a_column_for_each_run_and_says_why_something_was_skipped(
     assert "- `a`: needs Kubernetes >=1.35" in lines
     assert "- 1.34, core/one: inadmissible: why inadmissible" in lines
     assert "- 1.37, extended/f/two: failed: no luck" in lines
+
+
+def test_what_a_run_did_not_come_to_is_no_failure(tmp_path: Path) -> None:
+    missed = (planned("core/two"),)
+    record(tmp_path, "1.36.3", finished("core/one"), verdict="identical", missed=missed)
+    code, text, said = page(tmp_path)
+    assert code == 0, said
+    where = "2026-11-21 10:00, broken off after 1 of 2"
+    assert f"| 1.36.3 | {where} | 1 | 0 | 0 | 1 identical |" in text
+    assert "| [one](../scenarios/core/one.yaml) | ✓ |" in text
+    assert "core/two" not in text
 
 
 def test_without_a_run_there_is_a_message_and_no_page(tmp_path: Path) -> None:
