@@ -19,7 +19,7 @@ from conformance.engine.awaiting import Divergence
 from conformance.engine.churn.operations import Operation, operations
 from conformance.engine.churn.play import Player
 from conformance.engine.churn.shrink import fewest, shortest_history
-from conformance.engine.context import Context
+from conformance.engine.context import Context, Interrupted
 from conformance.errors import TargetError
 from conformance.scenario.churn import Churn
 from conformance.targets.following import Following, Obj, Version
@@ -65,15 +65,27 @@ def churn(step: Churn, context: Context, again: Again) -> dict[str, Any]:
         TargetError: a watch was interrupted in every round, so nothing can be said.
     """
     budget, first = context.churn_seconds or step.time, context.churn_seed or step.seed
-    deadline = time.monotonic() + budget
+    spent = 0.0  # without what it takes to shrink
     rounds = judged = done = 0
-    while rounds < ceil(budget / step.time) and (not rounds or time.monotonic() < deadline):
-        dealt = operations(step, first + rounds)
-        found = play(step, context, dealt)
+    broken: list[str] = []
+    divergence: Divergence | None = None
+    while rounds < ceil(budget / step.time) and spent < budget:
+        dealt, began = operations(step, first + rounds), time.monotonic()
+        try:
+            found = play(step, context, dealt)
+        except Interrupted:
+            if divergence is None:
+                raise
+            break  # what was found is told
+        spent += time.monotonic() - began
         rounds, done, judged = rounds + 1, done + found.done, judged + found.judged
         if found.violation is not None and found.judged:
-            dealt = dealt[: found.done]
-            raise _divergence(step, context, again, first + rounds - 1, dealt, found)
+            seed, dealt = first + rounds - 1, dealt[: found.done]
+            broken.append(f"{found.violation.rule} with seed {seed}")
+            divergence = divergence or _divergence(step, context, again, seed, dealt, found)
+    if divergence is not None:
+        told = f"in {rounds} rounds of {done} operations: {', '.join(broken)}"
+        raise Divergence(divergence.expected, f"{divergence.found}\n{told}")
     if not judged:
         raise TargetError("the watches of pods and claims were interrupted in every round of churn")
     observed = {"seed": first, "rounds": rounds, "operations": done}

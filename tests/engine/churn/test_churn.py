@@ -41,6 +41,14 @@ def test_long_churn_is_many_rounds_with_seeds_of_their_own() -> None:
     assert finished.steps[-1].observed == ({"seed": 41, "rounds": 3, "operations": 270},)
 
 
+def test_long_churn_goes_on_when_something_is_broken_and_tells_all() -> None:
+    finished = run(Fault.DOUBLE_ALLOCATION, churn_time=6.0, churn_seed=17)
+    assert finished.outcome is Outcome.FAILED
+    assert "in 2 rounds of 180 operations: overlap with seed 17, overlap with seed 18" in (
+        finished.message
+    )
+
+
 @pytest.mark.parametrize(
     ("fault", "rule", "most"),
     [
