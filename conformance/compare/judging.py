@@ -99,8 +99,11 @@ def judge_undecided(snapshot: Mapping[str, Any], witness: Witness = REFERENCE) -
     claims = undecided_claims(document)
     if not claims:
         return None
-    for node in eligible_nodes(document, pod):
-        answer = witness.allocate(document, claims, node)
+    nodes = eligible_nodes(document, pod)
+    answers = {node: witness.allocate(document, claims, node) for node in nodes}
+    if any(answer.failed for answer in answers.values()):
+        return None  # An error on one node ends the scheduler's attempt, whatever others have.
+    for node, answer in answers.items():
         if answer.allocations is not None:
             if lacks_node_resources(document, pod, answer.allocations):
                 continue

@@ -30,11 +30,13 @@ class Answer:
         allocations: ``status.allocation`` of each claim, in order; None if there is no allocation.
         reason: why not; empty otherwise.
         proven: False where the search gave up, so that "none" proves nothing.
+        failed: a selector failed on a device, and the scheduler tries no other node.
     """
 
     allocations: tuple[Obj, ...] | None
     reason: str = ""
     proven: bool = True
+    failed: bool = False
 
 
 class Witness:
@@ -68,7 +70,8 @@ class Witness:
                 return Answer(outcome.allocations)
             if outcome.kind == "timeout":
                 return Answer(None, f"no answer within {SEARCH_SECONDS:.0f} s", proven=False)
-            return Answer(None, outcome.error or "no combination of devices fits")
+            reason = outcome.error or "no combination of devices fits"
+            return Answer(None, reason, failed=bool(outcome.error))
 
         return reading(ask)
 
