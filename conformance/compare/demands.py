@@ -21,6 +21,8 @@ from conformance.scenario.loader import load_scenarios
 from conformance.scenario.model import Scenario, Step
 
 _CLAIMS = ("ResourceClaim", "ResourceClaimTemplate")
+_LONGEST_BASE = 57
+"""Of a generated name, POD-ENTRY: pkg/controller/resourceclaim cuts both parts of a longer one."""
 _SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
 
 
@@ -46,7 +48,12 @@ class WantedClaim:
         if self.claim:
             return name == self.claim
         entry = part(part(claim, "metadata"), "annotations").get(POD_CLAIM_ANNOTATION)
-        return entry == self.entry and name.startswith(f"{self.owner}-")
+        # A Job's pods have six characters more.
+        whole = len(f"{self.owner}-12345-{self.entry}")
+        prefix = f"{self.owner}-"
+        if whole > _LONGEST_BASE:
+            prefix = self.owner[: len(self.owner) * _LONGEST_BASE // whole]
+        return entry == self.entry and name.startswith(prefix)
 
 
 @dataclass(frozen=True, slots=True)
