@@ -292,9 +292,4 @@ def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described
     others = {
         item.scenario.id: item.message for item in found if item.outcome is not Outcome.PASSED
     }
-    # It does not look at other claims, and the profile names no configuration that it refuses.
-    others.pop("extended/device-preparation/device-in-use-is-refused")
-    others.pop("extended/device-preparation/refused-claim-is-given-up")
-    # Nor has the reference admission policies, which a regression needs.
-    others.pop("regressions/device-of-half-bound-pod-stays-taken", None)
     assert others == {}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import RUN_LABEL, Obj, Ref, Scope, Target
+from conformance.targets.base import RUN_LABEL, Obj, Ref, Scope, Target, TargetError
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from conformance.targets.reference.nodes.device_source import SimulatedGpus
 from conformance.targets.reference.scope import ReferenceScope
@@ -29,8 +29,7 @@ def test_capabilities_say_what_it_serves(open_target: Open) -> None:
     assert found.tiers == {"allocation", "node"}
     assert found.driver == "gpu.example.org"
     assert found.nodes == ("reference-node-0",)
-    restarted = {"fault:driver", "fault:kubelet"}
-    assert found.abilities == {"cdi", "double-allocation", "image", "kubelet-metrics", *restarted}
+    assert found.abilities == {"cdi", "image"}
     assert {"v1", "batch/v1", "resource.k8s.io/v1", "resource.k8s.io/v1beta1"} <= found.served_apis
     assert found.feature_gates["DynamicResourceAllocation"] is True
     assert "NVML" in found.simulated
@@ -127,6 +126,11 @@ def test_owned_lists_what_carries_the_run_label_in_deletion_order(
     assert [ref.kind for ref in target.owned("r1")] == ["Pod", "ResourceClaim", "DeviceClass"]
     assert target.owned("r1")[0] == Ref("v1", "Pod", "p", "ns")
     assert len(target.owned()) == 4
+
+
+def test_faults_of_components_are_not_offered(scope: ReferenceScope) -> None:
+    with pytest.raises(TargetError, match="the reference cannot restart kubelet"):
+        scope.fault("kubelet", "restart")
 
 
 def test_diagnostics_show_objects_log_and_snapshot(
