@@ -162,6 +162,8 @@ def page(noticed: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
         if name in noticed:
             cells = (_cell(noticed[name].get(whose)) for whose in (ANYBODYS, OURS))
             lines.append(f"| {name} | {fault.wrong} | {' | '.join(cells)} |\n")
+    if left := ", ".join(name for name in FAULTS if name not in noticed):
+        lines.append(f"\nNot met yet: {left}.\n")
     return "".join(lines)
 
 
