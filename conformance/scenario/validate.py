@@ -49,6 +49,7 @@ USES: Final = {
     "ConformanceReport": "`dra-conformance verify` reads it",
     "DriverProfile": "give it to --driver",
     "FeatureRegistry": "it only belongs to the suite",
+    "KnownIssues": "it only belongs to the suite",
     "ProfileSet": "it only belongs to the suite",
     "Scenario": "`dra-conformance run` runs it",
 }

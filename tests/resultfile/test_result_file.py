@@ -65,6 +65,7 @@ def test_what_is_written_is_read_back_as_the_same_events(tmp_path: Path) -> None
         Outcome.ERROR: ("core/broken",),
         Outcome.SKIPPED: ("extended/unsupported",),
         Outcome.LOST: ("core/lost",),
+        Outcome.KNOWN: (),
     }
 
 

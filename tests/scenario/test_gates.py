@@ -13,7 +13,7 @@ from conformance.scenario.registry import load_registry
 from conformance.targets.opening import Opened
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from reference_allocator.gates import MINORS, gates_for_version
-from tests.scenario.shipped import ROOT, shipped
+from tests.scenario.shipped import ROOT, on_reference, shipped
 
 STABLE = "DynamicResourceAllocation"
 
@@ -29,7 +29,7 @@ def finished(minor: str, *, on: bool) -> dict[str, ScenarioFinished]:
     profile = load_profile("nvml-dra-driver", ROOT / "drivers")
     with ReferenceTarget(options) as target:
         opened = Opened.of(target, profile, "image")
-        result = run_suite(shipped(), Setup("gates", opened), ())
+        result = run_suite(on_reference(), Setup("gates", opened), ())
     return {item.scenario.id: item for item in result.finished}
 
 
@@ -47,7 +47,7 @@ def test_with_every_gate_all_runs_that_the_minor_has(minor: str) -> None:
     found = finished(minor, on=True)
     newer = {
         loaded.id
-        for loaded in shipped()
+        for loaded in on_reference()
         if not SpecifierSet(loaded.scenario.spec.requires.kubernetes).contains(f"{minor}.0")
     }
     assert {name for name, item in found.items() if item.outcome is not Outcome.PASSED} == newer

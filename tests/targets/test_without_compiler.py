@@ -10,9 +10,9 @@ from conformance.engine.events import Outcome
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
-from conformance.scenario.loader import load_scenarios
 from conformance.targets.opening import open_reference
 from conformance.targets.options import TargetOptions
+from tests.scenario.shipped import on_reference
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_scenarios_without_devices_run_and_the_others_say_what_to_install() -> None:
     said = list[str]()
-    scenarios = load_scenarios()
+    scenarios = on_reference()
     with open_reference(TargetOptions(), progress=said.append) as opened:
         found = run_suite(scenarios, Setup("t", opened), ()).finished
     assert "dra-conformance[compiler]" in said[0]

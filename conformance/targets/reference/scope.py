@@ -135,7 +135,7 @@ class ReferenceScope:
         """
         if component not in RESTARTED or action != "restart":
             raise TargetError(
-                f"the reference cannot {action} {component}, only restart {RESTARTED}"
+                f"the reference cannot {action} {component}, only restart {' or '.join(RESTARTED)}"
             )
         with self._lock:
             for kubelet in self._world.kubelets:

@@ -29,7 +29,8 @@ def test_capabilities_say_what_it_serves(open_target: Open) -> None:
     assert found.tiers == {"allocation", "node"}
     assert found.driver == "gpu.example.org"
     assert found.nodes == ("reference-node-0",)
-    assert found.abilities == {"cdi", "image"}
+    restarted = {"fault:driver", "fault:kubelet"}
+    assert found.abilities == {"cdi", "double-allocation", "image", "kubelet-metrics"} | restarted
     assert {"v1", "batch/v1", "resource.k8s.io/v1", "resource.k8s.io/v1beta1"} <= found.served_apis
     assert found.feature_gates["DynamicResourceAllocation"] is True
     assert "NVML" in found.simulated
@@ -128,9 +129,13 @@ def test_owned_lists_what_carries_the_run_label_in_deletion_order(
     assert len(target.owned()) == 4
 
 
-def test_faults_of_components_are_not_offered(scope: ReferenceScope) -> None:
-    with pytest.raises(TargetError, match="the reference cannot restart kubelet"):
-        scope.fault("kubelet", "restart")
+@pytest.mark.parametrize(
+    ("component", "action"), [("kube-scheduler", "restart"), ("kubelet", "kill")]
+)
+def test_other_faults_are_refused(scope: ReferenceScope, component: str, action: str) -> None:
+    said = f"the reference cannot {action} {component}, only restart driver or kubelet"
+    with pytest.raises(TargetError, match=said):
+        scope.fault(component, action)
 
 
 def test_diagnostics_show_objects_log_and_snapshot(
