@@ -8,8 +8,9 @@ import typer
 
 from conformance.cli.options import print_progress, takes
 from conformance.errors import UsageError
-from conformance.targets.opening import local_cluster
-from conformance.targets.options import DEFAULT_SIMULATION, TargetOptions, check_options
+from conformance.targets.checks import check_options
+from conformance.targets.options import DEFAULT_SIMULATION, TargetOptions
+from conformance.targets.sources import local_cluster
 
 app = typer.Typer(
     help="A real cluster on this machine, without a container engine.",

@@ -38,8 +38,10 @@ from conformance.report.terminal import PlainConsole, TerminalReporter
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
-from conformance.targets.opening import check_context, open_target, open_to_plan
-from conformance.targets.options import TargetOptions, check_options
+from conformance.targets.checks import check_options
+from conformance.targets.opening import open_target, open_to_plan
+from conformance.targets.options import TargetOptions
+from conformance.targets.sources import check_context
 from conformance.text import visible
 
 DEFAULT_OUTPUT = Path("dra-conformance-results")

@@ -42,8 +42,10 @@ from conformance.scenario.selection import Selection
 from conformance.scenario.yamlfile import YAML
 from conformance.signals import interrupted_by_signals
 from conformance.targets.base import RUN_LABEL
-from conformance.targets.opening import connect, open_cluster, open_reference
-from conformance.targets.options import TargetOptions, check_options
+from conformance.targets.checks import check_options
+from conformance.targets.opening import connect, open_reference
+from conformance.targets.options import TargetOptions
+from conformance.targets.sources import open_cluster
 from conformance.text import counted
 
 

@@ -14,8 +14,9 @@ from conformance.engine.events import Event, Outcome, ScenarioFinished, StepFini
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
+from conformance.targets.checks import check_options
 from conformance.targets.opening import Opened, open_reference
-from conformance.targets.options import TargetOptions, check_options
+from conformance.targets.options import TargetOptions
 from tests.scenario.shapes import SHAPES
 from tests.scenario.shipped import shipped
 

@@ -14,9 +14,9 @@ from conformance.clusters.base import ClusterAccess, ClusterUsageError, Progress
 from conformance.clusters.local.layout import make_layout
 from conformance.clusters.local.state import write_state
 from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES
-from conformance.targets import opening
-from conformance.targets.opening import open_cluster
+from conformance.targets import sources
 from conformance.targets.options import TargetOptions
+from conformance.targets.sources import open_cluster
 from tests.targets.test_options_without_effect import running
 
 KIND: dict[str, Any] = {"target": "cluster", "cluster": "kind"}
@@ -62,7 +62,7 @@ class Kind:
 @pytest.fixture
 def kind(monkeypatch: pytest.MonkeyPatch) -> Kind:
     made = Kind()
-    monkeypatch.setattr(opening, "kind_cluster", lambda _options: made)
+    monkeypatch.setattr(sources, "kind_cluster", lambda _options: made)
     return made
 
 

@@ -12,8 +12,10 @@ from conformance.clusters.local import LocalCluster
 from conformance.clusters.local.state import Ports, State
 from conformance.errors import UsageError
 from conformance.options import from_given
-from conformance.targets.opening import _as_running, open_target
-from conformance.targets.options import DEFAULT_VERSION, TargetOptions, check_options
+from conformance.targets.checks import check_options
+from conformance.targets.opening import open_target
+from conformance.targets.options import DEFAULT_VERSION, TargetOptions
+from conformance.targets.sources import _as_running
 
 CLUSTER: dict[str, Any] = {"target": "cluster"}
 KUBECONFIG = {**CLUSTER, "cluster": "kubeconfig", "context": "c"}
