@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.engine.knownissues import with_known_issues
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
@@ -47,6 +48,16 @@ def test_long_churn_goes_on_when_something_is_broken_and_tells_all() -> None:
     assert "in 2 rounds of 180 operations: overlap with seed 17, overlap with seed 18" in (
         finished.message
     )
+
+
+def test_an_overlap_is_the_known_issue_of_a_version_that_has_it() -> None:
+    overlap, other = run(Fault.DOUBLE_ALLOCATION), run(Fault.RELEASES_TOO_EARLY)
+    found = {
+        version: with_known_issues(overlap, "cluster", version).outcome
+        for version in ("1.36.3", "1.37.1")
+    }
+    assert found == {"1.36.3": Outcome.FAILED, "1.37.1": Outcome.KNOWN}
+    assert with_known_issues(other, "cluster", "1.37.1") == other
 
 
 @pytest.mark.parametrize(
