@@ -21,8 +21,11 @@ from conformance.scenario.selection import Selection, select
 
 AT_ONCE = "6"
 FULL, MIG = "nvml-dra-driver", "gpu.nvidia.com-mig"
-NOT_THE_GPUS = re.compile(r"feature gate \S+ is off|needs Kubernetes |API \S+ is not served")
-"""Reasons to skip a scenario that hold for this cluster whatever GPUs it has."""
+NOT_THE_GPUS = re.compile(
+    r"feature gate \S+ is off|needs Kubernetes |API \S+ is not served"
+    r"|driver profile test-driver\.cdi\.k8s\.io does not say that the driver has the trait"
+)
+"""Reasons to skip a scenario that hold for this cluster, or for upstream's driver, with any GPUs."""
 
 
 class Case(NamedTuple):
