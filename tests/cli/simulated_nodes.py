@@ -25,7 +25,7 @@ NOT_THE_GPUS = re.compile(
     r"feature gate \S+ is off|needs Kubernetes |API \S+ is not served"
     r"|driver profile test-driver\.cdi\.k8s\.io does not say that the driver has the trait"
 )
-"""Reasons to skip a scenario that hold for this cluster, or for upstream's driver, with any GPUs."""
+"""Reasons to skip a scenario that hold for this cluster, or upstream's driver, with any GPUs."""
 
 
 class Case(NamedTuple):
