@@ -51,9 +51,11 @@ def device_source(
 
     if slices is not None:
         return DescribedDevices(profile, slices)
-    if profile.driver == REFERENCE_DRIVER:
+    if profile.driver == REFERENCE_DRIVER or profile.spec.simulated.own_driver:
         gpus = "" if is_shape else options.simulate
-        return SimulatedGpus(gpus or DEFAULT_SIMULATION, dynamic_mig=options.dynamic_mig)
+        return SimulatedGpus(
+            gpus or DEFAULT_SIMULATION, profile.driver, dynamic_mig=options.dynamic_mig
+        )
     if options.dynamic_mig or (options.simulate and not is_shape):
         flag = "--dynamic-mig" if options.dynamic_mig else "--simulate"
         raise UsageError(

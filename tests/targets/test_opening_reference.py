@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from conformance.data import scenarios_dir
 from conformance.targets.opening import open_reference
 from conformance.targets.options import TargetOptions
 
@@ -12,3 +15,16 @@ def test_the_reference_has_the_gates_that_were_asked_for(gates: dict[str, bool])
         found = opened.capabilities.feature_gates
     assert found["DRANodeAllocatableResources"] is bool(gates)
     assert found["DRADeviceTaintRules"] is True
+
+
+def test_the_suites_own_driver_can_have_another_name(tmp_path: Path) -> None:
+    own = (scenarios_dir() / "drivers/nvml-dra-driver.yaml").read_text()
+    renamed = tmp_path / "other.yaml"
+    renamed.write_text(own.replace("gpu.nvidia.com", "gpu.other.example"))
+    options = TargetOptions(driver=str(renamed), simulate="a100-40x8")
+    with open_reference(options) as opened:
+        scope = opened.target.scope("default")
+        [published] = scope.list("resource.k8s.io/v1", "ResourceSlice")
+        scope.close()
+    assert published["spec"]["driver"] == "gpu.other.example"
+    assert len(published["spec"]["devices"]) == 8
