@@ -30,7 +30,7 @@ _HEAD = """\
 
 Written by `{command}`: each line is Kubernetes' own kube-scheduler, built from its
 sources with one small deliberate defect, on a real local cluster, met by the scenarios that are
-about what is broken. The same program without a defect passes all of them, before and after.
+about what is broken. The same program without a defect passed all of them before each batch.
 *Verdict* is what the comparison with the reference says of the scheduler's allocations; where a
 defect gives no wrong allocation there is none.
 How it works: [decision 0026](decisions/0026-mutants-of-the-scheduler.md).
