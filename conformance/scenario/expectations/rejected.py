@@ -39,7 +39,7 @@ class Rejected(Strict):
     code: int | None = Field(default=None, description="HTTP status, for example 422")
     reason: StatusReason | None = Field(default=None, description="reason of the Status")
     field: str | None = Field(
-        default=None, description="path of a field in the Status's details.causes"
+        default=None, description="path of a field in the Status's details.causes, or above one"
     )
     message: str | None = Field(
         default=None, description="a part of the Status's message, or of that of a cause"
@@ -80,7 +80,7 @@ class RejectedExpectation(Expectation):
             | {
                 "code": refusal.code,
                 "reason": refusal.reason,
-                "fields": sorted({field for field, _ in refusal.causes}),
+                "fields": sorted({self._asked(field) for field, _ in refusal.causes}),
             },
         )
 
@@ -91,7 +91,9 @@ class RejectedExpectation(Expectation):
             wrong.append(f"code {refusal.code}")
         if wanted.reason is not None and refusal.reason != wanted.reason:
             wrong.append(f"reason {refusal.reason}")
-        causes = [text for field, text in refusal.causes if wanted.field in {None, field}]
+        causes = [
+            text for field, text in refusal.causes if wanted.field in {None, self._asked(field)}
+        ]
         if wanted.field is not None and not causes:
             fields = ", ".join(field for field, _ in refusal.causes) or "no field"
             wrong.append(f"it names {fields}")
@@ -99,6 +101,16 @@ class RejectedExpectation(Expectation):
         if wanted.message is not None and not any(wanted.message in text for text in texts):
             wrong.append("another message")
         return wrong
+
+    def _asked(self, field: str) -> str:
+        """The field that is asked for, where one below it is named: minors differ in that.
+
+        In 1.34 an entry with a name that is there already is ``requests[1].name``, since 1.35
+        ``requests[1]`` (validateSet in pkg/apis/resource/validation/validation.go).
+        """
+        wanted = self.rejected.field
+        below = wanted is not None and field.startswith((f"{wanted}.", f"{wanted}["))
+        return wanted if wanted is not None and below else field
 
     def lint(self, known: Known) -> None:
         """The object, which is wrong only in the way that the refusal says."""
