@@ -2,8 +2,11 @@
 
 The scheduler decides on all claims of a pod at once, then writes ``status.allocation`` and
 ``status.reservedFor`` of one claim after the other, each in one update. So the claims that got
-their allocation for the same pod are one decision, made before the first of these updates.
-(Source: ``pkg/scheduler/framework/plugins/dynamicresources``, ``PreBind`` and ``bindClaim``.)
+their allocation for the same pod are one decision, made before the first of these updates. Where
+one cannot be written, the pod is taken out of ``reservedFor`` of those that were, and is scheduled
+again: what is allocated from then on is another decision.
+(Source: ``pkg/scheduler/framework/plugins/dynamicresources``, ``PreBind``, ``bindClaim`` and
+``Unreserve``.)
 """
 
 from __future__ import annotations
@@ -29,10 +32,15 @@ class _Transition:
     @property
     def pod(self) -> tuple[str, str]:
         """Uid and name of the pod for which it was allocated; empty if it is for none."""
-        for consumer in (self.after.get("status") or {}).get("reservedFor") or []:
-            if consumer.get("resource") == "pods":
-                return consumer.get("uid", ""), consumer.get("name", "")
-        return "", ""
+        return next(iter(_pods(self.after)), ("", ""))
+
+
+def _pods(claim: Obj) -> list[tuple[str, str]]:
+    """Uid and name of each pod for which a claim is reserved."""
+    consumers = (claim.get("status") or {}).get("reservedFor") or []
+    return [
+        (one.get("uid", ""), one.get("name", "")) for one in consumers if one["resource"] == "pods"
+    ]
 
 
 def decisions_of(
@@ -52,7 +60,7 @@ def decisions_of(
         gates: feature gates that are known, for the snapshots.
     """
     found = []
-    for group in _groups(_transitions(history, namespace)):
+    for group in _groups(history, _transitions(history, namespace)):
         first = group[0]
         uid, pod = first.pod
         ours = {transition.uid for transition in group}
@@ -94,13 +102,24 @@ def _transitions(history: History, namespace: str) -> list[_Transition]:
     return sorted(found, key=lambda transition: transition.version)
 
 
-def _groups(transitions: list[_Transition]) -> list[list[_Transition]]:
+def _groups(history: History, transitions: list[_Transition]) -> list[list[_Transition]]:
+    states = dict(history.states("ResourceClaim"))
+
+    def given_up(one: _Transition, by: int) -> bool:
+        """Whether the pod lost its reservation of that claim again before a version."""
+        return any(
+            one.version < version < by and (state is None or one.pod not in _pods(state))
+            for version, state in states[one.uid]
+        )
+
     groups: list[list[_Transition]] = []
     latest: dict[str, list[_Transition]] = {}  # pod uid -> its newest group
     for transition in transitions:
         pod = transition.pod[0]
         group = latest.get(pod) if pod else None
-        if group is None or any(other.uid == transition.uid for other in group):
+        if group is None or any(
+            other.uid == transition.uid or given_up(other, transition.version) for other in group
+        ):
             group = []
             groups.append(group)
             latest[pod] = group

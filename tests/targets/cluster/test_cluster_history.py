@@ -163,6 +163,23 @@ def test_a_claim_that_is_released_and_allocated_again_is_decided_twice() -> None
     ]
 
 
+def test_what_is_allocated_when_a_pod_is_tried_again_is_another_decision() -> None:
+    history = Recorded()
+    history.tell(1, claim("holder", devices="gpu-0", pod="before"))
+    history.tell(2, claim("own"))
+    history.tell(3, claim("shared"))
+    history.tell(5, claim("own", devices="gpu-1", pod="p"))
+    # The shared claim could not be written, so that the reservation of the other is taken back.
+    history.tell(6, claim("own", devices="gpu-1"))
+    history.tell(7, claim("holder", devices="gpu-0"), gone=True)
+    history.tell(8, claim("own", devices="gpu-1", pod="p"))
+    history.tell(9, claim("shared", devices="gpu-0", pod="p"))
+    first, second = (one for one in history.decided() if one.pod == "p")
+    assert [names(list(one.claims)) for one in (first, second)] == [["own"], ["shared"]]
+    assert names(first.snapshot["allocated"]) == ["holder"]
+    assert names(second.snapshot["allocated"]) == ["own"]
+
+
 def test_a_pod_without_a_known_node_is_placed_by_the_allocations_selector() -> None:
     history = Recorded()
     history.tell(1, claim("a"))
