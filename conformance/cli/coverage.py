@@ -27,7 +27,8 @@ Generated: `dra-conformance list --coverage > docs/coverage.md`, from
 - **upstream**: how many of upstream's tests and cases come down to this behaviour.
 - **minors**: where a scenario runs; in brackets where something must be turned on for that.
 - **targets**: what it needs: *API*, a control plane and no nodes; *driver*, nodes with devices;
-  *local*, something that only the suite's own cluster can do. The reference runs them all.
+  *local*, something that the suite's own cluster can do and not every other
+  ([what](clusters.md#what-cannot-be-seen)). The reference runs all but the regressions.
 """
 _COVERED: Final = """
 ## With scenarios
