@@ -13,6 +13,7 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import RUN_LABEL, Obj, Scope
 from conformance.targets.opening import Opened, open_reference
+from conformance.targets.overlaps import exclusive_devices
 from reference_allocator.gates import gates_for_version
 
 
@@ -60,19 +61,19 @@ def _nodes(opened: Opened, scope: Scope, published: Sequence[Obj]) -> list[Shape
     spaces = scope.list("v1", "Namespace")
     ours = {one["metadata"]["name"] for one in spaces if RUN_LABEL in _labels(one)}
     taken = {
-        (result["driver"], result["pool"], result["device"])
+        device
         for claim in scope.snapshot()["allocated"]
         if claim["metadata"].get("namespace") not in ours
-        for result in claim["status"]["allocation"]["devices"].get("results") or ()
-        if not result.get("adminAccess") and not result.get("shareID")
+        for device in exclusive_devices(claim)
     }
+    driver = opened.options.profile().driver
     held: dict[str, set[str]] = {}
     for spec in (item["spec"] for item in published):
-        if spec["driver"] == opened.options.profile().driver and spec.get("nodeName"):
+        if spec["driver"] == driver and spec.get("nodeName"):
             held.setdefault(spec["nodeName"], set()).update(
                 device["name"]
                 for device in spec.get("devices") or ()
-                if (spec["driver"], spec["pool"]["name"], device["name"]) in taken
+                if (driver, spec["pool"]["name"], device["name"]) in taken
             )
     return [
         ShapeNode(name=name, labels=_labels(node), held=tuple(sorted(held.get(name, ()))))

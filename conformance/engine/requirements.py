@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
 
+from conformance.scenario.base import release
 from conformance.scenario.expectations.environment import EnvironmentExpectation
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
@@ -61,8 +61,8 @@ def reason_to_skip(
 
 def is_in(version: str, versions: str) -> bool:
     """Whether a Kubernetes version is in a range like ``>=1.35``; what is no version is in none."""
-    release = _release(version)
-    return release is not None and SpecifierSet(versions).contains(release)
+    found = release(version)
+    return found is not None and SpecifierSet(versions).contains(found)
 
 
 def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:
@@ -115,11 +115,3 @@ def _left_on_a_node(wanted: int, taken: int, capabilities: Capabilities) -> bool
 
 def _disturbs(loaded: LoadedScenario) -> bool:
     return any(step.fault is not None for step in loaded.scenario.spec.steps)
-
-
-def _release(text: str) -> Version | None:
-    """The version without pre-release and vendor parts (``1.37.1-gke.5`` is 1.37.1)."""
-    try:
-        return Version(Version(text.lstrip("v").split("-")[0].split("+")[0]).base_version)
-    except InvalidVersion:
-        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final
 
+from packaging.version import InvalidVersion, Version
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 API_VERSION: Final = "dra-conformance/v1"
@@ -150,3 +151,11 @@ class PodSelector(Strict):
         if (self.job is None) == (self.labels is None):
             raise ValueError("give job or labels")
         return self
+
+
+def release(text: str) -> Version | None:
+    """A Kubernetes version without pre-release and vendor parts (``1.37.1-gke.5`` is 1.37.1)."""
+    try:
+        return Version(Version(text.lstrip("v").split("-")[0].split("+")[0]).base_version)
+    except InvalidVersion:
+        return None

@@ -78,3 +78,7 @@ class Churn(Strict):
     def of_kind(self, kind: Literal["Pod", "ResourceClaim", "ResourceSlice"]) -> tuple[int, ...]:
         """Which of the objects are of a kind."""
         return tuple(i for i, item in enumerate(self.objects) if item.get("kind") == kind)
+
+    def items_of(self, kind: str) -> list[Manifest]:
+        """The objects of a kind."""
+        return [item for item in self.objects if item.get("kind") == kind]

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Annotated, Literal
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 from pydantic import Field
 
 from conformance.data import scenarios_dir
-from conformance.scenario.base import Strict
+from conformance.scenario.base import Strict, release
 from conformance.scenario.validate import load_document
 
 _Release = Annotated[str, Field(pattern=r"^1\.\d{1,3}\.\d{1,3}$")]
@@ -55,11 +55,8 @@ class KnownIssue(Strict):
 
     def has(self, version: str) -> bool:
         """Whether a version like ``v1.37.1-gke.5`` has it; a pre-release counts as its release."""
-        try:
-            release = Version(version.lstrip("v").split("-")[0].split("+")[0])
-        except InvalidVersion:
-            return False
-        return any(item.has(release) for item in self.affected)
+        found = release(version)
+        return found is not None and any(item.has(found) for item in self.affected)
 
 
 class KnownIssues(Strict):

@@ -107,7 +107,9 @@ class ClaimHolders:
 
     def touching(self, namespace: str) -> list[Overlap]:
         """The findings about followed namespaces that are, in any part, about this one."""
-        found = self.overlaps(frozenset(self._ours))
+        with self._lock:
+            ours = frozenset(self._ours)
+        found = self.overlaps(ours)
         return [item for item in found if any(namespace in link.namespaces for link in item.chain)]
 
     def take(self, version: int, uid: str, claim: Mapping[str, Any] | None) -> None:

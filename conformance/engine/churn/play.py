@@ -49,10 +49,10 @@ class Player:
 
     def begin(self) -> None:
         """Have templates there, and every slice as it was written."""
-        for item in self._of_kind("ResourceClaimTemplate"):
+        for item in self._churn.items_of("ResourceClaimTemplate"):
             for namespace in self.namespaces:
                 self._attempt(self._context.ledger.create, _named(item, namespace))
-        for item in self._of_kind("ResourceSlice"):
+        for item in self._churn.items_of("ResourceSlice"):
             self._publish(item)
 
     def play(self, operations: Sequence[Operation]) -> int:
@@ -77,7 +77,7 @@ class Player:
         """Delete every pod and every claim in the namespaces of the step."""
         for namespace in self.namespaces:
             for kind in ("Pod", "ResourceClaim"):
-                for item in self._of_kind(kind):
+                for item in self._churn.items_of(kind):
                     for number in range(self._churn.copies):
                         ref = Ref.of(_copied(item, namespace, number))
                         self._attempt(self._context.scope.delete, ref, 0)
@@ -131,15 +131,12 @@ class Player:
         item = self._churn.objects[operation.item]
         made = _copied(item, self.namespaces[operation.namespace], operation.copy)
         if made["kind"] == "Pod":
-            claims = {claim["metadata"]["name"] for claim in self._of_kind("ResourceClaim")}
+            claims = {claim["metadata"]["name"] for claim in self._churn.items_of("ResourceClaim")}
             entries = made["spec"].get("resourceClaims") or []
             for entry, number in zip(entries, operation.claims, strict=False):
                 if entry.get("resourceClaimName") in claims:
                     entry["resourceClaimName"] += f"-{number}"
         return made
-
-    def _of_kind(self, kind: str) -> list[Mapping[str, Any]]:
-        return [item for item in self._churn.objects if item["kind"] == kind]
 
     def _attempt(self, action: Any, *args: Any) -> None:
         """Do it; that it comes too late for what it is about is part of the churn."""

@@ -106,15 +106,18 @@ def play(step: Churn, context: Context, dealt: Sequence[Operation]) -> Round:
     with closing(context.scope.follow(player.namespaces)) as following:
         player.begin()
         done = player.play(dealt)
-        late = [*_at_last(lambda: _unquiet(context, following), context, following)]
+        late = _at_last(lambda: _unquiet(context, following), context, following)
         player.end()
         late += _at_last(lambda: _left(following), context, following)
         versions = following.versions()
-    slices = [item for item in step.objects if item["kind"] == "ResourceSlice"]
-    found = [*violations_in(versions, Inventory.of(slices)), *late]
+    found = [*violations_in(versions, _inventory(step)), *late]
     if not found and not any(state and "allocation" in state["status"] for *_, state in versions):
         found = [Violation("nothing", 0, "no claim was ever allocated")]
     return Round(done, versions, found[0] if found else None, not following.gap)
+
+
+def _inventory(step: Churn) -> Inventory:
+    return Inventory.of(step.items_of("ResourceSlice"))
 
 
 def _at_last(
@@ -162,8 +165,7 @@ def _divergence(
     if fewer is not None:
         dealt, found = fewer
         violation, versions = found.violation or violation, found.versions
-    slices = [item for item in step.objects if item["kind"] == "ResourceSlice"]
-    versions = shortest_history(versions, violation, Inventory.of(slices))
+    versions = shortest_history(versions, violation, _inventory(step))
     told = [f"operations ({len(dealt)}):" if fewer else f"operations ({len(dealt)}, the last 10):"]
     told += [f"  {player.text(operation)}" for operation in (dealt if fewer else dealt[-10:])]
     told += ["history:", *(f"  {line}" for line in _lines(versions)[-20:])]

@@ -19,6 +19,9 @@ from conformance.targets.cluster.history import History
 from conformance.targets.cluster.snapshots import allocation_of, document
 from conformance.targets.overlaps import is_copied
 
+_States = Mapping[str, list[tuple[int, Obj | None]]]
+"""Uid of a claim -> its states, each with the version since which it had it."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Transition:
@@ -39,7 +42,9 @@ def _pods(claim: Obj) -> list[tuple[str, str]]:
     """Uid and name of each pod for which a claim is reserved."""
     consumers = (claim.get("status") or {}).get("reservedFor") or []
     return [
-        (one.get("uid", ""), one.get("name", "")) for one in consumers if one["resource"] == "pods"
+        (one.get("uid", ""), one.get("name", ""))
+        for one in consumers
+        if one.get("resource") == "pods"
     ]
 
 
@@ -60,7 +65,8 @@ def decisions_of(
         gates: feature gates that are known, for the snapshots.
     """
     found = []
-    for group in _groups(history, _transitions(history, namespace)):
+    states = dict(history.states("ResourceClaim"))
+    for group in _groups(_transitions(states, namespace), states):
         first = group[0]
         uid, pod = first.pod
         ours = {transition.uid for transition in group}
@@ -88,11 +94,11 @@ def decisions_of(
     return found
 
 
-def _transitions(history: History, namespace: str) -> list[_Transition]:
+def _transitions(states: _States, namespace: str) -> list[_Transition]:
     found = []
-    for uid, states in history.states("ResourceClaim"):
+    for uid, versions in states.items():
         before: Obj | None = None
-        for version, state in states:
+        for version, state in versions:
             if state is not None and state["metadata"]["namespace"] == namespace:
                 allocation = allocation_of(state)
                 earlier = allocation_of(before) if before else None
@@ -102,9 +108,7 @@ def _transitions(history: History, namespace: str) -> list[_Transition]:
     return sorted(found, key=lambda transition: transition.version)
 
 
-def _groups(history: History, transitions: list[_Transition]) -> list[list[_Transition]]:
-    states = dict(history.states("ResourceClaim"))
-
+def _groups(transitions: list[_Transition], states: _States) -> list[list[_Transition]]:
     def given_up(one: _Transition, by: int) -> bool:
         """Whether the pod lost its reservation of that claim again before a version."""
         return any(

@@ -21,8 +21,8 @@ from conformance.targets.cluster.history import History
 from conformance.targets.cluster.snapshots import followed, reduced
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-_CATCH_UP = 10.0
-"""Seconds for which watches may lag behind the API server."""
+CATCH_UP_SECONDS = 10.0
+"""For which watches may lag behind the API server."""
 
 
 class Recorder:
@@ -74,12 +74,14 @@ class Recorder:
         for resource in self._resources:
             found = request_list(self.api.connection, resource.path(), "recorder", _METADATA_ONLY)
             listed = {item["metadata"]["uid"]: version_of(item) for item in found["items"]}
-            if not self.history.await_list(resource.kind, listed, version_of(found), _CATCH_UP):
+            if not self.history.await_list(
+                resource.kind, listed, version_of(found), CATCH_UP_SECONDS
+            ):
                 informer = self._informers.started(resource, None)
                 trouble = informer.trouble if informer else None
                 raise TargetError(
-                    f"the record of {resource.plural} is more than {_CATCH_UP:g} s behind the API "
-                    f"server {self.api.connection.where}"
+                    f"the record of {resource.plural} is more than {CATCH_UP_SECONDS:g} s behind "
+                    f"the API server {self.api.connection.where}"
                     + (f": {trouble[1]}" if trouble else "; is this machine overloaded?")
                 )
 

@@ -36,15 +36,12 @@ from conformance.targets.cluster.creator import Creator
 from conformance.targets.cluster.diagnostics import diagnose
 from conformance.targets.cluster.kubelet_metrics import prepared_claims
 from conformance.targets.cluster.observer import Observer
-from conformance.targets.cluster.recorder import attach
+from conformance.targets.cluster.recorder import CATCH_UP_SECONDS, attach
 from conformance.targets.cluster.shared import Shared, role_of
 from conformance.targets.cluster.snapshots import present_snapshot
 from conformance.targets.following import Following
 
 T = TypeVar("T")
-
-CATCH_UP_SECONDS = 10.0
-"""For which a watch may lag behind the API server."""
 
 _TROUBLE_SECONDS = 30.0
 """How long a watch may be interrupted during a wait before the wait ends with an error."""

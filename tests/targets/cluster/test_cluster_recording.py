@@ -83,13 +83,13 @@ def test_a_decision_holds_what_it_was_made_from_also_when_all_is_gone(
 def test_decisions_wait_for_what_the_server_has_said_already(
     api: FakeApi, recorded: ClusterScope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder_module, "_CATCH_UP", 0.2)
+    monkeypatch.setattr(recorder_module, "CATCH_UP_SECONDS", 0.2)
     api.mute = True
     api.put("resourceclaims", merge(CLAIM, ALLOCATED))
     with pytest.raises(TargetError, match="behind the API server"):
         recorded.decisions()
     api.unmute()
-    monkeypatch.setattr(recorder_module, "_CATCH_UP", 5)
+    monkeypatch.setattr(recorder_module, "CATCH_UP_SECONDS", 5)
     assert len(recorded.decisions()) == 1
     recorded.close()
 
