@@ -269,7 +269,7 @@ class TargetOptions:
         ),
     ] = 0.0
     churn_seed: Annotated[
-        int, Given("Seed of the first churn. [default: the scenario's]", metavar="SEED")
+        int, Given("Seed of the first churn; 0 is the scenario's.", metavar="SEED")
     ] = 0
     churn_here: Annotated[
         bool,
