@@ -29,14 +29,16 @@ class KnownDifference:
         name: short, for counting.
         reason: why upstream's answer is not followed.
         applies: whether a problem can show the difference.
-        instead: the questions to ask upstream; the answers for their nodes, one after the other,
-            have to be ours.
+        instead: the questions to ask upstream; the answers for their nodes have to be ours.
+        times: how often they are asked, where upstream answers at random; for each node, one of the
+            answers has to be ours.
     """
 
     name: str
     reason: str
     applies: Callable[[Json], bool]
     instead: Callable[[Json], list[Json]]
+    times: int = 1
 
 
 def _incubating_answers(problem: Json) -> bool:
@@ -53,6 +55,16 @@ def _experimental_if_needed(problem: Json) -> Json:
     if _incubating_answers(problem) and _skips_node_operations(problem):
         return {"allocator": "experimental"}
     return {}
+
+
+def _shares_by_capacities(problem: Json) -> bool:
+    devices = (
+        device for item in problem.get("slices", ()) for device in item["spec"].get("devices") or ()
+    )
+    return any(
+        device.get("allowMultipleAllocations") and len(device.get("capacity") or {}) > 1
+        for device in devices
+    )
 
 
 def _counts(problem: Json) -> bool:
@@ -80,6 +92,14 @@ KNOWN: tuple[KnownDifference, ...] = (
             {**problem, **_experimental_if_needed(problem), "nodes": [node]}
             for node in problem["nodes"]
         ],
+    ),
+    KnownDifference(
+        "capacity-named-at-random",
+        "Where a request cannot be represented in two capacities of a device, upstream names the "
+        "one that Go's map gives first (CmpRequestOverCapacity). Ours is the first of the slice.",
+        _shares_by_capacities,
+        lambda problem: [{**problem, **_experimental_if_needed(problem)}],
+        times=64,
     ),
 )
 

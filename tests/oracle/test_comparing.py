@@ -165,3 +165,21 @@ def test_a_known_difference_holds_only_if_the_other_question_is_answered_as_ours
 
     assert compare(skipping, upstream(incubating)).kind == "known: skip-node-operations"
     assert compare(skipping, upstream(lambda _: ours(QUESTION))).kind == "different"
+
+
+def test_where_upstream_answers_at_random_one_of_its_answers_has_to_be_ours() -> None:
+    shared = copy.deepcopy(QUESTION)
+    device = shared["slices"][0]["spec"]["devices"][0]
+    device["allowMultipleAllocations"] = True
+    device["capacity"] = {"bandwidth": {"value": "1"}, "queues": {"value": "1"}}
+    asked = 0
+
+    def seldom_ours(question: Json) -> Json:
+        nonlocal asked
+        asked += 1
+        return none(question) if asked < 5 else ours(question)
+
+    assert "allocations" in ours(shared)["nodes"][0]
+    assert compare(shared, upstream(seldom_ours)).kind == "known: capacity-named-at-random"
+    assert asked == 5
+    assert compare(shared, upstream(none)).kind == "different"
