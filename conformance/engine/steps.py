@@ -26,7 +26,8 @@ def hollow_node(name: str, short: str) -> Obj:
     """A node without a kubelet, with status, for the scenario's node ``short``.
 
     To the scheduler it is like any other: Ready, with room for pods. Nothing ever runs on it, and a
-    taint keeps away pods that do not tolerate everything.
+    taint keeps away pods that do not tolerate everything. It has no ``kubernetes.io/os``, which a
+    kubelet alone says: kube-proxy's DaemonSet, which tolerates everything, selects nodes by it.
     """
     room = {"cpu": "32", "memory": "64Gi", "pods": "110"}
     return {

@@ -130,6 +130,14 @@ class ScenarioCompared:
         return all(item.verdict.conformant for item in self.judgements)
 
     @property
+    def in_short(self) -> str:
+        """The verdict in a line; that it is of the allocations, where more is to be said."""
+        more = ["differs"] * bool(self.differences) + ["not judged in full"] * bool(self.problems)
+        if self.verdict is None:
+            return ", ".join(more)
+        return ", ".join([f"allocations {self.verdict}" if more else str(self.verdict), *more])
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a person has to know: verdicts against a rule, what was not judged, differences."""
         lines = [

@@ -184,9 +184,10 @@ class TerminalReporter:
         line.append(f"{event.outcome:<7}", style=STYLES[event.outcome])
         line.append(f" {event.seconds:7.2f} s  {visible(event.scenario.id)}")
         compared = self._collector.compared.get(event.scenario.id)
-        if compared is not None and compared.verdict is not None:
+        if compared is not None and compared.in_short:
             line.append(
-                f"  {compared.verdict}", style="" if compared.conformant else STYLES[Outcome.FAILED]
+                f"  {compared.in_short}",
+                style="" if compared.conformant else STYLES[Outcome.FAILED],
             )
         self._print(line)
         if event.outcome in (Outcome.FAILED, Outcome.KNOWN, Outcome.ERROR) and event.message:

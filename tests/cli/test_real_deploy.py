@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from conformance.clusters.local import LocalCluster, LocalOptions
+from conformance.engine.steps import hollow_node
 from tests.cli import deployment
 from tests.cli.dra_objects import (
     DRIVER,
@@ -166,6 +167,32 @@ def test_the_driver_was_refused_nothing(deployed: Deployed) -> None:
     log = log_of(deployed, wait_for_driver(deployed))
     assert "slices of gpu.nvidia.com are published" in log
     assert [line for line in log.splitlines() if not re.match(r"I\d{4} ", line)] == []
+
+
+def test_a_node_without_a_kubelet_gets_no_pod_of_it(deployed: Deployed) -> None:
+    wait_for_driver(deployed)
+    ours = find(deployed, "DaemonSet")
+    everywhere = copy.deepcopy(ours)
+    everywhere["metadata"] = {"name": "everywhere", "namespace": NAMESPACE}
+    labels = {"everywhere": "yes"}
+    everywhere["spec"] |= {"selector": {"matchLabels": labels}, "updateStrategy": {}}
+    everywhere["spec"]["template"]["metadata"]["labels"] = labels
+    spec = everywhere["spec"]["template"]["spec"]
+    del spec["nodeSelector"]
+    spec["containers"] = [{"name": "c", "image": deployed.image, "command": ["sleep", "1d"]}]
+    hollow = hollow_node("dra-hollow", "a")
+    deployed.admin.create(hollow)
+    deployed.admin.create(everywhere)
+
+    def wanted(daemon_set: Json) -> int:
+        found = deployed.admin.get(daemon_set)
+        assert found is not None
+        number: int = found["status"].get("desiredNumberScheduled", 0)
+        return number
+
+    eventually(lambda: wanted(everywhere) == 2, "the other DaemonSet wants a pod on both nodes")
+    assert wanted(ours) == 1
+    remove(deployed, everywhere, hollow)
 
 
 def test_an_update_under_a_held_claim_loses_nothing(deployed: Deployed) -> None:

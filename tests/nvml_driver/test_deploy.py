@@ -10,6 +10,7 @@ import celpy.celtypes
 import pytest
 import yaml
 
+from conformance.engine.steps import hollow_node
 from nvml_driver.config.kinds import decode
 from nvml_driver.errors import ConfigError
 
@@ -216,6 +217,18 @@ def test_the_slice_policy_concerns_the_drivers_account_alone() -> None:
         assert bool(evaluate(condition["expression"], {"request": request})) is concerned
     account = find("ServiceAccount", "nvml-dra-driver")["metadata"]
     assert f"system:serviceaccount:{account['namespace']}:{account['name']}" == DRIVER_USER
+
+
+def test_neither_daemon_set_wants_a_pod_on_a_node_without_a_kubelet() -> None:
+    """It tolerates every taint, so its node selector alone keeps it from hollow nodes."""
+    overlay = yaml.safe_load((BASE.parent / "simulated/kustomization.yaml").read_text())
+    [patch] = overlay["patches"]
+    paths = {one["path"]: one for one in yaml.safe_load(patch["patch"])}
+    changed = paths["/spec/template/spec/nodeSelector"]
+    spec = find("DaemonSet", "nvml-dra-driver")["spec"]["template"]["spec"]
+    labels = hollow_node("dra-a", "a")["metadata"]["labels"]
+    for selector in (spec["nodeSelector"], changed["value"]):
+        assert not selector.items() <= labels.items()
 
 
 def test_every_policy_is_bound_and_denies() -> None:

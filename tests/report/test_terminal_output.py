@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from conformance.engine.events import Outcome, RunStopping, ScenarioStarted, StepStarted
-from conformance.engine.verdicts import Judgement, Verdict
+from conformance.engine.verdicts import Judgement, ScenarioCompared, Verdict
 from conformance.report.terminal import PlainConsole, TerminalReporter
 from tests.report.builders import (
     HOSTILE,
@@ -131,6 +131,29 @@ def test_a_run_that_certifies_nothing_says_why() -> None:
     last = text_of(used).splitlines()[-1]
     assert last.startswith("certifies nothing: the run was on the suite's own reference")
     assert "simulated: NVML; no allocation was judged" in last
+
+
+@pytest.mark.parametrize(
+    ("judged", "said"),
+    [
+        (compared("core/one", "identical"), "core/one  identical"),
+        (
+            compared("core/one", "identical", differs=True),
+            "core/one  allocations identical, differs",
+        ),
+        (compared("core/one", differs=True), "core/one  differs"),
+        (
+            compared("core/one", "admissible", problems=("why",)),
+            "core/one  allocations admissible, not judged in full",
+        ),
+    ],
+)
+def test_a_verdict_says_that_it_is_not_all_where_the_comparison_found_more(
+    judged: ScenarioCompared, said: str
+) -> None:
+    used = console()
+    play(TerminalReporter(used), stream([planned()], [finished()], compared=(judged,)))
+    assert said in [line.partition(" s  ")[2] for line in text_of(used).splitlines()]
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
