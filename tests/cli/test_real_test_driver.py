@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.clusters.local.gocommand import find_go
+from conformance.clusters.gocommand import find_go
 from conformance.clusters.local.versions import COMPILE, KUBERNETES
 from conformance.scenario.selection import Selection, select
 from tests.cli.simulated_nodes import certified, records, run_compared, running_cluster

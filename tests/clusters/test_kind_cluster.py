@@ -20,6 +20,7 @@ import yaml
 from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.kind import KindCluster, kind_command
 from conformance.clusters.kind.command import gist
+from tests.clusters.test_gocommand import put_go
 from tests.kubeapi.fake_api import FakeApi
 
 READY = {
@@ -398,9 +399,23 @@ def test_without_kind_and_go_it_is_said_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(ClusterUsageError, match="install kind"):
+    with pytest.raises(ClusterUsageError, match=r"kind\.sigs\.k8s\.io.*there is no `go` command"):
         kind_command()
+
+
+def test_kind_is_built_by_the_go_beside_python_where_the_machines_is_too_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_go(tmp_path / "path", "go1.19")
+    ours = Path(put_go(tmp_path / "venv", "go1.26.6"))
+    ours.write_text('#!/bin/sh\nif [ "$1" = env ]; then echo go1.26.6; else shift 5; : >"$1"; fi\n')
+    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "venv/python"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    [built] = kind_command()
+    assert Path(built).exists()
 
 
 def test_a_kind_on_the_path_is_preferred(kind: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

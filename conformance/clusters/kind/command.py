@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from conformance import data
 from conformance.clusters.base import ClusterError, ClusterUsageError, Progress, silent
+from conformance.clusters.gocommand import environment, find_go
 from conformance.data import cache_folder
 
 MODULE = "sigs.k8s.io/kind"
@@ -26,7 +27,7 @@ def kind_command(progress: Progress = silent) -> tuple[str, ...]:
     """The kind command: the one on the PATH, else built once from the pinned Go module.
 
     Raises:
-        ClusterUsageError: there is neither kind nor Go.
+        ClusterUsageError: there is neither kind nor a Go that is new enough.
         ClusterError: it cannot be built.
     """
     found = shutil.which("kind")
@@ -37,15 +38,18 @@ def kind_command(progress: Progress = silent) -> tuple[str, ...]:
     target = cache_folder() / "bin" / f"kind-{version[1] if version else 'x'}"
     if target.exists():
         return (str(target),)
-    if not shutil.which("go"):
+    try:
+        go = find_go()
+    except ClusterUsageError as error:
         raise ClusterUsageError(
-            "there is no kind command on the PATH and no go command to build it: install kind "
-            "(https://kind.sigs.k8s.io) or Go"
-        )
+            "there is no kind command on the PATH (install it: https://kind.sigs.k8s.io), and to "
+            f"build it this machine lacks {error}"
+        ) from None
     progress(f"building {target.name} (once)")
     target.parent.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
-        ["go", "build", "-C", str(module), "-trimpath", "-o", str(target), MODULE],
+        [go, "build", "-C", str(module), "-trimpath", "-o", str(target), MODULE],
+        env=environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

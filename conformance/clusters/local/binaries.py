@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from conformance.clusters.base import ClusterError, ClusterUsageError, Progress
-from conformance.clusters.local.gocommand import compiler, environment, find_go
+from conformance.clusters.gocommand import compiler, environment, find_go
 from conformance.clusters.local.gomod import make_go_mod
 from conformance.clusters.local.layout import default_cache
 from conformance.clusters.local.versions import (

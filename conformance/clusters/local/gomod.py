@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.clusters.base import ClusterUsageError, Progress
-from conformance.clusters.local.gocommand import environment
+from conformance.clusters.gocommand import environment
 from conformance.clusters.local.versions import KUBERNETES_COMMANDS, PINNED, minor_number
 from conformance.data import local_cluster_modules_dir
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.clusters.base import ClusterUsageError
-from conformance.clusters.local.gocommand import compiler, find_go
+from conformance.clusters.gocommand import compiler, find_go
 from conformance.clusters.local.tools import locate_tool, search_path
 
 _PROGRAMS = ("env", "mount", "nsenter", "sleep", "umount", "unshare")

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from conformance.clusters.base import ClusterError, ClusterUsageError, Progress, silent
+from conformance.clusters.gocommand import find_go
 from conformance.clusters.local.binaries import run_build
-from conformance.clusters.local.gocommand import find_go
 from conformance.clusters.local.versions import KUBERNETES, Build, builds, cache_key
 from conformance.data import cache_folder, local_cluster_modules_dir
 from conformance.locks import file_lock

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 from conformance.clusters.base import ClusterError
-from conformance.clusters.local.gocommand import environment
+from conformance.clusters.gocommand import environment
 from tests.mutants.real.change import Wrong, changed
 
 PACKAGE = "k8s.io/kubernetes/cmd/kube-scheduler"

