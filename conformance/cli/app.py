@@ -15,6 +15,7 @@ from conformance.errors import UsageError
 COMMANDS = {
     "run": ("run:run", "Run scenarios and report: terminal, JUnit XML, Allure, HTML, one file."),
     "list": ("scenarios:list_scenarios", "List scenarios with what each shows."),
+    "show": ("show:show", "Print a scenario in full, as YAML for kubectl."),
     "lint": ("scenarios:lint", "Check scenarios, profiles and Kubernetes manifests."),
     "schema": ("scenarios:schema", "Print the JSON Schema of a kind of document."),
     "report": ("report:report", "Turn a result file into a conformance report (YAML)."),

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 from packaging.version import InvalidVersion, Version
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from typing_extensions import TypeAliasType
 
 API_VERSION: Final = "dra-conformance/v1"
 POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
@@ -46,9 +47,11 @@ Duration = Annotated[
 ]
 """Seconds; in the document a text like ``500ms``."""
 
-Manifest = Annotated[
-    dict[str, Any], Field(description="a Kubernetes object, as one would apply it")
-]
+Manifest = TypeAliasType(
+    "Manifest",
+    Annotated[dict[str, Any], Field(description="a Kubernetes object, as one would apply it")],
+)
+"""In full, once a scenario was read (``conformance.scenario.short``)."""
 
 
 class Strict(BaseModel):

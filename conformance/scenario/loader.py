@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from conformance.digest import document_digest
 from conformance.errors import UsageError
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.model import Scenario
+from conformance.scenario.short.expand import expanded
 from conformance.scenario.validate import (
     USES,
     InvalidDocumentError,
@@ -32,6 +34,7 @@ class LoadedScenario:
 
     Attributes:
         id: path below the scenario root without suffix, for example ``core/isolation-container``.
+        document: in full, see :func:`conformance.scenario.short.expand.expanded`.
         digest: ``sha256:`` over the document's canonical JSON.
     """
 
@@ -45,6 +48,14 @@ class LoadedScenario:
 
         Raises:
             UsageError: a variable is unknown, or a replaced value does not fit.
+        """
+        return validated(Scenario, self.bound(variables))
+
+    def bound(self, variables: Variables) -> Document:
+        """The document with every ``${...}`` replaced.
+
+        Raises:
+            UsageError: a variable is unknown.
         """
 
         def text(value: Any, path: PathTuple) -> Any:
@@ -63,9 +74,7 @@ class LoadedScenario:
                 return [replace(item, (*path, index)) for index, item in enumerate(value)]
             return text(value, path)
 
-        document = self.document
-        bound = Document(document.file, replace(document.data, ()), document.lines)
-        return validated(Scenario, bound)
+        return dataclasses.replace(self.document, data=replace(self.document.data, ()))
 
     def where(self, path: Sequence[str | int]) -> str:
         """``file:line`` of a path in the document."""
@@ -171,7 +180,7 @@ def load_file(file: Path, below: Path | None) -> LoadedScenario | None:
     documents = read_documents(file)
     if below is not None and documents and not any(map(_may_be_scenario, documents)):
         return None
-    document = one_document(documents, "scenario", file)
+    document = expanded(one_document(documents, "scenario", file))
     scenario = checked_scenario(document)
     digest = document_digest(document.data)
     return LoadedScenario(_identity(file, below), scenario, document, digest)

@@ -18,12 +18,15 @@ from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile
 from conformance.scenario.registry import FeatureRegistry, load_registry
 from conformance.scenario.shape import ClusterShape
+from conformance.scenario.short.foreach import MOST
+from conformance.scenario.short.named import ManifestSet, load_manifests
 from conformance.scenario.yamlfile import walk
 
 MODELS: Final[dict[str, type[BaseModel]]] = {
     "behaviours": BehaviourList,
     "features": FeatureRegistry,
     "known-issues": KnownIssues,
+    "manifests": ManifestSet,
     "profile": DriverProfile,
     "scenario": Scenario,
     "shape": ClusterShape,
@@ -38,7 +41,41 @@ def json_schema(which: str) -> dict[str, Any]:
         properties = schema["$defs"]["Spec"]["properties"]
         properties["feature"]["enum"] = sorted(load_registry().features)
         properties["covers"]["items"]["enum"] = sorted(load_behaviours().behaviours)
+        _add_short(schema["$defs"])
     return published(which, schema)
+
+
+def _add_short(defs: dict[str, Any]) -> None:
+    """What may be written, and is carried out before the model sees it: see ``scenario.short``."""
+    manifests = load_manifests().manifests
+    text = {"type": "string"}
+    defs["ForEach"] = {
+        "type": "object",
+        "description": "makes one of this for each value, which ${each.NAME} reads",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "additionalProperties": {
+            "anyOf": [
+                {**text, "pattern": r"^(\d+\.\.\d+|\$\{each\..*\})$"},
+                {"type": "array", "minItems": 1, "maxItems": MOST},
+            ]
+        },
+    }
+    defs["Manifest"] |= {
+        "description": "a Kubernetes object, as one would apply it; or in short, by its name",
+        "anyOf": [{"required": ["apiVersion", "kind"]}]
+        + [{"required": [name]} for name in manifests],
+        "properties": {
+            **{name: {"description": item.summary} for name, item in manifests.items()},
+            "like": {**text, "description": "name of an earlier one in short: all that it says"},
+        },
+    }
+    for name, one in defs.items():
+        if name.endswith("Expectation") or name in {"Manifest", "Step", "Delete"}:
+            one["properties"]["forEach"] = {"$ref": "#/$defs/ForEach"}
+    for _, one in walk(defs):
+        if isinstance(one, dict) and one.get("type") in {"integer", "number"}:
+            one |= {"type": [one["type"], "string"], "pattern": r"^\$\{each\."}
 
 
 def published(which: str, schema: Mapping[str, Any]) -> dict[str, Any]:

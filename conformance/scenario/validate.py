@@ -50,6 +50,7 @@ USES: Final = {
     "DriverProfile": "give it to --driver",
     "FeatureRegistry": "it only belongs to the suite",
     "KnownIssues": "it only belongs to the suite",
+    "ManifestSet": "it only belongs to the suite",
     "ProfileSet": "it only belongs to the suite",
     "Scenario": "`dra-conformance run` runs it",
 }

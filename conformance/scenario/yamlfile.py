@@ -10,7 +10,7 @@ import errno
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -54,11 +54,16 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML document: plain data, and the line (from 1) of every path in it."""
+    """One YAML document: plain data, and the line (from 1) of every path in it.
+
+    Attributes:
+        origins: path in ``data`` -> path of what the author wrote for it, where these differ.
+    """
 
     file: Path
     data: Any
     lines: dict[PathTuple, int]
+    origins: Mapping[PathTuple, PathTuple] = field(default_factory=dict)
 
     def line(self, path: Sequence[str | int]) -> int:
         """The line of a path, or of the nearest thing that contains it."""
@@ -70,8 +75,15 @@ class Document:
     def tell(self, problem: Problem) -> str:
         """A problem of this document as people read it: ``file:line: $.path: what to write``."""
         warning = "warning: " if problem.severity == "warning" else ""
-        where = f"{self.file}:{self.line(problem.path)}: {dotted(problem.path)}"
+        where = f"{self.file}:{self.line(problem.path)}: {dotted(self._written(problem.path))}"
         return f"{where}: {warning}{problem.message}"
+
+    def _written(self, path: PathTuple) -> PathTuple:
+        """The path in what the author wrote."""
+        for end in range(len(path), -1, -1):
+            if path[:end] in self.origins:
+                return (*self.origins[path[:end]], *path[end:])
+        return path
 
 
 def dotted(path: Sequence[str | int]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from conformance.scenario.base import Strict
+from conformance.scenario.base import Manifest, Strict
 from conformance.scenario.expectations.base import Cluster, Expectation, Known, Refusal, Seen
 
 # metav1.StatusReason (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go).
@@ -35,7 +35,7 @@ StatusReason = Literal[
 class Rejected(Strict):
     """An object that must be refused, and what the refusal says."""
 
-    object: dict[str, Any] = Field(description="a Kubernetes object, as one would apply it")
+    object: Manifest
     code: int | None = Field(default=None, description="HTTP status, for example 422")
     reason: StatusReason | None = Field(default=None, description="reason of the Status")
     field: str | None = Field(

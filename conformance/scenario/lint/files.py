@@ -18,6 +18,8 @@ from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.registry import FeatureRegistry
 from conformance.scenario.shape import ClusterShape
+from conformance.scenario.short.expand import expanded
+from conformance.scenario.short.named import ManifestSet
 from conformance.scenario.validate import InvalidDocumentError, is_own, validated
 from conformance.scenario.yamlfile import Document, Problem
 
@@ -27,6 +29,7 @@ OWN_KINDS: Mapping[str, type[BaseModel]] = {
     "DriverProfile": DriverProfile,
     "FeatureRegistry": FeatureRegistry,
     "KnownIssues": KnownIssues,
+    "ManifestSet": ManifestSet,
     "Scenario": Scenario,
 }
 """Kind -> model of the documents that this package knows."""
@@ -89,6 +92,7 @@ def _own(
         if model is not Scenario:
             validated(model, document)
             return []
+        document = expanded(document)
         scenario = checked_scenario(document)
     except InvalidDocumentError as error:
         return [LintLine(problem) for problem in error.problems]

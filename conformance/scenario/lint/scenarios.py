@@ -46,7 +46,8 @@ def checked_scenario(document: Document) -> Scenario:
         text = f"is {name!r}, but the file is called {document.file.name}; name it {name}.yaml"
         problems.insert(0, Problem(("metadata", "name"), text))
     if problems:
-        raise InvalidDocumentError([document.tell(problem) for problem in problems])
+        told = dict.fromkeys(map(document.tell, problems))  # once for all that are repeated
+        raise InvalidDocumentError([*told])
     return scenario
 
 

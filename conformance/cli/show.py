@@ -1,0 +1,94 @@
+"""``show``: a scenario as the suite carries it out, with all that its author need not write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from conformance.clusters.base import DEFAULT_IMAGE
+from conformance.data import scenarios_dir
+from conformance.errors import UsageError
+from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.profile import load_profile
+from conformance.scenario.selection import Selection, select
+from conformance.scenario.variables import Variables
+from conformance.targets.options import OWN_PROFILE
+from conformance.text import visible
+
+_WIDTH = 80
+_WORKER = "node-with-devices"
+
+
+def show(
+    scenario: Annotated[
+        str, typer.Argument(help="An id, a part of one that only it has, or a file.")
+    ],
+    driver: Annotated[
+        str, typer.Option(help="Driver profile: a shipped name or a file.")
+    ] = OWN_PROFILE,
+    image: Annotated[str, typer.Option(help="Image of the containers.")] = DEFAULT_IMAGE,
+) -> None:
+    """Print a scenario in full, as YAML for kubectl: objects in the order of the steps.
+
+    What is no object (expectations, deletions) stands between them as comments.
+    """
+    found = _one(scenario)
+    profile = load_profile(driver, scenarios_dir() / "drivers")
+    spec = found.scenario.spec
+    variables = Variables(
+        None if spec.tier == "allocation" else profile,
+        "show",
+        image,
+        {_WORKER: spec.requires.devices_in_all},
+    )
+    steps = found.bound(variables).data["spec"]["steps"]
+    typer.echo(visible("\n".join(_page(found, variables, steps))))
+
+
+def _one(scenario: str) -> LoadedScenario:
+    if Path(scenario).is_file():
+        return select([Path(scenario)])[0]
+    found = select([], Selection(only=(scenario,)))
+    exact = [item for item in found if scenario in (item.id, item.id.rpartition("/")[2])]
+    if len(exact or found) > 1:
+        names = ", ".join(item.id for item in found[:6])
+        raise UsageError(f"{scenario!r} is part of {len(found)} ids; give one of them: {names}")
+    return (exact or found)[0]
+
+
+def _page(
+    found: LoadedScenario, variables: Variables, steps: Sequence[dict[str, Any]]
+) -> Iterator[str]:
+    spec, namespace = found.scenario.spec, variables.value("namespace")
+    yield f"# {found.id}"
+    yield f"# {spec.summary}"
+    yield f"# kubectl create namespace {namespace}; kubectl apply -n {namespace} -f THIS"
+    if spec.nodes:
+        nodes = ", ".join(variables.value(f"node.{node}") for node in spec.nodes)
+        yield f"# Nodes that the suite brings: {nodes}"
+    for number, step in enumerate(steps, 1):
+        [(action, value)] = step.items()
+        yield f"# Step {number}: {action}"
+        if action != "apply":
+            yield from (f"#   {line}" for line in _yaml(value))
+            continue
+        for manifest in value:
+            yield "---"
+            yield from _yaml(manifest)
+
+
+def _yaml(value: Any) -> list[str]:
+    return yaml.dump(
+        value, Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True
+    ).splitlines()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Repeats what is in several places, where PyYAML would write an alias."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 -- PyYAML's signature
+        return True

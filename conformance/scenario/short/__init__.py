@@ -1,0 +1,1 @@
+"""Scenarios as people write them, in short, become what the rest of the suite knows."""

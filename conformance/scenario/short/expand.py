@@ -1,0 +1,129 @@
+"""A scenario as it was written -> in full: named manifests, ``like`` and ``forEach`` carried out.
+
+All that comes after (model, lint, engine, reports, digests) knows only the full form. Problems in
+it are told where they are in what the author wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from conformance.scenario.near import hint
+from conformance.scenario.short.complete import Completion
+from conformance.scenario.short.foreach import Repeater, RepeatError
+from conformance.scenario.short.named import load_manifests
+from conformance.scenario.short.tree import Node, document, made, merged, pruned, written
+from conformance.scenario.validate import InvalidDocumentError
+from conformance.scenario.yamlfile import Document, Problem
+from reference_allocator.api import schema
+
+_ALL: Final = "*"
+PLACES: Final = (
+    ("spec", "steps", _ALL, "apply", _ALL),
+    ("spec", "steps", _ALL, "churn", "objects", _ALL),
+    ("spec", "steps", _ALL, "expect", _ALL, "rejected", "object"),
+)
+"""Where manifests may be in short."""
+
+
+def expanded(source: Document) -> Document:
+    """The document in full.
+
+    Raises:
+        InvalidDocumentError: something in it cannot be carried out.
+    """
+    try:
+        node = Repeater().repeat(written(source.data), {})
+    except RepeatError as error:
+        raise InvalidDocumentError([source.tell(error.problem)]) from None
+    spec = node.get("spec")
+    tier = spec.get("tier") if spec is not None else None
+    short = _Short(tier.value if tier is not None else None)
+    for place in PLACES:
+        node = _changed(node, place, short.full)
+    if short.problems:
+        raise InvalidDocumentError([source.tell(problem) for problem in short.problems])
+    return document(node, source)
+
+
+def _changed(node: Node, place: tuple[str, ...], change: Callable[[Node], Node]) -> Node:
+    """A value with a change to all that is at a place in it."""
+    if not place:
+        return change(node)
+    key, *rest = place
+    if key == _ALL and isinstance(node.value, list):
+        items = [_changed(item, tuple(rest), change) for item in node.value]
+        return Node(items, node.origin)
+    item = node.get(key)
+    return node if item is None else node.with_(**{key: _changed(item, tuple(rest), change)})
+
+
+class _Short:
+    """Carries out the short manifests of one scenario, in their order."""
+
+    def __init__(self, tier: Any) -> None:
+        self.problems: list[Problem] = []
+        self._set = load_manifests()
+        self._completion = Completion(self._set, tier)
+        self._earlier: dict[tuple[str, str], Node] = {}
+
+    def full(self, node: Node) -> Node:
+        """A manifest in full; one that is written so stays as it is."""
+        names = self._set.manifests
+        if not isinstance(node.value, dict) or "kind" in node.value or not node.value:
+            return node
+        key = next((key for key in node.value if key in names), None)
+        if key is None:
+            if "apiVersion" not in node.value:
+                first = next(iter(node.value))
+                text = f"begins with {first!r}: write apiVersion and kind, or in short"
+                self._wrong(node, f"{text} {', '.join(names)}; {hint(first, names)}")
+            return node
+        name = node.value[key]
+        if not isinstance(name.value, str):
+            self._wrong(name, f"must be the name of the {key}")
+            return node
+        node = self._alike(node, key)
+        self._earlier[key, name.value] = node
+        return self._manifest(node, key, name)
+
+    def _wrong(self, node: Node, text: str) -> None:
+        self.problems.append(Problem(node.origin, text))
+
+    def _alike(self, node: Node, key: str) -> Node:
+        """With ``like`` all that the earlier one said, changed by what this one says."""
+        like = node.get("like")
+        if like is None:
+            return node
+        rest = Node(
+            {name: item for name, item in node.value.items() if name != "like"}, node.origin
+        )
+        known = [name for kind, name in self._earlier if kind == key]
+        if like.value not in known:
+            says = hint(str(like.value), known)
+            self._wrong(like, f"no {key} {like.value!r} is written in short before this; {says}")
+            return rest
+        return merged(self._earlier[key, like.value], rest)
+
+    def _manifest(self, node: Node, key: str, name: Node) -> Node:
+        named = self._set.manifests[key]
+        fields = dict(node.value)
+        del fields[key]
+        top = {field: fields.pop(field) for field in ("apiVersion", "metadata") if field in fields}
+        body = Node(fields, node.origin)
+        for part in reversed(named.fields.split(".") if fields else ()):
+            body = Node({part: body}, node.origin)
+        found = merged(made(named.manifest, node.origin), merged(body, Node(top, node.origin)))
+        called = Node({"name": name}, name.origin)
+        metadata = found.get("metadata")
+        first = {
+            "apiVersion": found.value["apiVersion"],
+            "kind": found.value["kind"],
+            "metadata": called if metadata is None else merged(called, metadata),
+        }
+        found = Node(
+            {**first, **{k: v for k, v in found.value.items() if k not in first}}, name.origin
+        )
+        shape = schema.root_of(str(first["kind"].value), str(first["apiVersion"].value))
+        return pruned(found if shape is None else self._completion.complete(found, shape))

@@ -1,0 +1,48 @@
+"""``show`` prints what kubectl would apply, in full, and nothing that is not there."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from conformance.cli import main
+from conformance.scenario.variables import VARIABLE
+from tests.scenario.shipped import shipped
+
+
+def shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, str, str]:
+    monkeypatch.setattr("sys.argv", ["dra-conformance", "show", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+@pytest.mark.parametrize("tier", ["allocation", "node"])
+def test_the_objects_are_those_of_the_steps_in_full(
+    tier: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loaded = next(item for item in shipped() if item.scenario.spec.tier == tier)
+    code, out, _ = shown(monkeypatch, capsys, loaded.id)
+    objects = [item for item in yaml.safe_load_all(out) if item is not None]
+    assert code == 0
+    assert [item["kind"] for item in objects] == [
+        manifest["kind"] for step in loaded.scenario.spec.steps for manifest in step.apply or ()
+    ]
+    assert not VARIABLE.search(out)
+    pods = [item["spec"] for item in objects if item["kind"] == "Pod"]
+    assert pods
+    assert all(pod["containers"][0]["command"][0] == "sh" for pod in pods)
+    assert "# Step 2: expect" in out
+    assert f"# {loaded.scenario.spec.summary}" in out
+
+
+def test_what_is_a_part_of_several_ids_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = shown(monkeypatch, capsys, "late-")
+    assert (code, out) == (2, "")
+    assert "'late-' is part of" in err
+    assert "core/late-claim-starts-waiting-pod" in err
