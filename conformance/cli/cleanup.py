@@ -40,7 +40,7 @@ def cleanup(
         if target is None:
             typer.echo("nothing to do: that cluster does not run")
             return
-        found = target.owned(run)
+        found = target.owned(run, every_kind=True)
         for ref in found:
             unless = ", unless another run uses it" if run and ref.kind == "DeviceClass" else ""
             typer.echo(f"{'would delete' if dry_run else 'deleting'} {ref}{unless}")

@@ -20,7 +20,7 @@ def sweep(target: Target, run: str | None = None, timeout: float = GONE) -> tupl
     problems: list[str] = []
     scope = target.scope("dra-conformance-cleanup")
     try:
-        found = target.owned(run)
+        found = target.owned(run, every_kind=True)
         if run is not None:
             found = [ref for ref in found if ref.kind != "DeviceClass"]
         for ref in found:
@@ -31,10 +31,10 @@ def sweep(target: Target, run: str | None = None, timeout: float = GONE) -> tupl
         for shared in used_by(scope, run) if run is not None else ():
             problems += shared.leave()
         end = target.now() + timeout
-        left: list[Ref] = target.owned(run)
+        left: list[Ref] = target.owned(run, every_kind=True)
         while left and target.now() < end:
             scope.pause(0.5)
-            left = target.owned(run)
+            left = target.owned(run, every_kind=True)
     finally:
         scope.close()
     return (*problems, *map(str, left))

@@ -17,6 +17,9 @@ DRA_GROUP = "resource.k8s.io"
 DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 """Best first."""
 
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+"""All groups in one answer (KEP-3352; k8s.io/api/apidiscovery/v2, GA in 1.30)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
@@ -96,6 +99,31 @@ class Discovery:
             raise self._connection.unexpected(
                 "GET", "/apis", "without a list of API groups"
             ) from None
+
+    def removable(self) -> tuple[Resource, ...]:
+        """Each kind once whose objects can be listed and deleted, in its group's best version.
+
+        Raises:
+            ApiError: the server refuses to tell.
+            TargetError: no answer, or another one than discovery gives.
+        """
+        found: dict[tuple[str, str], Resource] = {}
+        for path in ("/api", "/apis"):
+            answer = self._connection.request("GET", path, accept=_AGGREGATED)
+            try:
+                for group in answer["items"]:
+                    name = group["metadata"].get("name", "")
+                    for version in group["versions"]:
+                        api_version = f"{name}/{version['version']}".removeprefix("/")
+                        for entry in version.get("resources") or ():
+                            if {"list", "delete"} <= set(entry["verbs"]):
+                                kind = entry["responseKind"]["kind"]
+                                here = entry["scope"] == "Namespaced"
+                                resource = Resource(api_version, kind, entry["resource"], here)
+                                found.setdefault((name, kind), resource)
+            except (KeyError, TypeError, AttributeError):
+                raise self._connection.unexpected("GET", path, "without its resources") from None
+        return tuple(found.values())
 
     def dra_version(self) -> str:
         """The best served version of ``resource.k8s.io``.

@@ -261,8 +261,13 @@ class Target(Protocol):
         """Start to follow a namespace (which need not exist yet)."""
         ...
 
-    def owned(self, run: str | None = None) -> list[Ref]:
-        """Everything that carries the run label (of one run, or of any), in deletion order."""
+    def owned(self, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
+        """What scenarios made, told by the run label (of one run, or of any), in deletion order.
+
+        Args:
+            run: its id.
+            every_kind: also what no scenario makes, but a driver's manifests.
+        """
         ...
 
     def now(self) -> float:

@@ -62,7 +62,7 @@ class Miniature:
     def scope(self, namespace: str) -> MiniScope:
         return MiniScope(self, namespace)
 
-    def owned(self, run: str | None = None) -> list[Ref]:
+    def owned(self, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
         return [
             ref
             for ref, obj in self.objects.items()

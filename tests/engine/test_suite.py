@@ -284,7 +284,7 @@ def test_ctrl_c_while_classes_are_made_removes_them() -> None:
 def test_a_last_look_that_gets_no_answer_is_something_left_behind() -> None:
     target, recorder = Miniature(), Recorder()
 
-    def no_answer(run: str | None = None) -> list[Ref]:
+    def no_answer(run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
         raise TargetError("no answer")
 
     target.owned = no_answer  # type: ignore[method-assign]

@@ -253,6 +253,9 @@ class _Handler(BaseHTTPRequestHandler):
         if url.path in self.api.answers:
             self._send(*self.api.answers[url.path])
             return
+        if "apidiscovery" in self.headers.get("Accept", "") and url.path in ("/api", "/apis"):
+            self._send(200, self._aggregated(url.path))
+            return
         fixed = self._fixed(url.path)
         if fixed is not None:
             self._send(200, fixed)
@@ -275,6 +278,25 @@ class _Handler(BaseHTTPRequestHandler):
             return
         with self.api.changed:
             self._resource(method, found, query, body)
+
+    def _aggregated(self, path: str) -> Any:
+        """Every group with its versions and kinds, as KEP-3352 has it."""
+        groups: dict[str, list[Any]] = {}
+        for gv, kinds in self.api.served.items():
+            name, _, version = gv.rpartition("/")
+            resources = [
+                {
+                    "resource": plural,
+                    "responseKind": {"kind": kind},
+                    "scope": "Namespaced" if namespaced else "Cluster",
+                    "verbs": ["list", "delete"] if kind != "Event" else ["list"],
+                }
+                for plural, (kind, namespaced) in kinds.items()
+            ]
+            entry = {"version": version, "resources": resources}
+            if ("/" in gv) == (path == "/apis"):
+                groups.setdefault(name, []).append(entry)
+        return {"items": [{"metadata": {"name": n}, "versions": v} for n, v in groups.items()]}
 
     def _fixed(self, path: str) -> Any:
         served = self.api.served

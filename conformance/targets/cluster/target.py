@@ -115,9 +115,9 @@ class ClusterTarget:
             self._scopes.append(opened)
         return opened
 
-    def owned(self, run: str | None = None) -> list[Ref]:
+    def owned(self, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
         """See `Target.owned`."""
-        return owned(self.api, run)
+        return owned(self.api, run, every_kind=every_kind)
 
     def now(self) -> float:
         """See `Target.now`: a monotonic clock."""

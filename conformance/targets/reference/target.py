@@ -145,7 +145,12 @@ class ReferenceTarget:
         with self.another() as target:
             yield target.scope(namespace)
 
-    def owned(self, run: str | None = None) -> list[Ref]:
+    def owned(
+        self,
+        run: str | None = None,
+        *,
+        every_kind: bool = False,  # noqa: ARG002 -- nothing installs a driver here
+    ) -> list[Ref]:
         """Everything with the run label (of one run, or of any), in the order of deletion."""
         with self._lock:
             found = [

@@ -21,6 +21,7 @@ from tests.kubeapi.fake_api import FakeApi, merge
 from tests.targets.cluster.conftest import MakeTarget
 
 DRIVER = "gpu.example.com"
+WEBHOOKS = "MutatingWebhookConfiguration"
 READY = [{"type": "Ready", "status": "True"}]
 UID = "0b5ac1f6-6a6f-4c2b-9d0e-2f3f1f0a9c11"
 OTHER = "11111111-6a6f-4c2b-9d0e-2f3f1f0a9c11"
@@ -122,6 +123,58 @@ def test_only_what_has_the_run_label_is_owned_in_deletion_order(
     assert Ref("resource.k8s.io/v1", "DeviceClass", "gpu") in target.owned()
     assert len(target.owned()) == 7
     assert target.owned("r3") == []
+
+
+def test_what_a_drivers_manifests_made_is_found_too_where_every_kind_is_asked_for(
+    api: FakeApi, make_target: MakeTarget
+) -> None:
+    group, extensions, rbac = "gpu.example.com", "apiextensions.k8s.io", "rbac.authorization.k8s.io"
+    admission = "admissionregistration.k8s.io"
+    api.served |= {
+        f"{extensions}/v1": {"customresourcedefinitions": ("CustomResourceDefinition", False)},
+        f"{group}/v2": {"domains": ("Domain", False)},
+        f"{group}/v1": {"domains": ("Domain", False), "olds": ("Old", True)},
+        f"{rbac}/v1": {"clusterroles": ("ClusterRole", False)},
+        f"{admission}/v1": {f"{WEBHOOKS.lower()}s": (WEBHOOKS, False)},
+    }
+    made = {
+        f"{WEBHOOKS.lower()}s": f"{admission}/v1 {WEBHOOKS}",
+        "serviceaccounts": "v1 ServiceAccount",
+        "olds": f"{group}/v1 Old",
+        "namespaces": "v1 Namespace",
+        "domains": f"{group}/v2 Domain",
+        "clusterroles": f"{rbac}/v1 ClusterRole",
+        "deviceclasses": "resource.k8s.io/v1 DeviceClass",
+        "customresourcedefinitions": f"{extensions}/v1 CustomResourceDefinition",
+    }
+    for plural in made:
+        here = {"namespace": "n"} if plural in ("serviceaccounts", "olds") else {}
+        api.put(plural, {"metadata": {"name": "ours", "labels": {RUN_LABEL: "driver-1"}, **here}})
+        api.put(plural, {"metadata": {"name": "theirs", **here}})
+    found = make_target().owned("driver-1", every_kind=True)
+    assert {ref.name for ref in found} == {"ours"}
+    kinds = [f"{ref.api_version} {ref.kind}" for ref in found]
+    assert sorted(kinds) == sorted(made.values())
+    first, *namespaced, last = kinds
+    assert first.endswith(WEBHOOKS)
+    assert set(namespaced[:2]) == {made["serviceaccounts"], made["olds"]}
+    assert last.endswith("CustomResourceDefinition")
+    listed = [accept for _, path, accept in _asked(api) if "labelSelector" in path]
+    assert all("PartialObjectMetadata" in one for one in listed), "Secrets' data would come along"
+
+
+def _asked(api: FakeApi) -> list[tuple[str, str, str]]:
+    return [(method, path, headers["Accept"]) for method, path, headers, _ in api.requests]
+
+
+@pytest.mark.parametrize("code", [403, 404])  # 404: its definition was deleted meanwhile
+def test_who_may_not_list_other_kinds_has_made_none_of_them(
+    api: FakeApi, make_target: MakeTarget, code: int
+) -> None:
+    api.put("nodes", {"metadata": {"name": "hollow", "labels": {RUN_LABEL: "r1"}}})
+    api.fail("GET", "/serviceaccounts", code)
+    assert [ref.name for ref in make_target().owned("r1", every_kind=True)] == ["hollow"]
+    assert not api.failures
 
 
 def test_what_may_not_be_listed_is_no_empty_list(api: FakeApi, make_target: MakeTarget) -> None:
