@@ -134,7 +134,8 @@ class CopyAllocation(Strict):
     """Allocate to a ResourceClaim the devices that another one has, as if no pod used them.
 
     A scheduler that has lost count does so (kubernetes/kubernetes#141471), and a driver is the last
-    that can notice. Needs ``requires: {abilities: [double-allocation], exclusive: true}``.
+    that can notice. Needs ``requires: {abilities: [double-allocation]}``, and ``exclusive: true``
+    where the devices are a driver's.
     """
 
     source: str = Field(alias="from", description="a ResourceClaim that is allocated")

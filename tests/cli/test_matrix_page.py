@@ -7,7 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
+from conformance.engine.events import (
+    KnownFailure,
+    Outcome,
+    PlannedScenario,
+    ScenarioFinished,
+)
 from conformance.resultfile.write import ResultFile
 from tests.report.builders import compared, ended, finished, planned, play, started
 
@@ -70,8 +75,8 @@ def test_the_page_has_a_column_for_each_run_and_says_why_something_was_skipped(
     code, text, said = page(tmp_path)
     assert code == 0, said
     lines = text.splitlines()
-    assert "| 1.34.4 | 2026-11-21 10:00 | 0 | 1 | 1 | 1 inadmissible |" in lines
-    assert "| 1.37.1 | 2026-11-21 10:00 | 2 | 0 | 1 | 1 identical |" in lines
+    assert "| 1.34.4 | 2026-11-21 10:00 | 2 | 0 | 1 | 0 | 1 | 1 inadmissible |" in lines
+    assert "| 1.37.1 | 2026-11-21 10:00 | 3 | 2 | 0 | 0 | 1 | 1 identical |" in lines
     assert "No run here: 1.35, 1.36." in lines
     assert "| core | 1.34 | 1.37 |" in lines
     assert "| [one](../scenarios/core/one.yaml) | ✗ | ✓ |" in lines
@@ -82,13 +87,25 @@ def test_the_page_has_a_column_for_each_run_and_says_why_something_was_skipped(
     assert "- 1.37, extended/f/two: failed: no luck" in lines
 
 
+def test_a_known_issue_is_neither_a_success_nor_a_failure(tmp_path: Path) -> None:
+    issue = KnownFailure("it-is-known", "docs/found/it.md")
+    known = finished("core/two", Outcome.KNOWN, "twice", known_issues=(issue,))
+    record(tmp_path, "1.37.1", finished("core/one"), known, verdict="identical")
+    code, text, said = page(tmp_path)
+    assert code == 0, said
+    assert "| 1.37.1 | 2026-11-21 10:00 | 2 | 1 | 0 | 1 | 0 | 1 identical |" in text
+    assert "| [two](../scenarios/core/two.yaml) | ! |" in text
+    assert "- 1.37, core/two: [it-is-known](found/it.md)" in text
+    assert "Not passed, or not judged\n\nNothing.\n" in text
+
+
 def test_what_a_run_did_not_come_to_is_no_failure(tmp_path: Path) -> None:
     missed = (planned("core/two"),)
     record(tmp_path, "1.36.3", finished("core/one"), verdict="identical", missed=missed)
     code, text, said = page(tmp_path)
     assert code == 0, said
     where = "2026-11-21 10:00, broken off after 1 of 2"
-    assert f"| 1.36.3 | {where} | 1 | 0 | 0 | 1 identical |" in text
+    assert f"| 1.36.3 | {where} | 2 | 1 | 0 | 0 | 0 | 1 identical |" in text
     assert "| [one](../scenarios/core/one.yaml) | ✓ |" in text
     assert "core/two" not in text
 

@@ -49,6 +49,18 @@ def test_the_version_decides(version: str, names: list[str]) -> None:
     assert found.outcome is (Outcome.KNOWN if names else Outcome.FAILED)
 
 
+@pytest.mark.parametrize("version", ["1.34.4", "1.35.4", "1.36.3", "1.37.1"])
+def test_the_release_of_one_of_two_claims_is_known_of_every_minor_and_in_its_scenario_alone(
+    version: str,
+) -> None:
+    text = "kube-scheduler allocated gpu-0 of pool p to ns/other while ns/first has it"
+    name = "regressions/device-of-two-claims-stays-taken"
+    found = with_known_issues(finished(name, Outcome.FAILED, text), "cluster", version)
+    assert [item.name for item in found.known_issues] == ["scheduler-frees-device-of-two-claims"]
+    other = finished("core/one", Outcome.FAILED, text)
+    assert with_known_issues(other, "cluster", version).outcome is Outcome.FAILED
+
+
 def test_anything_else_that_is_wrong_is_a_failure() -> None:
     failed = tuple(replace(step, outcome=Outcome.FAILED) for step in twice().steps)
     others = [

@@ -111,6 +111,9 @@ class Fault(Enum):
     FORGETS_WITHDRAWN_DEVICES = (
         "a device in use that was withdrawn and is published again counts as free"
     )
+    FREES_DEVICES_WITH_FIRST_CLAIM = (
+        "a device that two claims have counts as free when one of them is released"
+    )
     FREES_DEVICES_WITH_FIRST_POD = (
         "the devices of a shared claim count as free when the first of its pods is done"
     )

@@ -74,24 +74,32 @@ def frees_with_first_pod(world: World) -> None:
     forgets(world, is_forgotten)
 
 
-def frees_with_first_share(world: World) -> None:
-    sharers: dict[Device, set[str]] = {}
-    released = set()
+def frees_with_first(shares: bool) -> Mutation:
+    """Of several claims that have a device, the others are forgotten when one is released.
 
-    def change(claims: list[Obj]) -> list[Obj]:
-        now: defaultdict[Device, set[str]] = defaultdict(set)
-        for claim in claims:
-            for result in results(claim["status"].get("allocation") or {}):
-                if result.get("shareID"):
-                    now[place(result)].add(uid_of(claim))
-        for device, before in sharers.items():
-            if before - now[device]:
-                released.update(before & now[device])
-        sharers.clear()
-        sharers.update(now)
-        return [{**c, "status": {}} if uid_of(c) in released else c for c in claims]
+    Args:
+        shares: whether it is so with shares of a device, or with whole devices.
+    """
 
-    reads_all("claims", change)(world)
+    def mutate(world: World) -> None:
+        holders: defaultdict[Device, set[str]] = defaultdict(set)
+        forgotten: set[str] = set()
+
+        def hear(change: str, claim: Obj) -> None:
+            status = {} if change == "DELETED" else claim.get("status") or {}
+            found = results(status.get("allocation") or {})
+            now = {place(item) for item in found if bool(item.get("shareID")) is shares}
+            for device, uids in holders.items():
+                if device not in now and uid_of(claim) in uids:
+                    uids.remove(uid_of(claim))
+                    forgotten.update(uids)
+            for device in now:
+                holders[device].add(uid_of(claim))
+
+        world.cluster.store.listen("ResourceClaim", hear)
+        forgets(world, lambda claim: uid_of(claim) in forgotten)
+
+    return mutate
 
 
 def used(claim: Obj) -> list[Device]:
@@ -107,5 +115,6 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.COUNTERS_END_WITH_TAINTS: without_counters_once_tainted,
     Fault.FORGETS_WITHDRAWN_DEVICES: forgets_withdrawn,
     Fault.FREES_DEVICES_WITH_FIRST_POD: frees_with_first_pod,
-    Fault.FREES_DEVICES_WITH_FIRST_SHARE: frees_with_first_share,
+    Fault.FREES_DEVICES_WITH_FIRST_CLAIM: frees_with_first(shares=False),
+    Fault.FREES_DEVICES_WITH_FIRST_SHARE: frees_with_first(shares=True),
 }
