@@ -198,7 +198,11 @@ class Spec(Strict):
         default=(), description="ids from the behaviour list (behaviours.yaml) that it shows"
     )
     references: tuple[str, ...] = Field(
-        min_length=1, description="where the behaviour is written down: URLs or documents"
+        min_length=1,
+        description=(
+            "where the behaviour is written down: URLs or documents; the enhancement of the feature"
+            " need not be named"
+        ),
     )
     nodes: tuple[str, ...] = Field(
         default=(), description="hollow nodes that the scenario brings; ${node.NAME} names one"

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from conformance.scenario.near import hint
+from conformance.scenario.registry import load_registry
 from conformance.scenario.short.complete import Completion
 from conformance.scenario.short.foreach import Repeater, RepeatError
 from conformance.scenario.short.named import load_manifests
@@ -19,6 +20,7 @@ from conformance.scenario.yamlfile import Document, Problem
 from reference_allocator.api import schema
 
 _ALL: Final = "*"
+_ENHANCEMENT: Final = "https://kep.k8s.io/"
 PLACES: Final = (
     ("spec", "steps", _ALL, "apply", _ALL),
     ("spec", "steps", _ALL, "churn", "objects", _ALL),
@@ -40,11 +42,25 @@ def expanded(source: Document) -> Document:
     spec = node.get("spec")
     tier = spec.get("tier") if spec is not None else None
     short = _Short(tier.value if tier is not None else None)
+    if spec is not None and spec.get("references") is not None:
+        node = node.with_(spec=_with_enhancement(spec))
     for place in PLACES:
         node = _changed(node, place, short.full)
     if short.problems:
         raise InvalidDocumentError([source.tell(problem) for problem in short.problems])
     return document(node, source)
+
+
+def _with_enhancement(spec: Node) -> Node:
+    """A spec whose references name an enhancement: that of its feature, if it names none."""
+    feature, references = spec.get("feature"), spec.value["references"]
+    known = load_registry().features.get(str(feature.value)) if feature is not None else None
+    if known is None or not isinstance(references.value, list):
+        return spec
+    if any(str(item.value).startswith(_ENHANCEMENT) for item in references.value):
+        return spec
+    named = made(known.kep, references.origin)
+    return spec.with_(references=Node([*references.value, named], references.origin))
 
 
 def _changed(node: Node, place: tuple[str, ...], change: Callable[[Node], Node]) -> Node:

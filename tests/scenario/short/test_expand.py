@@ -12,6 +12,7 @@ from conformance.scenario.short.expand import expanded
 from conformance.scenario.validate import InvalidDocumentError
 from conformance.scenario.yamlfile import Document, Problem, parse_documents
 
+FILE = Path("given.yaml")
 FRAME = """\
 spec:
   tier: {tier}
@@ -23,7 +24,7 @@ spec:
 
 def document(apply: str, tier: str = "allocation") -> Document:
     lines = "\n".join(f"    {line}" for line in apply.strip().splitlines())
-    [found] = parse_documents(FRAME.format(tier=tier, apply=lines), Path("given.yaml"))
+    [found] = parse_documents(FRAME.format(tier=tier, apply=lines), FILE)
     return found
 
 
@@ -280,3 +281,15 @@ def test_what_lint_says_of_the_full_form_is_told_where_the_author_wrote_it() -> 
     assert (
         found.tell(Problem(path, "x")) == "given.yaml:6: $.spec.steps[0].apply[1].contaners[0]: x"
     )
+
+
+def test_the_enhancement_of_the_feature_need_not_be_named() -> None:
+    def references(text: str) -> list[str]:
+        [source] = parse_documents(f"spec: {{feature: DeviceTaints, references: {text}}}", FILE)
+        found: list[str] = expanded(source).data["spec"]["references"]
+        return found
+
+    page, enhancement = "https://example.com/page", "https://kep.k8s.io/5055"
+    assert references(f"[{page}]") == [page, enhancement]
+    assert references(f"[{enhancement}, {page}]") == [enhancement, page]
+    assert references("[https://kep.k8s.io/1]") == ["https://kep.k8s.io/1"]
