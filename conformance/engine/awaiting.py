@@ -72,13 +72,14 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
         left -= share
         found = troubles(context)
         refused = [one for one in found if one.refused and one.concerns(awaited)]
-        if left <= 0 or any(one.certain for one in refused):
+        certain = [one.certain for one in refused if one.certain]
+        if left <= 0 or certain:
             break
         for one in refused:
             ask_again(one, context)
     _note_undecided(expectation.may_want_devices, context)
     reasons = [str(one) for one in found if one.message not in last.found][:5]
-    early = [f"given up after {timeout - left:g} s, for that is the driver's answer"]
+    early = [f"given up after {timeout - left:g} s, for {why}" for why in certain[:1]]
     raise Divergence(
         f"{expectation.describe()} within {timeout:g} s",
         "; ".join([last.found, *reasons, *(early if left > 0 else [])]),

@@ -2,13 +2,15 @@
 
 A kubelet lets a minute or more pass after a refused NodePrepareResources (its resync interval: the
 failure is no error of the pod's sync, pkg/kubelet/kuberuntime), but looks at a pod at once when the
-pod changes. So a refused pod is given an annotation, and a driver that refuses the same claim in
-the same words again and again is believed: docs/decisions/0025-a-refused-preparation.md.
+pod changes. So a refused pod is given an annotation, and a driver that answers in the same words
+again and again, or stays away for longer than a kubelet waits for one, is believed:
+docs/decisions/0025-a-refused-preparation.md.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -23,9 +25,20 @@ CERTAIN_TIMES = 6
 
 ANNOTATION = "dra-conformance.dev/refused"
 
-_REFUSED = "NodePrepareResources failed for ResourceClaim "
+AWAY_TIMES = 7
+"""So often, and so for 30 s at least, must a driver not be registered. So long a kubelet waits for
+a driver that went away; then it deletes its slices (defaultWipingDelay in pkg/kubelet/cm/dra)."""
+
+_ANSWERS = (
+    "NodePrepareResources failed for ResourceClaim ",
+    "NodePrepareResources returned result for unknown claim UID ",
+    "NodePrepareResources skipped ",
+)
 """How a kubelet quotes the driver's answer (pkg/kubelet/cm/dra/manager.go). What it says of a
-driver that is not there or does not answer is another text, and may pass."""
+driver that does not answer is another text, and may pass."""
+
+_AWAY = re.compile(r"DRA driver (\S+) is not registered")
+"""GetPlugin in pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +61,33 @@ class Trouble:
 
     @property
     def refused(self) -> bool:
-        """Whether the driver has answered that it does not prepare a claim of the pod."""
-        return self.reason == "FailedPrepareDynamicResources" and _REFUSED in self.message
+        """Whether the kubelet could not prepare a claim of the pod, because of its driver."""
+        return self._answered or self._away is not None
 
     @property
-    def certain(self) -> bool:
-        """Whether the driver has said so often enough to be believed."""
-        return self.refused and self.times >= CERTAIN_TIMES
+    def certain(self) -> str:
+        """Why this will not pass any more; "" as long as it may."""
+        if self._answered and self.times >= CERTAIN_TIMES:
+            return "that is the driver's answer"
+        if self._away and self.times >= AWAY_TIMES:
+            return (
+                f"the kubelet of {self.pod['spec'].get('nodeName')} has no driver of that name: its"
+                f" log and the driver's tell whether {self._away[1]} registers there, with this"
+                " name and a version that the kubelet knows"
+            )
+        return ""
+
+    @property
+    def _answered(self) -> bool:
+        return self._unprepared and any(answer in self.message for answer in _ANSWERS)
+
+    @property
+    def _away(self) -> re.Match[str] | None:
+        return _AWAY.search(self.message) if self._unprepared else None
+
+    @property
+    def _unprepared(self) -> bool:
+        return self.reason == "FailedPrepareDynamicResources"
 
     def concerns(self, names: Collection[str]) -> bool:
         """Whether the pod, or the Job that made it, is one of these."""

@@ -33,7 +33,10 @@ class ClassProfile(Strict):
 
 
 class Probe(Strict):
-    """How a container shows which devices it got: by its environment, its device nodes, or both."""
+    """How a container shows which devices it got: by its environment or its device nodes.
+
+    With both, each device must show in both ways: one alone is half a device.
+    """
 
     env: str | None = Field(
         default=None,
@@ -78,14 +81,19 @@ class Probe(Strict):
 
     def devices(self, environment: dict[str, str], device_nodes: tuple[str, ...]) -> frozenset[str]:
         """Names of the devices that a container with this environment and these nodes sees."""
-        found: set[str] = set()
-        if self.env is not None:
-            for name, value in environment.items():
-                found |= self._match(self.env, f"{name}={value}")
-        if self.device_nodes is not None:
-            for path in device_nodes:
-                found |= self._match(self.device_nodes, path)
-        return frozenset(found)
+        return frozenset().union(*self.ways(environment, device_nodes).values())
+
+    def ways(
+        self, environment: dict[str, str], device_nodes: tuple[str, ...]
+    ) -> dict[str, frozenset[str]]:
+        """Names of the devices that a container sees in each of the ways that are given."""
+        lines = [f"{name}={value}" for name, value in environment.items()]
+        ways = {"environment": (self.env, lines), "device nodes": (self.device_nodes, device_nodes)}
+        return {
+            way: frozenset().union(*(self._match(pattern, text) for text in shown))
+            for way, (pattern, shown) in ways.items()
+            if pattern is not None
+        }
 
     def requests(self, environment: dict[str, str]) -> frozenset[str]:
         """The requests that a container with this environment sees, as CLAIM_REQUEST."""
@@ -239,12 +247,13 @@ class ProfileSpec(Strict):
         if self.simulated.shows_devices:
             for place, device in enumerate(self.simulated.devices):
                 name = str(device.get("name"))
-                seen = self.probe.devices(*self.simulated.shown(name, place))
-                if seen != {name}:
-                    raise ValueError(
-                        f"probe: reads {sorted(seen) or 'no device'} from what simulated shows of"
-                        f" the device {name}"
-                    )
+                ways = self.probe.ways(*self.simulated.shown(name, place))
+                for way, seen in (ways or {"environment": frozenset()}).items():
+                    if set(seen) != {name}:
+                        raise ValueError(
+                            f"probe: reads {sorted(seen) or 'no device'} from the {way} that"
+                            f" simulated shows of the device {name}"
+                        )
         return self
 
 

@@ -14,6 +14,7 @@ from conformance.engine.trouble import ANNOTATION, CERTAIN_TIMES
 from conformance.scenario.variables import Variables
 from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference import ReferenceTarget
+from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.scope import ReferenceScope
 from nvml_driver.errors import PrepareError
@@ -92,6 +93,39 @@ def test_a_job_whose_pods_claim_is_refused_is_given_up(
     scope.create(pod)
     devices = {"pods": {"job": "j"}, "containers": ["ctr0"], "count": 1}
     assert "that is the driver's answer" in wait_for(scope, {"devices": devices})
+
+
+def test_a_driver_that_stays_unregistered_is_given_up(
+    target: ReferenceTarget, scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kubelet waits 30 s for one that went away, so no less is waited here."""
+
+    def away(_manager: DRAManager, _allocation: Obj) -> None:
+        raise NotPreparedError("DRA driver d.example.com is not registered")
+
+    monkeypatch.setattr(DRAManager, "_check_driver", away)
+    scope.create(kit.claim("c"))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    start = target.now()
+    message = wait_for(scope, RUNNING)
+    assert 30 <= target.now() - start < 180
+    assert "has no driver of that name: its log" in message
+    assert "whether d.example.com registers there" in message
+
+
+@pytest.mark.parametrize(
+    "said", ["skipped 1 ResourceClaims", "returned result for unknown claim UID u"]
+)
+def test_an_answer_that_is_none_is_the_drivers_too(
+    scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    def answer(_manager: DRAManager, _claim: Obj) -> None:
+        raise NotPreparedError(f"NodePrepareResources {said}")
+
+    monkeypatch.setattr(DRAManager, "_prepare", answer)
+    scope.create(kit.claim("c"))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    assert "that is the driver's answer" in wait_for(scope, RUNNING)
 
 
 def test_a_driver_that_says_something_new_each_time_is_waited_for(

@@ -189,7 +189,7 @@ def test_what_a_claim_is_configured_with_shows_as_the_profile_says(tmp_path: Pat
         (BY_ENV, ["devices: [{name: a, atributes: {}}]"], r"\[0\].atributes: a device has no such"),
         (BY_ENV, ["devices: [{name: 7}]"], r"\[0\].name: 7 is not of the type"),
         (BY_ENV, ["devices: [{name: A_B}]"], r"spec.devices\[0\].name: Invalid value: \"A_B\""),
-        (BY_ENV, [DEVICES, SHOWN_BY_NODE], r"probe: reads no device from what simulated shows"),
+        (BY_ENV, [DEVICES, SHOWN_BY_NODE], r"probe: reads no device from the environment"),
         (BY_NODE, [DEVICES, "deviceNodes: ['/dev/fpga1']"], r"probe: reads \['fpga-1'\] from"),
     ],
     ids=["none", "unknown-field", "wrong-type", "name", "not-probed", "wrong-device"],

@@ -110,7 +110,7 @@ class Components:
             )
         self._processes.start(spec)
         driver.wait_attached(
-            self._processes, spec.name, self._driver_name, node_name, self.api, kubelet
+            self._processes, spec.name, self._driver_name, layout, self.api, kubelet
         )
 
     def change_driver(self, specs: Sequence[ProcessSpec]) -> None:

@@ -5,10 +5,10 @@ KUBECONFIG, CDI_ROOT, KUBELET_REGISTRAR_DIRECTORY_PATH and KUBELET_PLUGINS_DIREC
 
 It counts as attached when both of these hold, whatever language it is written in:
 - the kubelet has a registered plugin (a node gets one driver, and leftovers of an earlier one are
-  removed first). A registration socket that exists says
-  little, because the kubelet may have refused the driver; the kubelet's own metric
-  `plugin_manager_total_plugins{state="actual_state_of_world"}` counts those that it accepted
-  (pkg/kubelet/pluginmanager/metrics, 1.12 and later).
+  removed first), and the driver calls itself by the name that its slices shall have. A registration
+  socket that exists says little, because the kubelet may have refused the driver; the kubelet's
+  own metric `plugin_manager_total_plugins{state="actual_state_of_world"}` counts those that it
+  accepted (pkg/kubelet/pluginmanager/metrics, 1.12 and later).
 - the API server has a ResourceSlice of the driver's name and this node, and as many slices of its
   pool's newest generation as `spec.pool.resourceSliceCount` says.
 """
@@ -21,15 +21,19 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from conformance.clusters.base import ClusterUsageError
-from conformance.clusters.local import owndriver
+from conformance.clusters.base import ClusterError, ClusterUsageError
+from conformance.clusters.local import owndriver, registration
 from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.layout import Layout, NodeLayout
+from conformance.clusters.local.logs import describe_log
 from conformance.clusters.local.options import LocalOptions
 from conformance.clusters.local.processes import Processes, ProcessSpec
 from conformance.clusters.local.tools import python_path, search_path
 
 READY_SECONDS = 60.0
+NAMED_SECONDS = 10.0
+"""From the first plugin that is registered; one command may start several drivers."""
+
 STOP_SECONDS = 10.0
 SLICES_PATH = "/apis/resource.k8s.io/v1/resourceslices"
 
@@ -147,27 +151,46 @@ def wait_attached(
     processes: Processes,
     component: str,
     driver_name: str,
-    node_name: str,
+    node: NodeLayout,
     api: LocalApi,
     kubelet: LocalApi,
 ) -> None:
     """Wait until the kubelet accepted the driver and the driver's slices are complete.
 
     Raises:
-        ClusterError: the driver exited or took more than `READY_SECONDS` for either; the message
-            has the end of its log.
+        ClusterError: the driver exited, registers in a way that never leads there, or took more
+            than `READY_SECONDS` for either; the message has the end of its log.
     """
+
+    def registered() -> bool:
+        if registered_plugins(kubelet):
+            return True
+        if why := registration.refusal(registration.offers(node.registrar)):
+            log = processes.records()[component].spec.log
+            raise ClusterError(f"{component}: {why} {describe_log(log)}")
+        return False
+
+    def names() -> set[str]:
+        return {offer.name for offer in registration.offers(node.registrar)}
+
     processes.wait_ready(
         component,
-        lambda: bool(registered_plugins(kubelet)),
+        registered,
         READY_SECONDS,
-        f"waiting for the kubelet of {node_name} to register the driver",
+        f"waiting for the kubelet of {node.name} to register the driver",
     )
     processes.wait_ready(
         component,
-        lambda: published(api, driver_name, node_name),
+        lambda: driver_name in names(),
+        NAMED_SECONDS,
+        f"waiting for a driver {driver_name}, the name in its profile (--driver), to register; "
+        f"what registers calls itself {', '.join(sorted(names())) or 'nothing'}",
+    )
+    processes.wait_ready(
+        component,
+        lambda: published(api, driver_name, node.name),
         READY_SECONDS,
-        f"waiting for complete ResourceSlices of driver {driver_name} for {node_name}",
+        f"waiting for complete ResourceSlices of driver {driver_name} for {node.name}",
     )
 
 

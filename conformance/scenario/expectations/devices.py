@@ -188,6 +188,12 @@ def _views(entries: Sequence[str], cluster: Cluster) -> Views | str:
             return f"pod {pod} is gone"
         assert cluster.profile is not None, "scenarios with devices run with a driver profile"
         probe, environment = cluster.profile.spec.probe, dict(view.environment)
+        ways = probe.ways(environment, view.device_nodes)
+        if len(set(ways.values())) > 1:
+            each = (
+                f"{', '.join(sorted(seen)) or 'none'} by its {way}" for way, seen in ways.items()
+            )
+            return f"{entry} shows devices: {'; '.join(each)}"
         names = probe.devices(environment, view.device_nodes)
         views[entry] = identified(names, found, container, cluster) | requested(
             probe.requests(environment), found, cluster

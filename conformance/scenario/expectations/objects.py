@@ -119,6 +119,15 @@ def _listed(cel: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _with_state(obj: Obj) -> str:
-    meta = obj["metadata"]
-    deleting = " (being deleted)" if meta.get("deletionTimestamp") else ""
-    return f"{meta['name']}{deleting}"
+    meta, spec = obj["metadata"], obj.get("spec") or {}
+    if not meta.get("deletionTimestamp"):
+        return str(meta["name"])
+    waits = ""
+    if meta.get("finalizers"):
+        waits = f", with finalizers {', '.join(meta['finalizers'])}"
+    elif spec.get("resourceClaims") and spec.get("nodeName"):
+        # UnprepareResources (pkg/kubelet/cm/dra/manager.go) fails without an event.
+        waits = (
+            f"; a driver that does not unprepare shows in the kubelet's log on {spec['nodeName']}"
+        )
+    return f"{meta['name']} (being deleted{waits})"

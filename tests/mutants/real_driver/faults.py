@@ -18,11 +18,13 @@ class DriverFault:
         wrong: what goes wrong, in a line.
         put_in: puts it into this process.
         met_with: the last parts of the ids of the scenarios that it is met with.
+        hidden: why nothing can notice it on a cluster that is not ours.
     """
 
     wrong: str
     put_in: PutIn
     met_with: tuple[str, ...]
+    hidden: str = ""
 
 
 _SHARE = ("shared-claim-pods-see-same-device",)
@@ -76,11 +78,13 @@ FAULTS: Final[Mapping[str, DriverFault]] = {
         "a driver that starts knows nothing of what was prepared before",
         preparing.loses_checkpoint,
         ("driver-restart-keeps-claims",),
+        "somebody else's driver is not restarted",
     ),
     "publishes-once": DriverFault(
         "slices that somebody deletes are not published again",
         publishing.once,
         ("kubelet-restart-prepares-again",),
+        "somebody else's slices are not deleted, nor their kubelet restarted, which does it",
     ),
     "first-device-for-all": DriverFault(
         "every claim gets the first device of the node",
@@ -118,7 +122,10 @@ FAULTS: Final[Mapping[str, DriverFault]] = {
         "the answer to unprepare lacks the claim", preparing.unprepares_without_answer, _AGAIN
     ),
     "leaves-cdi-specs": DriverFault(
-        "unprepare leaves the CDI spec behind", preparing.leaves_cdi_specs, _CDI
+        "unprepare leaves the CDI spec behind",
+        preparing.leaves_cdi_specs,
+        _CDI,
+        "it is a file on the node, which no other claim refers to",
     ),
     "no-device-files": DriverFault(
         "containers get the variables of a device but not its files",

@@ -160,18 +160,19 @@ def page(noticed: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
     lines = [_HEAD]
     for name, fault in FAULTS.items():
         if name in noticed:
-            cells = (_cell(noticed[name].get(whose)) for whose in (ANYBODYS, OURS))
+            cells = (
+                _cell(noticed[name].get(ANYBODYS), fault.hidden),
+                _cell(noticed[name].get(OURS)),
+            )
             lines.append(f"| {name} | {fault.wrong} | {' | '.join(cells)} |\n")
-    if left := ", ".join(name for name in FAULTS if name not in noticed):
-        lines.append(f"\nNot met yet: {left}.\n")
     return "".join(lines)
 
 
-def _cell(found: Sequence[str] | None) -> str:
+def _cell(found: Sequence[str] | None, hidden: str = "") -> str:
     if found is None:
         return "the same"
     links = (f"[{one.rpartition('/')[2]}](../scenarios/{one}.yaml)" for one in sorted(found))
-    return ", ".join(links) or "nothing"
+    return ", ".join(links) or ": ".join(["nothing", hidden][: 1 + bool(hidden)])
 
 
 def read_noticed() -> Noticed:

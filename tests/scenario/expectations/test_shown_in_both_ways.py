@@ -1,0 +1,46 @@
+"""A profile with an environment and device nodes: a container must show its devices in both."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from conformance.scenario.expectations.base import Cluster, ContainerView
+from conformance.scenario.expectations.devices import DevicesExpectation
+from conformance.scenario.profile import load_profile
+from tests.scenario.shipped import ROOT
+
+PROFILE = load_profile("nvml-dra-driver", ROOT / "drivers")
+ENV = {"GPU_DEVICE_0": "gpu-0"}
+POD = {
+    "metadata": {"name": "pod0"},
+    "spec": {"nodeName": "n0", "containers": [{"name": "ctr0"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("environment", "nodes", "found"),
+    [
+        (ENV, ("/dev/null", "/dev/nvidia0"), "as described"),
+        (ENV, ("/dev/null",), "gpu-0 by its environment; none by its device nodes"),
+        ({}, ("/dev/nvidia0",), "none by its environment; gpu-0 by its device nodes"),
+        (ENV, ("/dev/nvidia1",), "gpu-0 by its environment; gpu-1 by its device nodes"),
+    ],
+)
+def test_half_a_device_is_none(
+    environment: dict[str, str], nodes: tuple[str, ...], found: str
+) -> None:
+    cluster = SimpleNamespace(
+        profile=PROFILE,
+        observe=lambda _pod, _container: ContainerView(environment, nodes),
+        get=lambda _kind, _name: POD,
+        find=lambda _selector: [],
+    )
+    expectation = DevicesExpectation.model_validate(
+        {"devices": {"seenBy": ["pod0/ctr0"], "count": 1}}
+    )
+    seen = expectation.evaluate(cast("Cluster", cluster))
+    assert seen.holds == (found == "as described")
+    assert found in seen.found
