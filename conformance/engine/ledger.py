@@ -9,11 +9,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 
-from conformance.engine.podsecurity import restrict
+from conformance.engine.podsecurity import NOBODY, first_user, restrict
 from conformance.errors import TargetGoneError
 from conformance.targets.base import ApiError, Obj, Ref, Scope, TargetError
 
 RESOURCE_V1 = "resource.k8s.io/v1"
+
+RANGE_SECONDS = 10.0
+"""The longest that a namespace may be without its range of users, where namespaces get one."""
 
 _VERSIONS = {
     "DaemonSet": "apps/v1",
@@ -55,15 +58,18 @@ class Ledger:
     Args:
         scope: where they are made.
         labels: put on each of them; the run's label is among them.
+        ranges: whether each namespace gets a range of users that its pods must run as.
 
     Attributes:
         unanswered: the first failure of a cleanup that was no refusal: it says nothing about
             whether the target removes what it is asked to.
     """
 
-    def __init__(self, scope: Scope, labels: Mapping[str, str]) -> None:
+    def __init__(self, scope: Scope, labels: Mapping[str, str], *, ranges: bool = False) -> None:
         self._scope = scope
         self.labels = dict(labels)
+        self._ranges = ranges
+        self._users: dict[str, int] = {}
         self._made: list[Ref] = []
         self.unanswered: TargetError | None = None
         self._at_cleanup: list[Callable[[float], Sequence[str]]] = []
@@ -93,9 +99,9 @@ class Ledger:
         labelled = copy.deepcopy(obj)
         meta = labelled.setdefault("metadata", {})
         meta.setdefault("labels", {}).update(self.labels)
-        restrict(labelled)
         if labelled.get("kind") not in CLUSTER_SCOPED:
             meta.setdefault("namespace", self._scope.namespace)
+        restrict(labelled, lambda: self._user(meta.get("namespace")))
         ref = Ref(
             str(labelled.get("apiVersion")),
             str(labelled.get("kind")),
@@ -111,6 +117,15 @@ class Ledger:
             if not known:
                 self._made.remove(ref)
             raise
+
+    def _user(self, namespace: str | None) -> int:
+        if not self._ranges or namespace is None:
+            return NOBODY
+        if namespace not in self._users:
+            ref = Ref("v1", "Namespace", namespace)
+            found = self._scope.wait(lambda: first_user(self._scope.get(ref)), RANGE_SECONDS)
+            self._users[namespace] = found or NOBODY
+        return self._users[namespace]
 
     def cleanup(self, timeout: float) -> tuple[str, ...]:
         """Delete all that was made, newest first, and see it gone.

@@ -24,6 +24,7 @@ from conformance.engine.events import (
 )
 from conformance.engine.knownissues import with_known_issues
 from conformance.engine.ledger import Ledger
+from conformance.engine.podsecurity import CONSTRAINTS
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.steps import perform, prepare, title
 from conformance.engine.verdicts import ScenarioCompared
@@ -144,7 +145,11 @@ class _Run:
         context = Context(
             scenario=self.loaded.scenario,
             scope=scope,
-            ledger=Ledger(scope, self.setup.labels(self.loaded)),
+            ledger=Ledger(
+                scope,
+                self.setup.labels(self.loaded),
+                ranges=CONSTRAINTS in self.opened.capabilities.served_apis,
+            ),
             variables=self.setup.variables(self.loaded),
             profile=self.opened.profile,
             record=self.opened.options.record and not _churns(self.loaded),

@@ -49,11 +49,12 @@ class Miniature:
         self.closed = 0
         self.overlaps: list[Overlap] = []
         self.changes = 0
+        self.served = {"v1", "resource.k8s.io/v1"}
 
     def capabilities(self) -> Capabilities:
         return Capabilities(
             kubernetes_version="1.37.1",
-            served_apis=frozenset({"v1", "resource.k8s.io/v1"}),
+            served_apis=frozenset(self.served),
             tiers=frozenset({"allocation", "node"}),
             devices=self.devices,
             feature_gates={"DRAOff": False},

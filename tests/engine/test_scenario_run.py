@@ -85,6 +85,28 @@ def test_pods_are_made_so_that_restricted_admits_them(kind: str) -> None:
     assert own["securityContext"] == {"privileged": True}
 
 
+@pytest.mark.parametrize(
+    ("served", "user"), [({"security.openshift.io/v1"}, 1000700000), (set(), 65534)]
+)
+def test_pods_run_as_the_first_user_that_openshift_gives_to_their_namespace(
+    served: set[str], user: int
+) -> None:
+    made: list[Obj] = []
+    target = Miniature()
+    target.served |= served
+
+    def on_create(obj: Obj) -> None:
+        made.append(obj)
+        if obj["kind"] == "Namespace":
+            notes = {"openshift.io/sa.scc.uid-range": "1000700000/10000"}
+            obj["metadata"]["annotations"] = notes
+
+    target.on_create = on_create
+    run(target, scenario({"apply": [pod("p")]}, SCHEDULED))
+    assert made[-1]["spec"]["securityContext"]["runAsUser"] == user
+    assert made[-1]["spec"]["securityContext"]["runAsNonRoot"] is True
+
+
 @pytest.mark.parametrize("spec", [None, 7, {}, {"containers": [7]}, {"containers": 7}])
 def test_a_malformed_pod_is_left_to_the_api_server(spec: Any) -> None:
     for kind in ("Pod", "Job"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from conformance.engine.ledger import Ledger
 from conformance.targets.base import Obj, Ref, Scope, Target, TargetError
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.cluster import scope as scope_module
@@ -319,6 +320,27 @@ def test_a_pod_of_a_new_namespace_waits_for_its_service_account(
     scope.create(pod(name="pod1"))
     assert time.monotonic() - began < 1
     assert api.count("GET", "serviceaccounts") == 1
+
+
+def test_a_pod_waits_for_the_users_that_its_namespace_may_run_as(
+    api: FakeApi, scope: ClusterScope
+) -> None:
+    namespace: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}
+    api.put("serviceaccounts", {"metadata": {"name": "default", "namespace": "demo"}})
+    ledger = Ledger(scope, {"a": "b"}, ranges=True)
+    ledger.create(namespace)
+
+    def annotate() -> None:
+        until(lambda: api.count("GET", "/namespaces?watch"))
+        notes = {"openshift.io/sa.scc.uid-range": "1000700000-1000709999"}
+        api.put("namespaces", {"metadata": {"name": "demo", "annotations": notes}})
+
+    with Later(annotate):
+        ledger.create({**pod(), "spec": {"containers": [{"name": "c"}]}})
+    ledger.create({**pod(name="pod1"), "spec": {"containers": [{"name": "c"}]}})
+    sent = [body.get("spec", {}) for method, _, _, body in api.requests if method == "POST"]
+    contexts = [spec["securityContext"] for spec in sent if "containers" in spec]
+    assert [one["runAsUser"] for one in contexts] == [1000700000] * 2
 
 
 def test_pausing_lasts_as_long_as_asked(scope: ClusterScope) -> None:
