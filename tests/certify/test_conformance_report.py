@@ -21,7 +21,7 @@ from conformance.certify.model import (
     implementation,
 )
 from conformance.certify.profiles import CORE, Profile, load_profiles
-from conformance.cli.scenarios import schema_of
+from conformance.cli.schemas import schema_of
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.digest import document_digest

@@ -1,0 +1,67 @@
+"""The command that prints JSON Schemas and examples of what the suite reads and writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from conformance.data import scenarios_dir
+from conformance.errors import UsageError
+from conformance.scenario.schema import schema_text
+
+SchemaName = Literal[
+    "behaviours",
+    "features",
+    "known-issues",
+    "manifests",
+    "profile",
+    "report",
+    "results",
+    "scenario",
+    "shape",
+]
+
+
+def schema(
+    which: Annotated[SchemaName, typer.Argument(help="Whose schema.")] = "scenario",
+    example: Annotated[
+        bool, typer.Option("--example", help="A shipped document of that kind instead.")
+    ] = False,
+) -> None:
+    """Print the JSON Schema of a kind of document, generated from its model."""
+    if example:
+        typer.echo(_example(which).read_text(encoding="utf-8"), nl=False)
+    else:
+        typer.echo(schema_text(schema_of(which)), nl=False)
+
+
+def _example(which: SchemaName) -> Path:
+    files = {
+        "behaviours": "behaviours.yaml",
+        "features": "features.yaml",
+        "known-issues": "known-issues.yaml",
+        "manifests": "manifests.yaml",
+        "profile": "drivers/gpu.example.com.yaml",
+        "scenario": "core/two-requests-two-devices.yaml",
+        "shape": "shapes/one-gpu-held.yaml",
+    }
+    if which not in files:
+        raise UsageError(f"there is no example of {which}; there are of {', '.join(files)}")
+    return scenarios_dir() / files[which]
+
+
+def schema_of(which: SchemaName) -> dict[str, Any]:
+    """The schema by its name."""
+    from conformance.certify.model import ConformanceReport
+    from conformance.resultfile.lines import result_schema
+    from conformance.scenario.schema import json_schema, published
+
+    match which:
+        case "report":
+            return published(which, ConformanceReport.model_json_schema(by_alias=True))
+        case "results":
+            return published(which, result_schema())
+        case _:
+            return json_schema(which)
