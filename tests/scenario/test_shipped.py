@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,13 @@ def test_it_resolves_with_every_shipped_profile_that_has_what_it_requires() -> N
 def test_it_says_first_why_the_behaviour_matters() -> None:
     texts = {item.id: item.document.file.read_text(encoding="utf-8") for item in shipped()}
     assert [name for name, text in texts.items() if not text.startswith("# ")] == []
+
+
+def test_it_is_short_or_says_why_not() -> None:
+    texts = {item.id: item.document.file.read_text(encoding="utf-8") for item in shipped()}
+    lengths = {name: len(text.splitlines()) for name, text in texts.items()}
+    assert [n for n in texts if lengths[n] > 90 and "\n# Long, because " not in texts[n]] == []
+    assert statistics.median(lengths.values()) <= 35
 
 
 def test_its_folder_says_its_level() -> None:
