@@ -174,6 +174,6 @@ def _comparison(part: RunResult) -> ComparisonSummary:
     return ComparisonSummary(
         verdicts={str(verdict): number for verdict, number in part.verdicts.items()},
         differences=sum(len(item.differences) for item in part.compared),
-        not_conformant=tuple(sorted(i.scenario for i in part.compared if not i.conformant)),
+        not_conformant=tuple(row.scenario.id for row in part.scenarios if row.against_rules),
         not_judged=tuple(sorted(item.scenario for item in part.compared if item.problems)),
     )

@@ -52,7 +52,7 @@ def conclude(
         not_selected: ids of scenarios that count, and were not even planned.
     """
     outcomes = result.outcomes
-    against = [item.scenario for item in result.compared if not item.conformant]
+    against = [row.scenario.id for row in result.scenarios if row.against_rules]
     if outcomes[Outcome.FAILED] or against:
         return Conclusion(
             ExitCode.NOT_CONFORMANT,

@@ -43,8 +43,14 @@ class ScenarioResult:
 
     @property
     def against_rules(self) -> bool:
-        """Whether an allocation is against the rules: then it has not passed, whatever it saw."""
-        return self.compared is not None and not self.compared.conformant
+        """Whether an allocation is against the rules: then it has not passed, whatever it saw.
+
+        Not where a step failed by a known issue: the allocation is what that issue is about.
+        """
+        if self.compared is None or self.finished is None or self.outcome is not Outcome.KNOWN:
+            return self.compared is not None and not self.compared.conformant
+        in_a_step = any(step.outcome is Outcome.FAILED for step in self.finished.steps)
+        return not in_a_step and not self.compared.conformant
 
     @property
     def bad(self) -> bool:

@@ -12,6 +12,7 @@ from conformance.engine import knownissues
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.knownissues import with_known_issues
 from conformance.engine.result import RunResult, by_outcome
+from conformance.engine.verdicts import Judgement, ScenarioCompared, Verdict
 from conformance.errors import ExitCode
 from conformance.scenario.knownissues import KnownIssue, KnownIssues, load_known_issues
 from conformance.targets.overlaps import Overlap
@@ -113,6 +114,19 @@ def test_a_known_issue_is_no_failure_and_no_pass() -> None:
     assert conclude_run(run_of(known, passed, failed)).code is ExitCode.NOT_CONFORMANT
     left = replace(known, cleanup=Outcome.FAILED)
     assert by_outcome((left.scenario,), (left,))[Outcome.FAILED] == ("core/one",)
+
+
+def test_an_allocation_counts_unless_a_step_failed_by_the_known_issue() -> None:
+    wrong = Judgement(Verdict.INADMISSIBLE, "a device is missing")
+    passed = finished("core/two", Outcome.PASSED)
+    by_overlap = with_known_issues(twice(), "cluster", "1.37.1")
+    steps = tuple(replace(step, outcome=Outcome.FAILED) for step in by_overlap.steps)
+    in_a_step = replace(by_overlap, steps=steps)
+    codes = []
+    for known in (by_overlap, in_a_step):
+        compared = (ScenarioCompared(known.scenario.id, (wrong,), (), ()),)
+        codes.append(conclude_run(replace(run_of(known, passed), compared=compared)).code)
+    assert codes == [ExitCode.NOT_CONFORMANT, ExitCode.CONFORMANT]
 
 
 def test_an_issue_needs_a_link_that_can_be_followed_and_a_release() -> None:

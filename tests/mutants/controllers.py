@@ -118,6 +118,26 @@ def finished_pods_keep_claims(world: World) -> None:
     replace(part(world, ClaimController), "remaining_users", remaining_users)
 
 
+def reserves_for_ended_pods(world: World) -> None:
+    """As kubernetes#141274; once for each pod, as nothing would ever settle otherwise."""
+    controller, again = part(world, ClaimController), set()
+
+    def remaining_users(original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
+        kept = original(claim)
+        users = (kept and claim["status"].get("reservedFor")) or []
+        return [user for user in users if user in kept or user["uid"] in again]
+
+    def sync(original: Callable[[], None]) -> None:
+        original()
+        for pod in world.cluster.store.all("Pod"):
+            if pods.is_finished(pod) and uid_of(pod) not in again:
+                again.add(uid_of(pod))
+                controller.reserve(pod)
+
+    replace(controller, "remaining_users", remaining_users)
+    replace(controller, "sync", sync)
+
+
 def forced_pods_keep_claims(world: World) -> None:
     """A claim stays reserved for a pod that was on its way out when it was deleted by force."""
     store, ending = world.cluster.store, set()
@@ -211,6 +231,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.NEVER_RESERVES_FOR_BOUND_PODS: lambda world: replace(
         part(world, ClaimController), "reserve", lambda *_: None
     ),
+    Fault.RESERVES_FOR_ENDED_PODS: reserves_for_ended_pods,
     Fault.REFUSES_LONG_CLAIM_NAMES: refuses_long_names,
     Fault.WAITS_FOR_UNNEEDED_CLAIMS: waits_for_unneeded_claims,
     Fault.FINISHED_PODS_KEEP_CLAIMS: finished_pods_keep_claims,

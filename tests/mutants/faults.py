@@ -49,6 +49,9 @@ class Fault(Enum):
     CLASS_SELECTORS_SEE_NO_ATTRIBUTES = (
         "selectors of classes are ignored where they read attributes"
     )
+    COMPARES_NODES_BY_ALLOCATED_CLAIMS = (
+        "a pod with an allocated and a new claim waits where several nodes have devices for it"
+    )
     COMPARES_VERSIONS_AS_TEXT = "selectors compare versions as text"
     CONFIG_OF_ALL_ALTERNATIVES = "configuration for alternatives that were not taken is copied, too"
     CONSTRAINTS_IGNORE_VERSIONS = "constraints on attributes that are versions are ignored"
@@ -175,6 +178,7 @@ class Fault(Enum):
     IGNORE_MATCH_ATTRIBUTE = "the scheduler ignores the constraints of a claim"
     IGNORE_SELECTORS = "the scheduler ignores CEL selectors of claims and classes"
     INIT_CONTAINERS_SEE_NOTHING = "init containers get no devices"
+    KEEPS_COUNTERS_OF_REFUSED_DEVICES = "a device left out by a constraint consumes counters"
     KEEPS_DEVICE_STATUS = "what drivers reported stays in a claim that was released"
     KEEPS_FIRST_CHOICE_OF_CLAIMS = (
         "what a pod's first claim gets is not given up for the next claim"
@@ -182,11 +186,15 @@ class Fault(Enum):
     KEEPS_FIRST_CHOICE_OF_REQUESTS = (
         "what a claim's first request gets is not given up for the next request"
     )
+    KEEPS_LISTS_NARROWED = (
+        "a device that was tried and given up narrows what lists must have in common"
+    )
     KUBELET_UNPREPARES_WITH_THE_FIRST_POD = (
         "a claim is unprepared when the first of its pods is gone"
     )
     KUBELET_NEVER_UNPREPARES = "the kubelet does not unprepare claims of pods that are gone"
     LAST_ALTERNATIVE_FIRST = "the scheduler tries the alternatives of a request from the last on"
+    LATER_ALTERNATIVES_LOSE_MODE = "an alternative for all devices gets one if it is not the first"
     LEAKS_TO_OTHER_PODS = "a pod without a claim sees the devices of other pods on its node"
     LEAK_CDI = "unprepare leaves the claim prepared and its CDI spec behind"
     LEAVES_CDI_SPEC = "unprepare leaves the CDI spec of the claim behind"
@@ -221,6 +229,7 @@ class Fault(Enum):
     NEVER_RELEASE = "the claim controller does not release a claim when its pods are done"
     NEVER_RESERVES_FOR_BOUND_PODS = "a pod that was bound by hand never gets a claim reserved"
     NEVER_SHARES_DEVICES = "a device that allows several allocations is given to one claim only"
+    NEVER_TAKES_ALL_WITH_COUNTERS = "allocationMode All never takes devices with counters"
     NODE_SELECTOR_OF_FIRST_NODE = (
         "the allocation names the first node of the cluster, not that of its devices"
     )
@@ -268,6 +277,7 @@ class Fault(Enum):
     RELEASES_CLAIMS_OF_WITHDRAWN_DEVICES = "claims lose devices that their driver withdraws"
     RELEASES_TOO_EARLY = "a claim is released as soon as one of its pods is done"
     REQUEST_FILTER_IGNORED = "a container that names one request sees all devices of the claim"
+    RESERVES_FOR_ENDED_PODS = "a shared claim is reserved again for a pod that has ended"
     RETURNS_STORED_FORM = "objects are read in their stored form whatever version was asked for"
     RUNS_PODS_WITHOUT_ALLOCATION = "a pod is run though its claim has no device yet"
     SAYS_IT_IN_OTHER_WORDS = "the scheduler says in words of its own why a pod is not scheduled"

@@ -10,6 +10,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.claims import FINALIZER
 from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.scheduling.bindingconditions import Readiness
+from conformance.targets.reference.scheduling.filtering import SchedulingError
 from conformance.targets.reference.scheduling.node_allocatable import NodeAllocatable
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.store import name_of, uid_of
@@ -188,6 +189,21 @@ def ties_network_claims(world: World) -> None:
     replace(world.scheduler.filter, "allocate", allocate)
 
 
+def compares_nodes_by_allocated_claims(world: World) -> None:
+    """As kubernetes#139016: nodes are compared by claims that are allocated already, too."""
+
+    def choose(original: Callable[..., Any], pod: Obj, plan: Plan, nodes: Sequence[Obj]) -> Any:
+        unfit = original(pod, plan, nodes)
+        if plan.node is not None and 0 < len(plan.to_allocate) < len(plan.claims):
+            other = Plan(plan.claims)
+            original(pod, other, [node for node in nodes if node is not plan.node])
+            if other.node is not None:
+                raise SchedulingError("number of allocations is smaller than number of claims")
+        return unfit
+
+    replace(world.scheduler.filter, "filter", choose)
+
+
 def binds_at_once(world: World) -> None:
     replace(world.scheduler.conditions, "applies", lambda *_: False)
 
@@ -210,6 +226,7 @@ def ignores_binding_failure(world: World) -> None:
 
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.BINDS_AT_ONCE: binds_at_once,
+    Fault.COMPARES_NODES_BY_ALLOCATED_CLAIMS: compares_nodes_by_allocated_claims,
     Fault.IGNORES_BINDING_FAILURE: ignores_binding_failure,
     Fault.IGNORES_NODE_OF_ALLOCATED_CLAIMS: ignores_node_of_allocated,
     Fault.MISSES_CHANGED_NODE: misses("Node"),

@@ -39,6 +39,12 @@ def alternatives_lose(field: str) -> Mutation:
     return reads_claims(change)
 
 
+def later_alternatives_lose_mode(claim: Obj) -> None:
+    for request in requests(claim):
+        for item in (request.get("firstAvailable") or [])[1:]:
+            item.pop("allocationMode", None)
+
+
 def constraints_spare_alternatives(claim: Obj) -> None:
     if any(request.get("firstAvailable") for request in requests(claim)):
         claim["spec"]["devices"].pop("constraints", None)
@@ -73,6 +79,7 @@ def copy_config(allocation: Obj, found: list[Obj]) -> None:
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.ALTERNATIVES_LOSE_COUNT: alternatives_lose("count"),
     Fault.ALTERNATIVES_LOSE_MODE: alternatives_lose("allocationMode"),
+    Fault.LATER_ALTERNATIVES_LOSE_MODE: reads_claims(later_alternatives_lose_mode),
     Fault.CONSTRAINTS_SPARE_ALTERNATIVES: reads_claims(constraints_spare_alternatives),
     Fault.ALTERNATIVES_LOSE_TOLERATIONS: alternatives_lose("tolerations"),
     Fault.CONFIG_OF_ALL_ALTERNATIVES: config_of_all,
