@@ -36,7 +36,7 @@ from conformance.errors import TargetGoneError, UsageError
 from conformance.redaction import redact_json
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.base import RUN_LABEL, ApiError, Ref, Scope, TargetError
-from conformance.targets.options import recorded_options
+from conformance.targets.recorded import recorded_options
 
 CLASSES_GONE = 90.0
 """Seconds until the DeviceClasses that the run made for the driver must be gone."""

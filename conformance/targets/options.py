@@ -6,15 +6,14 @@ Both doors and the check that nothing is given in vain derive from it.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from conformance.clusters.base import DEFAULT_IMAGE
-from conformance.errors import UsageError
 from conformance.options import Given, Option, options_of
+from conformance.targets.conversions import gates_of, seconds_of, version_of, words_of
 from nvml_driver.simulated import shipped
 
 if TYPE_CHECKING:
@@ -41,65 +40,6 @@ DEFAULT_VERSION = "1.37.1"
 MOST_NODES = 1000
 
 REQUIRED_GATE = "DynamicResourceAllocation"
-
-
-def _feature_gates(given: tuple[str, ...]) -> dict[str, bool]:
-    """Gate -> on or off, from NAME=true and NAME=false.
-
-    Raises:
-        UsageError: one is written otherwise, or is given with both values.
-    """
-    gates: dict[str, bool] = {}
-    for text in given:
-        name, _, value = text.partition("=")
-        if value not in {"true", "false"} or not name:
-            raise UsageError(f"--feature-gate {text!r}: write NAME=true or NAME=false")
-        on = value == "true"
-        if gates.setdefault(name, on) != on:
-            raise UsageError(f"--feature-gate {name} is given as true and as false; give it once")
-    return gates
-
-
-def _command(text: str) -> tuple[str, ...]:
-    """A command line as a list, without a shell.
-
-    Raises:
-        UsageError: a quote is not closed.
-    """
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise UsageError(f"--driver-command {text!r}: {error}") from None
-
-
-def _version(text: str) -> str:
-    """A version whose rules are known; the pinned patch of a minor that is given alone.
-
-    Raises:
-        UsageError: it is no version, or its rules are not known.
-    """
-    from conformance.clusters.local.versions import full_version
-    from reference_allocator.gates import gates_for_version
-
-    try:
-        gates_for_version(text)
-        return full_version(text).removeprefix("v")
-    except ValueError as error:
-        raise UsageError(f"--kubernetes: {error}") from None
-
-
-def _churn_time(text: str) -> float:
-    """Seconds of a duration.
-
-    Raises:
-        UsageError: it is none, or longer than an hour.
-    """
-    from conformance.scenario.base import parse_duration
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise UsageError(f"--churn-time {text!r}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +82,7 @@ class TargetOptions:
         Given(
             "Driver to start on each node of a local cluster instead of ours.",
             type=str,
-            convert=_command,
+            convert=words_of,
             places=("local",),
         ),
     ] = ()
@@ -187,7 +127,7 @@ class TargetOptions:
             "Can be given several times.",
             flag="--feature-gate",
             type=tuple[str, ...],
-            convert=_feature_gates,
+            convert=gates_of,
             places=("local", "reference"),
         ),
     ] = field(default_factory=dict)
@@ -254,7 +194,7 @@ class TargetOptions:
             f"patch of it. [default: {DEFAULT_VERSION}]",
             flag="--kubernetes",
             metavar="VERSION",
-            convert=_version,
+            convert=version_of,
             places=("local", "reference"),
         ),
     ] = ""
@@ -265,7 +205,7 @@ class TargetOptions:
             "[default: once, for as long as the scenario says]",
             metavar="TIME",
             type=str,
-            convert=_churn_time,
+            convert=seconds_of,
         ),
     ] = 0.0
     churn_seed: Annotated[
@@ -308,29 +248,3 @@ TABLE = options_of(TargetOptions)
 def is_given(options: TargetOptions, item: Option) -> bool:
     """Whether an option has another value than its default."""
     return bool(getattr(options, item.name) != item.default)
-
-
-def recorded_options(options: TargetOptions) -> dict[str, Any]:
-    """What was asked for, as the result file keeps it: name in camelCase -> value.
-
-    Options that had no effect are left out, and whatever says whose cluster it was.
-    """
-    place = options.cluster or options.target
-    found: dict[str, Any] = {"target": options.target, "cluster": options.cluster}
-    for option in TABLE:
-        here = not option.given.places or place in option.given.places
-        if here and option.name not in ("kubeconfig", "context", "keep"):
-            found[option.name] = getattr(options, option.name)
-    found["driver"] = options.profile_name
-    if options.target == "reference":
-        found["kubernetes_version"] = options.version
-    if options.driver_command:
-        found |= {"driver_command": shlex.join(options.driver_command), "simulate": None}
-    elif "simulate" in found:
-        found["simulate"] = options.simulate or DEFAULT_SIMULATION
-    return {_camel_case(name): value for name, value in found.items() if value}
-
-
-def _camel_case(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.title, rest))
