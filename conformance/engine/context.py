@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from conformance.engine.changes import send
 from conformance.engine.ledger import CLUSTER_SCOPED, Ledger, default_version
 from conformance.scenario.base import ObjectSelector, PodSelector
+from conformance.scenario.changes import Changes, Delete
 from conformance.scenario.expectations.base import ContainerView, Refusal
 from conformance.scenario.model import Scenario
 from conformance.scenario.profile import DriverProfile
@@ -64,19 +66,22 @@ class Context:
 
         return self.scope.wait(stoppable, timeout)
 
-    def get(self, kind: str, name: str, api_version: str | None = None) -> Obj | None:
-        """An object of the scenario's namespace, or a cluster-scoped one."""
-        namespace = None if kind in CLUSTER_SCOPED else self.scope.namespace
-        return self.scope.get(Ref(api_version or default_version(kind), kind, name, namespace))
+    def get(
+        self, kind: str, name: str, api_version: str | None = None, namespace: str | None = None
+    ) -> Obj | None:
+        """An object of a namespace (by default the scenario's), or a cluster-scoped one."""
+        place = None if kind in CLUSTER_SCOPED else namespace or self.scope.namespace
+        return self.scope.get(Ref(api_version or default_version(kind), kind, name, place))
 
     def find(self, selector: ObjectSelector) -> Objs:
         """All objects that a selector names, by name."""
         version = selector.api_version or default_version(selector.kind)
         if selector.name is not None:
-            obj = self.get(selector.kind, selector.name, version)
+            obj = self.get(selector.kind, selector.name, version, selector.namespace)
             found = [obj] if obj is not None else []
         else:
-            found = self.scope.list(version, selector.kind, selector.labels)
+            place = selector.namespace
+            found = self.scope.list(version, selector.kind, selector.labels, place)
         return sorted(
             (obj for obj in found if selector.selects(obj)),
             key=lambda obj: str(obj["metadata"]["name"]),
@@ -137,13 +142,21 @@ class Context:
 
     def refusal(self, obj: Obj) -> Refusal | None:
         """See Cluster.refusal."""
-        try:
-            self.ledger.create(obj)
-        except ApiError as error:
-            causes = tuple((cause.field, cause.message) for cause in error.causes)
-            return Refusal(error.code, error.reason, error.message, causes)
-        return None
+        return _refusal(lambda: self.ledger.create(obj))
+
+    def refusal_of(self, changes: Changes, deleted: tuple[Delete, ...]) -> Refusal | None:
+        """See Cluster.refusal_of."""
+        return _refusal(lambda: send(changes, deleted, self))
 
     def canonical(self, text: str) -> str:
         """See Cluster.canonical."""
         return self.variables.canonical(text)
+
+
+def _refusal(request: Callable[[], object]) -> Refusal | None:
+    try:
+        request()
+    except ApiError as error:
+        causes = tuple((cause.field, cause.message) for cause in error.causes)
+        return Refusal(error.code, error.reason, error.message, causes)
+    return None

@@ -96,12 +96,8 @@ class Ledger:
             ApiError: the API server refused it; nothing was made.
             TargetError: no answer; it counts as made, because it may have been.
         """
-        labelled = copy.deepcopy(obj)
-        meta = labelled.setdefault("metadata", {})
-        meta.setdefault("labels", {}).update(self.labels)
-        if labelled.get("kind") not in CLUSTER_SCOPED:
-            meta.setdefault("namespace", self._scope.namespace)
-        restrict(labelled, lambda: self._user(meta.get("namespace")))
+        labelled = self.labelled(obj)
+        meta = labelled["metadata"]
         ref = Ref(
             str(labelled.get("apiVersion")),
             str(labelled.get("kind")),
@@ -117,6 +113,16 @@ class Ledger:
             if not known:
                 self._made.remove(ref)
             raise
+
+    def labelled(self, obj: Obj) -> Obj:
+        """A copy as it is sent: with the run's labels, its namespace and what pods need."""
+        labelled = copy.deepcopy(obj)
+        meta = labelled.setdefault("metadata", {})
+        meta.setdefault("labels", {}).update(self.labels)
+        if labelled.get("kind") not in CLUSTER_SCOPED:
+            meta.setdefault("namespace", self._scope.namespace)
+        restrict(labelled, lambda: self._user(meta.get("namespace")))
+        return labelled
 
     def _user(self, namespace: str | None) -> int:
         if not self._ranges or namespace is None:

@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 from conformance.engine.awaiting import Divergence, await_expectation
+from conformance.engine.changes import NotOneError, send
 from conformance.engine.churn.rounds import churn
 from conformance.engine.context import Context
 from conformance.scenario.model import CopyAllocation, Step
@@ -62,15 +63,13 @@ def title(step: Step) -> str:
         return "expect " + "; ".join(expectation.describe() for expectation in step.expect)
     if step.delete is not None:
         return "delete " + ", ".join(item.describe() for item in step.delete)
-    if step.patch is not None:
-        return f"patch {step.patch.describe()}"
     if step.fault is not None:
         return f"{step.fault.action} {step.fault.component}"
     if step.churn is not None:
         return f"churn for {step.churn.time:g} s"
     if step.copy_allocation is not None:
         return f"allocate to {step.copy_allocation.to} what {step.copy_allocation.source} has"
-    return f"wait {step.wait:g} s"
+    return step.tell() or f"wait {step.wait:g} s"
 
 
 def prepare(context: Context) -> None:
@@ -97,23 +96,6 @@ def perform(step: Step, context: Context) -> list[dict[str, Any]]:
             _apply(dict(obj), context)
     elif step.expect is not None:
         return [await_expectation(expectation, context) for expectation in step.expect]
-    elif step.delete is not None:
-        for selector in step.delete:
-            found = context.find(selector)
-            if not found:
-                raise Divergence(f"{selector.describe()} to delete", "none")
-            for obj in found:
-                context.scope.delete(Ref.of(obj), selector.grace_seconds)
-    elif step.patch is not None:
-        found = context.find(step.patch)
-        if len(found) != 1:
-            raise Divergence(f"one {step.patch.describe()} to patch", f"{len(found)}")
-        try:
-            context.scope.patch(Ref.of(found[0]), step.patch.patch, step.patch.subresource)
-        except ApiError as error:
-            raise Divergence(
-                f"the patch of {Ref.of(found[0])} to be accepted", str(error)
-            ) from None
     elif step.fault is not None:
         context.scope.fault(step.fault.component, step.fault.action)
     elif step.wait is not None:
@@ -122,7 +104,19 @@ def perform(step: Step, context: Context) -> list[dict[str, Any]]:
         return [churn(step.churn, context, lambda anew: _until(step, anew))]
     elif step.copy_allocation is not None:
         _copy_allocation(step.copy_allocation, context)
+    else:
+        _change(step, context)
     return []
+
+
+def _change(step: Step, context: Context) -> None:
+    """Change or delete what the API server must let be changed or deleted."""
+    try:
+        send(step, step.delete or (), context)
+    except NotOneError as error:
+        raise Divergence(error.wanted, error.found) from None
+    except ApiError as error:
+        raise Divergence(f"to {title(step)}, which must be accepted", str(error)) from None
 
 
 def _until(step: Step, context: Context) -> Context:

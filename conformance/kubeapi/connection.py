@@ -38,6 +38,7 @@ from conformance.text import one_line
 PATIENCE = 30.0
 """Seconds for which an unanswered request is repeated before it is an error."""
 
+JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 

@@ -103,6 +103,9 @@ class ObjectSelector(Strict):
     )
     kind: str
     name: str | None = None
+    namespace: str | None = Field(
+        default=None, description="that of the object; default: that of the scenario"
+    )
     owned_by: str | None = Field(
         default=None, alias="ownedBy", description="name of the controlling owner"
     )
@@ -124,6 +127,8 @@ class ObjectSelector(Strict):
             parts.append(f"of {self.owned_by}")
         if self.labels:
             parts.append("with " + ",".join(f"{key}={value}" for key, value in self.labels.items()))
+        if self.namespace:
+            parts.append(f"of namespace {self.namespace}")
         if self.api_version:
             parts.append(f"in {self.api_version}")
         return " ".join(parts)

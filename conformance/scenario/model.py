@@ -11,7 +11,8 @@ from typing import Any, Literal
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import Field, field_validator, model_validator
 
-from conformance.scenario.base import Duration, Manifest, ObjectSelector, Strict, parse_duration
+from conformance.scenario.base import Duration, Manifest, Strict, parse_duration
+from conformance.scenario.changes import Changes, Delete
 from conformance.scenario.churn import Churn
 from conformance.scenario.expectations import AnyExpectation
 from conformance.scenario.profile import Trait
@@ -103,24 +104,6 @@ class Timeouts(Strict):
     cleanup: Duration = _limit("120s", "until all that was made is gone")
 
 
-class Delete(ObjectSelector):
-    """Delete one object, or all that the selector finds."""
-
-    grace_seconds: int | None = Field(
-        default=None,
-        alias="gracePeriodSeconds",
-        ge=0,
-        description="seconds that pods have to end; default: what they say themselves",
-    )
-
-
-class Patch(ObjectSelector):
-    """Change one object with a merge patch (RFC 7386)."""
-
-    patch: dict[str, Any]
-    subresource: Literal["status"] | None = None
-
-
 class Fault(Strict):
     """Disturb a component of the cluster, where the target can (``requires.abilities``)."""
 
@@ -142,8 +125,8 @@ class CopyAllocation(Strict):
     to: str = Field(description="one that is not, with requests of the same names")
 
 
-class Step(Strict):
-    """One step: exactly one of its fields."""
+class Step(Changes):
+    """One step: exactly one of its fields, but for those that say how."""
 
     apply: tuple[Manifest, ...] | None = Field(
         default=None, min_length=1, description="objects that the API server must accept"
@@ -154,7 +137,6 @@ class Step(Strict):
     delete: tuple[Delete, ...] | None = Field(
         default=None, min_length=1, description="objects that are there, and are deleted"
     )
-    patch: Patch | None = Field(default=None, description="change one object")
     fault: Fault | None = Field(default=None, description="restart or kill a component")
     wait: Duration | None = Field(default=None, description="let time pass, like 5s")
     churn: Churn | None = Field(
@@ -166,17 +148,19 @@ class Step(Strict):
 
     @model_validator(mode="after")
     def _one(self) -> Step:
-        if len(self.model_fields_set) != 1:
+        if len(self.verbs) != 1:
             raise ValueError(
-                "a step has exactly one of apply, churn, expect, delete, patch, fault, wait,"
-                f" copyAllocation (found {', '.join(sorted(self.model_fields_set)) or 'none'})"
+                "a step has exactly one of apply, expect, patch, update, delete, evict, bind,"
+                f" churn, fault, wait, copyAllocation (found {', '.join(self.verbs) or 'none'})"
             )
+        if self.dry_run and self.action not in {"bind", "delete", "evict", "patch", "update"}:
+            raise ValueError("dryRun goes with patch, update, delete, evict and bind")
         return self
 
     @property
     def action(self) -> str:
         """The one field that is set."""
-        return next(iter(self.model_fields_set))
+        return self.verbs[0]
 
 
 class Spec(Strict):

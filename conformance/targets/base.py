@@ -35,6 +35,7 @@ __all__ = [
     "Objs",
     "Overlap",
     "Ref",
+    "Request",
     "Scope",
     "Target",
     "TargetError",
@@ -73,6 +74,28 @@ class Ref:
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that changes something, as a scenario words it.
+
+    Attributes:
+        verb: as RBAC knows it.
+        ref: the object; for ``deletecollection`` its name is empty.
+        body: the object, the patch (a mapping is a merge patch, a list a JSON patch), or the
+            options of a deletion (``metav1.DeleteOptions``).
+        subresource: for example ``status``; with ``create`` ``eviction`` or ``binding``.
+        labels: of what is deleted by ``deletecollection``.
+        dry_run: nothing is stored.
+    """
+
+    verb: Literal["create", "update", "patch", "delete", "deletecollection"]
+    ref: Ref
+    body: Any = None
+    subresource: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +188,14 @@ class Scope(Protocol):
         """
         ...
 
-    def list(self, api_version: str, kind: str, labels: Mapping[str, str] | None = None) -> Objs:
-        """All objects of a kind in the scope's namespace (all of them if cluster-scoped)."""
+    def list(
+        self,
+        api_version: str,
+        kind: str,
+        labels: Mapping[str, str] | None = None,
+        namespace: str | None = None,
+    ) -> Objs:
+        """All objects of a kind in a namespace, by default the scope's (all if cluster-scoped)."""
         ...
 
     def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
@@ -175,6 +204,15 @@ class Scope(Protocol):
 
     def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
         """Ask for deletion; an object that is already gone is not an error."""
+        ...
+
+    def send(self, request: Request) -> None:
+        """Carry out a request of a scenario, whatever its verb and subresource.
+
+        Raises:
+            ApiError: the API server refused it.
+            TargetError: there was no answer.
+        """
         ...
 
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:

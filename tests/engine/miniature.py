@@ -27,6 +27,7 @@ from conformance.targets.base import (
     Objs,
     Overlap,
     Ref,
+    Request,
 )
 from conformance.targets.following import Following
 from conformance.targets.opening import Opened
@@ -104,7 +105,13 @@ class MiniScope:
     def get(self, ref: Ref) -> Obj | None:
         return self.target.objects.get(ref)
 
-    def list(self, api_version: str, kind: str, labels: Mapping[str, str] | None = None) -> Objs:
+    def list(
+        self,
+        api_version: str,
+        kind: str,
+        labels: Mapping[str, str] | None = None,
+        namespace: str | None = None,
+    ) -> Objs:
         return [
             obj
             for ref, obj in self.target.objects.items()
@@ -133,6 +140,13 @@ class MiniScope:
             self.target.on_delete(ref, obj)
         if obj is not None and not obj["metadata"].get("finalizers"):
             del self.target.objects[ref]
+
+    def send(self, request: Request) -> None:
+        options = request.body or {}
+        if request.verb == "delete":
+            self.delete(request.ref, options.get("gracePeriodSeconds"))
+        elif request.verb == "patch":
+            self.patch(request.ref, options, request.subresource)
 
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
         end = self.target.time + timeout

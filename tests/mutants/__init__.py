@@ -11,6 +11,7 @@ from typing import Any
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from tests.mutants import (
     api,
+    changing,
     controllers,
     deleting,
     driver,
@@ -36,6 +37,7 @@ from tests.mutants.replacing import Mutation
 
 MUTATIONS: dict[Fault, Mutation] = {
     **api.MUTATIONS,
+    **changing.MUTATIONS,
     **controllers.MUTATIONS,
     **deleting.MUTATIONS,
     **driver.MUTATIONS,

@@ -39,7 +39,11 @@ class Fault(Enum):
     ALTERNATIVES_LOSE_TOLERATIONS = "tolerations of alternatives are ignored"
     ANY_NODE = "the scheduler takes devices that are on another node"
     BINDS_AT_ONCE = "pods are bound without waiting for binding conditions of their devices"
+    BINDS_TWICE = "a pod can be bound once more"
     CEL_ERRORS_ARE_NO_MATCH = "a selector that fails on a device counts as one that does not match"
+    CHANGES_ALLOCATIONS = "the allocation of a claim in use can be changed"
+    CHANGES_CLAIMS = "what a claim asks for can be changed"
+    CHANGES_TEMPLATES = "what a template asks for can be changed"
     CLAIMS_OUTLIVE_NAMESPACES = "claims are not released when their namespace is deleted"
     CLAIMS_OUTLIVE_PODS = "claims that were made for a pod are not deleted with it"
     CLAIMS_OF_ONE_NAME_ARE_ONE = (
@@ -67,6 +71,7 @@ class Fault(Enum):
     COUNT_IS_A_MAXIMUM = "a request for more devices than a node has gets those that are there"
     CUTS_REQUESTS_TO_32_DEVICES = "a request for more than 32 devices gets 32"
     CUTS_REQUESTS_TO_POLICY_MAXIMUM = "a request above the maximum of a policy gets the maximum"
+    DELETES_ALL_OF_A_KIND = "a deletion by label takes all objects of the kind"
     DELETES_CLAIMS_IN_USE = "a claim that is deleted is gone at once, though pods use it"
     DELETES_TEMPLATES_WITH_PODS = "a template is deleted with the pods that use it"
     DISTINCT_ACROSS_REQUESTS_ONLY = "distinctAttribute is ignored among the devices of one request"
@@ -102,6 +107,7 @@ class Fault(Enum):
     EXTENDED_CLAIMS_OUTLIVE_PODS = (
         "claims that were made for extended resources are not deleted with their pods"
     )
+    FAILED_PODS_KEEP_CLAIMS = "a pod that failed keeps its claims until it is deleted"
     FINISHED_PODS_KEEP_CLAIMS = "a pod that has ended keeps its claims until it is deleted"
     FIRST_CONTAINER_ONLY = "only the first container of a pod sees devices of its claims"
     FORGETS_DEVICES_WITHOUT_SLICE = (
@@ -139,6 +145,7 @@ class Fault(Enum):
     )
     IGNORES_DEVICE_TAINTS = "the scheduler ignores taints of devices"
     IGNORES_DISTINCT_ATTRIBUTE = "the scheduler ignores distinctAttribute"
+    IGNORES_EVICTIONS = "a pod whose eviction is asked for stays"
     IGNORES_EXTENDED_RESOURCES = "the scheduler looks for no class behind an extended resource"
     IGNORES_IMPLICIT_EXTENDED_RESOURCES = (
         "a class cannot be asked for as a resource by its own name"
@@ -175,6 +182,7 @@ class Fault(Enum):
         "fields that are unknown in requests are dropped without a word"
     )
     IGNORES_VALID_VALUES = "an amount is not rounded up to the valid values of a request policy"
+    IGNORES_VERSIONS = "an object is replaced though it has changed meanwhile"
     IGNORE_MATCH_ATTRIBUTE = "the scheduler ignores the constraints of a claim"
     IGNORE_SELECTORS = "the scheduler ignores CEL selectors of claims and classes"
     INIT_CONTAINERS_SEE_NOTHING = "init containers get no devices"
@@ -222,6 +230,7 @@ class Fault(Enum):
     MISSES_NEW_TEMPLATE = "a pod whose claim template did not exist never gets a claim"
     MISSES_RELEASE = "a released device does not make the scheduler try again"
     MIXES_UP_REQUESTS = "a container that names one request sees the devices of the others"
+    MOVES_SLICES = "a slice can be given another driver, pool or node"
     NAMES_DEVICES_WITHOUT_POOL = (
         "a device in use makes those of its name in other pools count as used"
     )
@@ -278,6 +287,7 @@ class Fault(Enum):
     RELEASES_TOO_EARLY = "a claim is released as soon as one of its pods is done"
     REQUEST_FILTER_IGNORED = "a container that names one request sees all devices of the claim"
     RESERVES_FOR_ENDED_PODS = "a shared claim is reserved again for a pod that has ended"
+    RESERVES_CLAIMS_WITHOUT_ALLOCATION = "a claim can be reserved that is not allocated"
     RETURNS_STORED_FORM = "objects are read in their stored form whatever version was asked for"
     RUNS_PODS_WITHOUT_ALLOCATION = "a pod is run though its claim has no device yet"
     SAYS_IT_IN_OTHER_WORDS = "the scheduler says in words of its own why a pod is not scheduled"
@@ -298,6 +308,7 @@ class Fault(Enum):
     )
     SIDECARS_SEE_NOTHING = "init containers that go on running get no devices"
     SLICES_WITHOUT_OWNER = "the slices of the driver belong to no node"
+    TAKES_ANY_TAINT_RULE = "a taint rule can be changed to one that is not valid"
     TAKES_LISTS_OF_ANY_LENGTH = "lists in claims may be of any length"
     TAKES_NAMES_OF_ANY_FORM = "names in a claim may have any form"
     TAKES_NAMES_TWICE = "names in a claim need not be unique"

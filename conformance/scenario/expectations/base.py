@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import Duration, Obj, ObjectSelector, PodSelector, Strict
+from conformance.scenario.changes import Changes, Delete
 from conformance.scenario.profile import DriverProfile
 
 
@@ -101,6 +102,13 @@ class Cluster(Protocol):
     def refusal(self, obj: Obj) -> Refusal | None:
         """Create an object and say why it was refused; None if it was accepted."""
 
+    def refusal_of(self, changes: Changes, deleted: tuple[Delete, ...]) -> Refusal | None:
+        """Change or delete something and say why it was refused; None if it was not.
+
+        Raises:
+            LookupError: what is to be changed is not there.
+        """
+
     def canonical(self, text: str) -> str:
         """A text without what differs from run to run."""
 
@@ -140,6 +148,9 @@ class Known(Protocol):
 
     def part(self, path: Path, value: Any, selector: ObjectSelector) -> None:
         """A part of an object that a selector finds."""
+
+    def changed(self, path: Path, changes: Changes) -> None:
+        """What is changed is there, and has the fields that are named."""
 
     def refused(self, path: Path, obj: Obj, message: str | None) -> None:
         """An object must be refused; ``message``: for what, None for any mistake in it."""

@@ -1,12 +1,13 @@
-"""``rejected``: the API server refuses to create an object, and says why."""
+"""``rejected``: the API server refuses to create, change or delete an object, and says why."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from conformance.scenario.base import Manifest, Strict
+from conformance.scenario.base import Manifest
+from conformance.scenario.changes import Changes, Delete
 from conformance.scenario.expectations.base import Cluster, Expectation, Known, Refusal, Seen
 
 # metav1.StatusReason (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go).
@@ -32,10 +33,11 @@ StatusReason = Literal[
 ]
 
 
-class Rejected(Strict):
-    """An object that must be refused, and what the refusal says."""
+class Rejected(Changes):
+    """What must be refused, one of object, patch, update, delete, evict, bind; and how."""
 
-    object: Manifest
+    object: Manifest | None = None
+    delete: Delete | None = Field(default=None, description="delete one object")
     code: int | None = Field(default=None, description="HTTP status, for example 422")
     reason: StatusReason | None = Field(default=None, description="reason of the Status")
     field: str | None = Field(
@@ -45,9 +47,25 @@ class Rejected(Strict):
         default=None, description="a part of the Status's message, or of that of a cause"
     )
 
+    @model_validator(mode="after")
+    def _one(self) -> Rejected:
+        wanted = {"object", "patch", "update", "delete", "evict", "bind"} & self.model_fields_set
+        if len(wanted) != 1:
+            raise ValueError(
+                "give what must be refused: one of object, patch, update, delete, evict, bind"
+            )
+        return self
+
+    @property
+    def what(self) -> str:
+        """In words."""
+        if self.object is not None:
+            return str(self.object.get("kind"))
+        return f"delete {self.delete.describe()}" if self.delete is not None else self.tell()
+
 
 class RejectedExpectation(Expectation):
-    """The API server refuses to create an object, and says why."""
+    """The API server refuses to create, change or delete an object, and says why."""
 
     rejected: Rejected
 
@@ -61,15 +79,23 @@ class RejectedExpectation(Expectation):
             wanted.message is not None and f"saying {wanted.message!r}",
         ]
         says = ", ".join(part for part in parts if part)
-        return f"{wanted.object.get('kind')} rejected {says}".strip()
+        return f"{wanted.what} rejected {says}".strip()
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """Create the object, and compare the refusal."""
-        observed = {"rejected": self.rejected.object.get("kind")}
-        refusal = cluster.refusal(self.rejected.object)
+        """Send the request, and compare the refusal."""
+        wanted = self.rejected
+        observed = {"rejected": cluster.canonical(wanted.what)}
+        try:
+            if wanted.object is not None:
+                refusal = cluster.refusal(wanted.object)
+            else:
+                deleted = (wanted.delete,) if wanted.delete is not None else ()
+                refusal = cluster.refusal_of(wanted, deleted)
+        except LookupError as error:
+            return Seen(False, f"not there: {error}", observed)
         if refusal is None:
-            name = self.rejected.object.get("metadata", {}).get("name")
-            return Seen(False, f"it was accepted as {name}", observed)
+            name = (wanted.object or {}).get("metadata", {}).get("name")
+            return Seen(False, "it was accepted" + (f" as {name}" if name else ""), observed)
         wrong = self._wrong(refusal)
         if wrong:
             return Seen(False, f"{', '.join(wrong)}: {refusal.message}", observed)
@@ -113,8 +139,13 @@ class RejectedExpectation(Expectation):
         return wanted if wanted is not None and below else field
 
     def lint(self, known: Known) -> None:
-        """The object, which is wrong only in the way that the refusal says."""
+        """What is asked for, which is wrong only in the way that the refusal says."""
         wanted = self.rejected
+        known.changed(("rejected",), wanted)
+        if wanted.delete is not None:
+            known.selected(("rejected", "delete"), wanted.delete)
+        if wanted.object is None:
+            return
         if wanted.code == 404 or wanted.reason == "NotFound":
             return  # Nobody looks into an object whose kind or version is not served.
         anyhow = wanted.code in {None, 400} and wanted.message is None

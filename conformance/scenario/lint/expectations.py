@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from conformance.scenario.base import Obj, ObjectSelector, PodSelector
+from conformance.scenario.changes import Changes
 from conformance.scenario.expectations.base import Path, Pods
 from conformance.scenario.lint.expressions import condition_problems
-from conformance.scenario.lint.made import Made, PodShape
+from conformance.scenario.lint.made import Made, PodShape, name_of, namespace_of
 from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint
@@ -27,9 +28,7 @@ def check_steps(scenario: Scenario, made: Made) -> list[Problem]:
         known = _KnownAt(scenario, made, index, problems)
         for position, selector in enumerate(step.delete or ()):
             known.below("delete", position).selected((), selector)
-        if step.patch is not None:
-            known.below("patch").selected((), step.patch)
-            known.below("patch").part(("patch",), step.patch.patch, step.patch)
+        known.changed((), step)
         if step.fault is not None:
             known.below("fault").needed((), "ability", f"fault:{step.fault.component}")
         if step.copy_allocation is not None:
@@ -77,7 +76,8 @@ class _KnownAt:
         version, apis = selector.api_version, self._spec.requires.apis
         self._problems += kind_problems(selector.kind, version, apis, (*self._place, *path))
         if selector.name is not None:
-            self._there((*path, "name"), selector.kind, selector.name, gone=gone)
+            place = (*path, "name")
+            self._there(place, selector.kind, selector.name, selector.namespace, gone=gone)
         pods = self._made.pods
         if selector.owned_by is not None and selector.kind in {"Pod", "ResourceClaim"}:
             owner = selector.owned_by
@@ -121,6 +121,31 @@ class _KnownAt:
         place = (*self._place, *path)
         self._problems += field_problems(selector.kind, selector.api_version, value, place)
 
+    def changed(self, path: Path, changes: Changes) -> None:
+        if changes.patch is not None:
+            place = (*path, "patch")
+            self.selected(place, changes.patch)
+            if isinstance(changes.patch.patch, dict):
+                self.part((*place, "patch"), changes.patch.patch, changes.patch)
+        if changes.update is not None:
+            self._replaced((*path, "update", "object"), changes.update.object)
+        for verb in ("evict", "bind"):
+            wanted = getattr(changes, verb)
+            if wanted is not None:
+                selector = ObjectSelector(kind="Pod", name=wanted.pod, namespace=wanted.namespace)
+                self.selected((*path, verb), selector)
+
+    def _replaced(self, path: Path, obj: Obj) -> None:
+        kind, version = obj.get("kind"), obj.get("apiVersion")
+        if not isinstance(kind, str) or not isinstance(version, str):
+            self._add(path, "needs apiVersion and kind")
+            return
+        selector = ObjectSelector(
+            apiVersion=version, kind=kind, name=name_of(obj), namespace=namespace_of(obj)
+        )
+        self.selected(path, selector)
+        self.part(path, obj, selector)
+
     def refused(self, path: Path, obj: Obj, message: str | None) -> None:
         apis = self._spec.requires.apis
         self._problems += refused_problems(obj, message, apis, (*self._place, *path))
@@ -153,14 +178,17 @@ class _KnownAt:
     def _add(self, path: Path, message: str) -> None:
         self._problems.append(Problem((*self._place, *path), message))
 
-    def _there(self, path: Path, kind: str, name: str, *, gone: bool = False) -> None:
+    def _there(
+        self, path: Path, kind: str, name: str, namespace: str | None = None, *, gone: bool = False
+    ) -> None:
         if kind not in self._checked and "${name." not in name:
             return  # It may have been in the cluster before.
-        steps = [self._made.first[key] for key in [(kind, None, name)] if key in self._made.first]
-        if kind == "Pod":
+        keys = [(kind, namespace, name)]
+        steps = [self._made.first[key] for key in keys if key in self._made.first]
+        if kind == "Pod" and namespace is None:
             steps += (pod.step for pod in self._made.pods_called(name))
         if not steps and (kind, name) not in self._made.rejected:
-            says = hint(name, self._made.names(kind))
+            says = hint(name, self._made.names(kind, namespace))
             self._add(path, f"no step makes {kind} {name!r}; {says}")
         elif not steps and not gone:
             self._add(path, f"{kind} {name!r} is expected to be rejected, so it is never there")

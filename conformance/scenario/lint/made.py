@@ -92,7 +92,7 @@ def made_by(scenario: Scenario) -> Made:
     for step in scenario.spec.steps:
         for expectation in step.expect or ():
             if isinstance(expectation, RejectedExpectation):
-                refused = expectation.rejected.object
+                refused = expectation.rejected.object or {}
                 made.rejected.add((text(refused.get("kind")), name_of(refused)))
     return made
 

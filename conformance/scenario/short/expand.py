@@ -24,7 +24,9 @@ _ENHANCEMENT: Final = "https://kep.k8s.io/"
 PLACES: Final = (
     ("spec", "steps", _ALL, "apply", _ALL),
     ("spec", "steps", _ALL, "churn", "objects", _ALL),
+    ("spec", "steps", _ALL, "update", "object"),
     ("spec", "steps", _ALL, "expect", _ALL, "rejected", "object"),
+    ("spec", "steps", _ALL, "expect", _ALL, "rejected", "update", "object"),
 )
 """Where manifests may be in short."""
 

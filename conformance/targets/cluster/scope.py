@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 from conformance.kubeapi.changes import Changes
-from conformance.kubeapi.connection import MERGE_PATCH
+from conformance.kubeapi.connection import JSON_PATCH, MERGE_PATCH
 from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.informer import Informer
 from conformance.kubeapi.informers import InformerFactory
@@ -28,6 +28,7 @@ from conformance.targets.base import (
     Obj,
     Overlap,
     Ref,
+    Request,
     TargetError,
 )
 from conformance.targets.claims_in_use import in_use
@@ -42,6 +43,15 @@ from conformance.targets.cluster.snapshots import present_snapshot
 from conformance.targets.following import Following
 
 T = TypeVar("T")
+
+_JSON = "application/json"
+_METHODS = {
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETE",
+}
 
 _TROUBLE_SECONDS = 30.0
 """How long a watch may be interrupted during a wait before the wait ends with an error."""
@@ -89,11 +99,15 @@ class ClusterScope:
         return self._api.read(resource, namespace, ref.name, self._agent)
 
     def list(
-        self, api_version: str, kind: str, labels: Mapping[str, str] | None = None
+        self,
+        api_version: str,
+        kind: str,
+        labels: Mapping[str, str] | None = None,
+        namespace: str | None = None,
     ) -> list[Obj]:
         """See `Scope.list`; by name."""
         resource = self._api.discovery.find(api_version, kind)
-        namespace = self._namespace(resource, None)
+        namespace = self._namespace(resource, namespace)
         informer = self._watched(resource, namespace)
         if informer is not None:
             return informer.store.list(labels)
@@ -123,6 +137,30 @@ class ClusterScope:
             if error.code != 404:
                 raise
         self._relearn(resource, namespace, ref.name)
+
+    def send(self, request: Request) -> None:
+        """See `Scope.send`."""
+        self._shared.health.check()
+        ref = request.ref
+        resource = self._api.discovery.find(ref.api_version, ref.kind)
+        namespace = self._namespace(resource, ref.namespace)
+        query = {"fieldValidation": "Strict"} if request.verb in ("patch", "update") else {}
+        if request.labels:
+            query["labelSelector"] = ",".join(f"{k}={v}" for k, v in request.labels.items())
+        if request.dry_run:
+            query["dryRun"] = "All"
+        content = _JSON
+        if request.verb == "patch":
+            content = JSON_PATCH if isinstance(request.body, builtins.list) else MERGE_PATCH
+        path = resource.path(namespace, ref.name, request.subresource)
+        method = _METHODS[request.verb]
+        try:
+            self._request(method, path, query, body=request.body, content_type=content)
+        except ApiError as error:
+            if request.verb != "delete" or error.code != 404:
+                raise
+        if ref.name:
+            self._relearn(resource, namespace, ref.name)
 
     # -- waiting -------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from conformance.targets.base import (
     Obj,
     Overlap,
     Ref,
+    Request,
     Scope,
     TargetError,
 )
@@ -59,11 +60,15 @@ class ReferenceScope:
             return self._world.api.get(ref, self.namespace)
 
     def list(
-        self, api_version: str, kind: str, labels: Mapping[str, str] | None = None
+        self,
+        api_version: str,
+        kind: str,
+        labels: Mapping[str, str] | None = None,
+        namespace: str | None = None,
     ) -> list[Obj]:
-        """All objects of a kind in the namespace (everywhere if cluster-scoped), by name."""
+        """All objects of a kind in a namespace (everywhere if cluster-scoped), by name."""
         with self._lock:
-            return self._world.api.list(api_version, kind, self.namespace, labels)
+            return self._world.api.list(api_version, kind, namespace or self.namespace, labels)
 
     def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
         """Apply a merge patch and return the result.
@@ -80,6 +85,16 @@ class ReferenceScope:
         """Ask for deletion; an object that is already gone is not an error."""
         with self._lock:
             self._world.api.delete(ref, grace_seconds, self.namespace)
+            self._world.settle()
+
+    def send(self, request: Request) -> None:
+        """See `Scope.send`.
+
+        Raises:
+            ApiError: refused.
+        """
+        with self._lock:
+            self._world.handler.handle(request, self.namespace)
             self._world.settle()
 
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:

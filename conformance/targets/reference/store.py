@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from conformance.targets.base import ApiError, Obj
@@ -99,6 +100,7 @@ class Store:
         self._by_uid: dict[str, Obj] = {}
         self._changed: dict[str, int] = dict.fromkeys(KINDS, 0)
         self._listeners: dict[str, list[Callable[[str, Obj], None]]] = {}
+        self._dry = False
         self.revision = 0
 
     def listen(self, kind: str, listener: Callable[[str, Obj], None]) -> None:
@@ -108,6 +110,15 @@ class Store:
     def unlisten(self, kind: str, listener: Callable[[str, Obj], None]) -> None:
         """Stop calling it."""
         self._listeners[kind].remove(listener)
+
+    @contextmanager
+    def dry_run(self) -> Iterator[None]:
+        """Whatever is stored meanwhile is not."""
+        self._dry = True
+        try:
+            yield
+        finally:
+            self._dry = False
 
     def changed(self, kind: str) -> int:
         """Revision at which an object of this kind changed last."""
@@ -186,6 +197,8 @@ class Store:
 
     def remove(self, obj: Mapping[str, Any]) -> None:
         """Take an object out of the store."""
+        if self._dry:
+            return
         kind = obj["kind"]
         removed = self._objects[kind].pop((namespace_of(obj), name_of(obj)), None)
         if removed is not None:
@@ -197,6 +210,8 @@ class Store:
             self._tell("DELETED", gone)
 
     def _put(self, kind: Kind, obj: Obj) -> None:
+        if self._dry:
+            return
         self.revision += 1
         obj["metadata"]["resourceVersion"] = str(self.revision)
         self._changed[kind.name] = self.revision

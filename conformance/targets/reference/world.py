@@ -12,6 +12,7 @@ from typing import Final
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import Obj, TargetError
 from conformance.targets.overlaps import ClaimHolders
+from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import Cluster
@@ -66,6 +67,7 @@ class World:
         minor = minor_of(kubernetes_version)
         self.cluster = Cluster(self.clock, identity, store, features, gates, minor)
         self.api = ApiServer(self.cluster)
+        self.handler = Handler(self.cluster, self.api)
         self.scheduler = Scheduler(self.cluster, kubernetes_version)
         self.kubelets: list[Kubelet] = []
         published: list[tuple[str | None, Obj]] = [(None, item) for item in network]

@@ -18,6 +18,9 @@ class Refusing:
     def __init__(self, field: str) -> None:
         self._field = field
 
+    def canonical(self, text: str) -> str:
+        return text
+
     def refusal(self, _: object) -> Refusal:
         return Refusal(422, "Invalid", "no", ((self._field, "Duplicate value"),))
 

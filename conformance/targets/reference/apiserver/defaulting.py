@@ -54,6 +54,9 @@ def apply_to_change(obj: Obj, old: Obj, clock: VirtualClock) -> None:
     """Complete a changed object in its stored version, in place, as far as defaults can matter."""
     if obj["kind"] == "ResourceSlice":
         _resource_slice(obj, clock)
+    elif obj["kind"] in {"ResourceClaim", "ResourceClaimTemplate"}:
+        spec = obj.get("spec") or {}
+        _device_requests(spec if obj["kind"] == "ResourceClaim" else spec.get("spec"), flat=False)
     elif obj["kind"] == "DeviceTaintRule":
         taint, before = obj["spec"].get("taint") or {}, old["spec"]["taint"]
         _taint(taint, clock)

@@ -6,7 +6,7 @@ back in the version that was asked for. Controllers bypass it: what they write i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from conformance.targets.base import ApiError, Cause, Obj, Ref
@@ -84,6 +84,14 @@ class ApiServer:
         """
         validation.check_create(kind, obj, namespace_labels, self._expressions)
 
+    def validate_change(self, kind: Kind, new: Obj, old: Obj, *, status: bool) -> None:
+        """Check a change of an object, or of its status, both in their stored version.
+
+        Raises:
+            ApiError: 422 with a cause for each violated rule.
+        """
+        validation.check_update(kind, new, old, self._expressions, status=status)
+
     def get(self, ref: Ref, default_namespace: str) -> Obj | None:
         """An object in the version that the reference names, or None.
 
@@ -118,11 +126,45 @@ class ApiServer:
         Raises:
             ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
         """
+        return self.change(ref, lambda old: merge(old, patch), subresource, default_namespace)
+
+    def update(self, ref: Ref, obj: Obj, subresource: str | None, default_namespace: str) -> Obj:
+        """Replace an object, or its status; without a resourceVersion whatever there is.
+
+        Raises:
+            ApiError: as for `patch`.
+        """
+
+        def replaced(old: Obj) -> Obj:
+            version = {"resourceVersion": old["metadata"]["resourceVersion"]}
+            return {**obj, "metadata": {**version, **obj["metadata"]}}
+
+        return self.change(ref, replaced, subresource, default_namespace)
+
+    def change(
+        self,
+        ref: Ref,
+        change: Callable[[Obj], Obj],
+        subresource: str | None,
+        default_namespace: str,
+    ) -> Obj:
+        """Change an object in the version that the reference names, or its status.
+
+        Args:
+            ref: the object.
+            change: from what it is to what it should be.
+            subresource: ``status``, or none, which leaves the status as it is.
+            default_namespace: of a reference that names none.
+
+        Raises:
+            ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
+        """
         kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
         old = self._find(ref, default_namespace)
         if old is None:
             raise not_found(kind, ref.name)
-        version = (patch.get("metadata") or {}).get("resourceVersion")
+        merged = change(conversion.to_version(old, ref.api_version))
+        version = merged["metadata"].get("resourceVersion")
         if version is not None and version != old["metadata"]["resourceVersion"]:
             raise ApiError(
                 409,
@@ -130,7 +172,6 @@ class ApiServer:
                 f'Operation cannot be fulfilled on {kind.resource} "{ref.name}": the object has '
                 "been modified; please apply your changes to the latest version and try again",
             )
-        merged = merge(conversion.to_version(old, ref.api_version), patch)
         merged["apiVersion"], merged["kind"] = ref.api_version, ref.kind
         new = conversion.to_storage(decoding.decode(kind, merged))
         if subresource == "status":
@@ -145,7 +186,7 @@ class ApiServer:
                 new["status"] = clone(old["status"])
             defaulting.apply_to_change(new, old, self._cluster.clock)
             disabled_fields.admit(self._cluster.gates, self._store, new)
-        validation.check_update(kind, new, old, self._expressions, status=subresource == "status")
+        self.validate_change(kind, new, old, status=subresource == "status")
         return conversion.to_version(self._store.replace(new), ref.api_version)
 
     def delete(self, ref: Ref, grace_seconds: int | None, default_namespace: str) -> None:

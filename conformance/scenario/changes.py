@@ -1,0 +1,125 @@
+"""What a scenario asks the API server to change, beside creating: to be done, or to be refused.
+
+Each verb has the same form as a step and in ``rejected``, so that one who reads the step knows what
+is refused. What a request may do beside its verb (dry run) stands next to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from conformance.scenario.base import Manifest, ObjectSelector, Strict
+
+Subresource = Literal["status"]
+
+
+class Delete(ObjectSelector):
+    """Delete one object, or all that the selector finds."""
+
+    grace_seconds: int | None = Field(
+        default=None,
+        alias="gracePeriodSeconds",
+        ge=0,
+        description="seconds that pods have to end; default: what they say themselves",
+    )
+    propagation: Literal["Background", "Foreground", "Orphan"] = Field(
+        default="Background",
+        alias="propagationPolicy",
+        description="what belongs to it goes afterwards, or before it, or stays",
+    )
+    collection: bool = Field(
+        default=False,
+        description="one request for all objects of the kind (deletecollection) that the scenario"
+        " has made in its namespace",
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Delete:
+        if self.collection and (self.name or self.owned_by or self.pod_claim):
+            raise ValueError("collection: true takes objects by kind and labels alone")
+        return self
+
+
+class Operation(Strict):
+    """One operation of a JSON patch (RFC 6902)."""
+
+    op: Literal["add", "remove", "replace", "test"]
+    path: str = Field(pattern=r"^(/[^/]*)+$", description="of a field, like /metadata/labels/a")
+    value: Any = None
+
+
+class Patch(ObjectSelector):
+    """Change one object: a mapping is a merge patch (RFC 7386), a list a JSON patch (RFC 6902)."""
+
+    patch: dict[str, Any] | tuple[Operation, ...]
+    subresource: Subresource | None = None
+
+    @property
+    def body(self) -> Any:
+        """The patch as it is sent."""
+        if isinstance(self.patch, dict):
+            return self.patch
+        return [operation.model_dump(exclude_unset=True) for operation in self.patch]
+
+
+class Update(Strict):
+    """Replace one object by another one of its kind and name, as `kubectl replace` does."""
+
+    object: Manifest
+    subresource: Subresource | None = None
+
+
+class Evict(Strict):
+    """Ask for a pod's eviction, as `kubectl drain` does."""
+
+    pod: str = Field(description="name of the pod")
+    namespace: str | None = None
+
+
+class Bind(Strict):
+    """Bind a pod to a node by its subresource `binding`, as a scheduler does."""
+
+    pod: str = Field(description="name of the pod")
+    node: str = Field(description="name of the node")
+    namespace: str | None = None
+
+
+class Changes(Strict):
+    """The verbs that a step and ``rejected`` have in common, and how they are sent."""
+
+    patch: Patch | None = Field(
+        default=None, description="change one object by a merge patch, or by a JSON patch"
+    )
+    update: Update | None = Field(default=None, description="replace one object")
+    evict: Evict | None = Field(default=None, description="ask for a pod's eviction")
+    bind: Bind | None = Field(default=None, description="bind a pod to a node")
+    dry_run: bool = Field(
+        default=False, alias="dryRun", description="the API server checks it and stores nothing"
+    )
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """The fields that are set and say what is done."""
+        return tuple(sorted(self.model_fields_set - MODIFIERS))
+
+    def tell(self) -> str:
+        """The change in words; empty if it is none of those here."""
+        if self.patch is not None:
+            place = f" ({self.patch.subresource})" if self.patch.subresource else ""
+            said = f"patch {self.patch.describe()}{place}"
+        elif self.update is not None:
+            obj = self.update.object
+            said = f"update {obj.get('kind')} {(obj.get('metadata') or {}).get('name')}"
+        elif self.evict is not None:
+            said = f"evict pod {self.evict.pod}"
+        elif self.bind is not None:
+            said = f"bind pod {self.bind.pod} to {self.bind.node}"
+        else:
+            said = ""
+        return said
+
+
+MODIFIERS = frozenset({"dry_run"})
+"""Fields of `Changes` that say how, not what."""

@@ -1,0 +1,96 @@
+"""Requests of scenarios by their verb and subresource, carried out by the API server's rules."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+from conformance.targets.base import ApiError, Obj, Request
+from conformance.targets.reference.apiserver import jsonpatch
+from conformance.targets.reference.apiserver.server import ApiServer
+from conformance.targets.reference.cluster import Cluster, set_condition
+from conformance.targets.reference.store import name_of, namespace_of
+
+
+class Handler:
+    """What stands before the API server's registry."""
+
+    def __init__(self, cluster: Cluster, api: ApiServer) -> None:
+        self._cluster = cluster
+        self._api = api
+
+    def handle(self, request: Request, namespace: str) -> None:
+        """Carry out a request.
+
+        Args:
+            request: what is wanted.
+            namespace: of objects that name none.
+
+        Raises:
+            ApiError: refused.
+        """
+        with self._cluster.store.dry_run() if request.dry_run else nullcontext():
+            self._handle(request, namespace)
+
+    def _handle(self, request: Request, namespace: str) -> None:
+        api, ref, body = self._api, request.ref, request.body
+        match request.verb, request.subresource:
+            case "patch", subresource:
+                if isinstance(body, list):
+                    api.change(ref, jsonpatch.apply(body), subresource, namespace)
+                else:
+                    api.patch(ref, body, subresource, namespace)
+            case "update", subresource:
+                api.update(ref, body, subresource, namespace)
+            case "delete", "":
+                self._delete(request, namespace)
+            case "deletecollection", "":
+                place = ref.namespace or namespace
+                for obj in api.list(ref.api_version, ref.kind, place, request.labels):
+                    api.delete_stored(self._stored(obj), body.get("gracePeriodSeconds"))
+            case "create", "eviction":
+                # policy/v1 without a PodDisruptionBudget, which the reference does not serve.
+                api.delete_stored(self._pod(request, namespace))
+            case "create", "binding":
+                self._bind(self._pod(request, namespace), body)
+            case _:
+                text = "the server does not allow this method on the requested resource"
+                raise ApiError(405, "MethodNotAllowed", text)
+
+    def _delete(self, request: Request, namespace: str) -> None:
+        ref, options = request.ref, request.body
+        self._api.delete(ref, options.get("gracePeriodSeconds"), namespace)
+
+    def _stored(self, obj: Obj) -> Obj:
+        found = self._cluster.store.by_uid(obj["metadata"]["uid"])
+        assert found is not None  # it was just listed
+        return found
+
+    def _pod(self, request: Request, namespace: str) -> Obj:
+        found = self._api.get(request.ref, namespace)
+        if found is None:
+            raise ApiError(404, "NotFound", f'pods "{request.ref.name}" not found')
+        return self._stored(found)
+
+    def _bind(self, pod: Obj, binding: Obj) -> None:
+        """``BindingREST.assignPod`` (pkg/registry/core/pod/storage)."""
+        node = binding["target"]["name"]
+        why = ""
+        if "deletionTimestamp" in pod["metadata"]:
+            why = f"pod {name_of(pod)} is being deleted, cannot be assigned to a host"
+        elif pod["spec"].get("nodeName"):
+            why = f'pod {name_of(pod)} is already assigned to node "{pod["spec"]["nodeName"]}"'
+        elif pod["spec"].get("schedulingGates"):
+            why = f"pod {name_of(pod)} has non-empty .spec.schedulingGates"
+        if why:
+            text = f'Operation cannot be fulfilled on pods/binding "{name_of(pod)}": {why}'
+            raise ApiError(409, "Conflict", text)
+        now = self._cluster.clock.timestamp()
+
+        def bind(new: Obj) -> None:
+            new["spec"]["nodeName"] = node
+            condition: dict[str, Any] = {"type": "PodScheduled", "status": "True"}
+            set_condition(new["status"], {**condition, "lastTransitionTime": now}, now)
+
+        self._cluster.store.modify(pod, bind)
+        self._cluster.note(namespace_of(pod), f"pod {name_of(pod)} was bound to {node}")
