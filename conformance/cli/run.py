@@ -44,6 +44,8 @@ from conformance.targets.options import TargetOptions
 from conformance.targets.sources import check_context
 from conformance.text import visible
 
+WORKERS = "Scenarios that act at once; on a cluster those that only look on are not counted."
+
 DEFAULT_OUTPUT = Path("dra-conformance-results")
 
 
@@ -57,7 +59,7 @@ def run(
     paths: Annotated[
         list[Path] | None, typer.Argument(help="Scenario files or folders; default: all shipped.")
     ] = None,
-    workers: Annotated[int, typer.Option("-n", "--workers", help="Scenarios at once.")] = 1,
+    workers: Annotated[int, typer.Option("-n", "--workers", help=WORKERS)] = 1,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show every step.")] = False,
     dry_run: Annotated[
         bool,

@@ -72,7 +72,7 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
         left -= share
         found = troubles(context)
         refused = [one for one in found if one.refused and one.concerns(awaited)]
-        certain = [one.certain for one in refused if one.certain]
+        certain = [why for one in refused if (why := one.certain(timeout - left))]
         if left <= 0 or certain:
             break
         for one in refused:
@@ -94,7 +94,9 @@ def _hold(expectation: Timed, duration: float, context: Context) -> dict[str, An
         last = expectation.evaluate(context)
         return None if last.holds else last
 
-    if context.wait(violation, duration) is not None:
+    with context.place.left():
+        broken = context.wait(violation, duration)
+    if broken is not None:
         raise Divergence(f"{expectation.describe()}, for {duration:g} s", last.found)
     return dict(last.observed)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from conformance.engine.changes import send
 from conformance.engine.ledger import CLUSTER_SCOPED, Ledger, default_version
+from conformance.engine.places import Place
 from conformance.scenario.base import ObjectSelector, PodSelector
 from conformance.scenario.changes import Changes, Delete
 from conformance.scenario.expectations.base import ContainerView, Refusal
@@ -32,6 +33,7 @@ class Context:
         churn_seconds, churn_seed: what the user wants instead of what churn says; 0 is nothing.
         record: whether decisions and snapshots are wanted (for comparison).
         stop: set when the user wants the run to end.
+        place: the scenario's among those that act.
     """
 
     scenario: Scenario
@@ -41,6 +43,7 @@ class Context:
     profile: DriverProfile | None
     record: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
+    place: Place = field(default_factory=Place)
     undecided: list[dict[str, Any]] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
     churn_seconds: float = 0.0

@@ -24,6 +24,7 @@ from conformance.engine.events import (
 )
 from conformance.engine.knownissues import with_known_issues
 from conformance.engine.ledger import Ledger
+from conformance.engine.places import Place
 from conformance.engine.podsecurity import CONSTRAINTS
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.steps import perform, prepare, title
@@ -102,14 +103,19 @@ def planned(loaded: LoadedScenario) -> PlannedScenario:
     )
 
 
-def run_scenario(loaded: LoadedScenario, setup: Setup, emit: Emit) -> ScenarioFinished:
+def run_scenario(
+    loaded: LoadedScenario, setup: Setup, emit: Emit, place: Place | None = None
+) -> ScenarioFinished:
     """Run a scenario to its end, cleanup included, and say how it ended.
+
+    Args:
+        place: the scenario's, where others wait for one; it is left before the cleanup.
 
     Everything that can go wrong becomes an outcome; nothing is raised but programming errors in
     the suite's own bookkeeping around it.
     """
     emit(ScenarioStarted(planned(loaded), setup.namespace(loaded)))
-    finished = _Run(loaded, setup, emit).finish()
+    finished = _Run(loaded, setup, emit, place or Place()).finish()
     report_end(finished, setup, emit)
     return finished
 
@@ -124,8 +130,9 @@ def report_end(finished: ScenarioFinished, setup: Setup, emit: Emit) -> None:
 class _Run:
     """The state of one scenario while it runs."""
 
-    def __init__(self, loaded: LoadedScenario, setup: Setup, emit: Emit) -> None:
+    def __init__(self, loaded: LoadedScenario, setup: Setup, emit: Emit, place: Place) -> None:
         self.loaded = loaded
+        self.place = place
         self.setup = setup
         self.opened = setup.opened
         self.emit = emit
@@ -156,6 +163,7 @@ class _Run:
             churn_seconds=self.opened.options.churn_time,
             churn_seed=self.opened.options.churn_seed,
             stop=self.setup.stop,
+            place=self.place,
         )
         try:
             return self._run(context, start)
@@ -178,6 +186,7 @@ class _Run:
             why = diagnostics.get(EXPLANATION)
             if why is not None and self.outcome is Outcome.FAILED:
                 self.message += "\nclaims without allocation: " + shorten(why.strip(), 4, 1_000)
+        self.place.leave()
         made = bool(context.ledger.made)
         left = context.ledger.cleanup(context.scenario.spec.timeouts.cleanup) if made else ()
         if isinstance(context.ledger.unanswered, TargetGoneError):
@@ -194,7 +203,7 @@ class _Run:
             where=self.where,
             cleanup=cleanup,
             left=left,
-            seconds=time.perf_counter() - start,
+            seconds=time.perf_counter() - start - self.place.waited,
             steps=tuple(self.steps),
             decisions=tuple(decisions),
             undecided=tuple(context.undecided),
@@ -224,7 +233,7 @@ class _Run:
     def _step(self, index: int, step: Step, context: Context) -> bool:
         name = title(step)
         self.emit(StepStarted(self.loaded.id, index, name))
-        start = time.perf_counter()
+        start = time.perf_counter() - self.place.waited
         observed: list[dict[str, object]] = []
         where = self.loaded.where(("spec", "steps", index))
         ok = self._guarded(lambda: observed.extend(perform(step, context)), where)
@@ -234,7 +243,7 @@ class _Run:
             title=context.variables.canonical(name),
             outcome=Outcome.PASSED if ok else self.outcome,
             message="" if ok else self.message,
-            seconds=time.perf_counter() - start,
+            seconds=time.perf_counter() - self.place.waited - start,
             observed=tuple(observed),
         )
         self.steps.append(finished)

@@ -99,7 +99,8 @@ def perform(step: Step, context: Context) -> list[dict[str, Any]]:
     elif step.fault is not None:
         context.scope.fault(step.fault.component, step.fault.action)
     elif step.wait is not None:
-        context.scope.pause(step.wait)
+        with context.place.left():
+            context.scope.pause(step.wait)
     elif step.churn is not None:
         return [churn(step.churn, context, lambda anew: _until(step, anew))]
     elif step.copy_allocation is not None:

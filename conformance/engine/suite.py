@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -23,6 +23,8 @@ from conformance.engine.events import (
     count,
 )
 from conformance.engine.ledger import Ledger
+from conformance.engine.order import longest_first
+from conformance.engine.places import Place, Places
 from conformance.engine.requirements import fits_beside
 from conformance.engine.result import RunCollector, RunResult
 from conformance.engine.scenario_run import (
@@ -41,6 +43,10 @@ from conformance.targets.recorded import recorded_options
 CLASSES_GONE = 90.0
 """Seconds until the DeviceClasses that the run made for the driver must be gone."""
 
+LOOKING_ON = 4
+"""How many scenarios of a cluster may look on (places.py) beside those that act. Each has some
+threads and watches; with fewer, places stay empty where many scenarios hold still for long."""
+
 NAMESPACES_MARKED = 30.0
 """Seconds until every namespace of a run must be on its way out; all of them are empty by then."""
 
@@ -56,8 +62,9 @@ def run_suite(
     """Run scenarios against the target of ``setup`` and tell the reporters.
 
     Args:
-        workers: how many scenarios may run at once. Scenarios of the node tier share the devices
-            of the target: together they never need more than there are.
+        workers: how many scenarios may act at once; on a cluster those that only look on, or are
+            cleaned up, are not counted. Scenarios of the node tier share the devices of the
+            target: together they never need more than there are.
         options: what the user asked for, for the header of the result file.
 
     Whatever happens meanwhile, what the run made is removed before this returns or raises: the
@@ -154,19 +161,33 @@ class _Suite:
 
     def _all(self) -> None:
         """Start whatever fits, whenever a place is free; end early when the user says so."""
-        pending = list(self.scenarios)
+        real = self.setup.opened.options.target == "cluster"
+        most = self.workers + (LOOKING_ON if real else 0)
+        pending = longest_first(self.scenarios) if real else list(self.scenarios)
         running: dict[Future[ScenarioFinished], LoadedScenario] = {}
-        with ThreadPoolExecutor(self.workers, thread_name_prefix="scenario") as pool:
+        places = Places(self.workers)
+        with ThreadPoolExecutor(most, thread_name_prefix="scenario") as pool:
             while running or (pending and not self.setup.stop.is_set()):
-                while (index := self._next(pending, list(running.values()))) is not None:
-                    loaded = pending.pop(index)
-                    run = pool.submit(run_scenario, loaded, self.setup, self.dispatcher.dispatch)
-                    running[run] = loaded
-                    self._running = tuple(item.id for item in running.values())
-                done, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
-                for future in done:
+                places.moved.clear()
+                for future in [run for run in running if run.done()]:
                     self._take(running.pop(future), future)
+                while (
+                    len(running) < most
+                    and (index := self._next(pending, list(running.values()))) is not None
+                    and (place := places.take()) is not None
+                ):
+                    loaded = pending.pop(index)
+                    run = pool.submit(self._run, loaded, place)
+                    running[run] = loaded
+                    run.add_done_callback(lambda _: places.moved.set())
                 self._running = tuple(item.id for item in running.values())
+                places.moved.wait(1.0 if running else 0)
+
+    def _run(self, loaded: LoadedScenario, place: Place) -> ScenarioFinished:
+        try:
+            return run_scenario(loaded, self.setup, self.dispatcher.dispatch, place)
+        finally:
+            place.leave()
 
     def _take(self, loaded: LoadedScenario, future: Future[ScenarioFinished]) -> None:
         try:
@@ -175,7 +196,7 @@ class _Suite:
             self._end(loaded, Outcome.ERROR, f"the suite failed: {type(error).__name__}: {error}")
 
     def _next(self, pending: list[LoadedScenario], running: list[LoadedScenario]) -> int | None:
-        if self.setup.stop.is_set() or len(running) >= self.workers:
+        if self.setup.stop.is_set():
             return None
         for index, loaded in enumerate(pending):
             if fits_beside(loaded, running, self.setup.opened.capabilities):

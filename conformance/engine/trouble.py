@@ -21,12 +21,14 @@ from conformance.text import one_line
 
 ASK_AGAIN_SECONDS = 5.0
 CERTAIN_TIMES = 6
-"""So often, and so for 25 s at least, must the driver itself refuse in the same words."""
+CERTAIN_SECONDS = 25.0
+"""So often, and so long, must the driver itself refuse in the same words to be believed."""
 
 ANNOTATION = "dra-conformance.dev/refused"
 
 AWAY_TIMES = 7
-"""So often, and so for 30 s at least, must a driver not be registered. So long a kubelet waits for
+AWAY_SECONDS = 30.0
+"""So often, and so long, must a driver not be registered. So long a kubelet waits for
 a driver that went away; then it deletes its slices (defaultWipingDelay in pkg/kubelet/cm/dra)."""
 
 _ANSWERS = (
@@ -64,12 +66,15 @@ class Trouble:
         """Whether the kubelet could not prepare a claim of the pod, because of its driver."""
         return self._answered or self._away is not None
 
-    @property
-    def certain(self) -> str:
-        """Why this will not pass any more; "" as long as it may."""
-        if self._answered and self.times >= CERTAIN_TIMES:
+    def certain(self, waited: float) -> str:
+        """Why this will not pass any more; "" as long as it may.
+
+        Args:
+            waited: seconds for which it was waited.
+        """
+        if self._answered and self.times >= CERTAIN_TIMES and waited >= CERTAIN_SECONDS:
             return "that is the driver's answer"
-        if self._away and self.times >= AWAY_TIMES:
+        if self._away and self.times >= AWAY_TIMES and waited >= AWAY_SECONDS:
             return (
                 f"the kubelet of {self.pod['spec'].get('nodeName')} has no driver of that name: its"
                 f" log and the driver's tell whether {self._away[1]} registers there, with this"

@@ -10,10 +10,11 @@ import pytest
 from conformance.engine.awaiting import Divergence, await_expectation
 from conformance.engine.context import Context
 from conformance.engine.ledger import Ledger
-from conformance.engine.trouble import ANNOTATION, CERTAIN_TIMES
+from conformance.engine.trouble import ANNOTATION, CERTAIN_SECONDS, CERTAIN_TIMES
 from conformance.scenario.variables import Variables
 from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference import ReferenceTarget
+from conformance.targets.reference.nodes import kubelet
 from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.scope import ReferenceScope
@@ -81,6 +82,19 @@ def test_a_pod_whose_claim_the_driver_goes_on_to_refuse_is_given_up(
     assert "expected pod p in phase Running within 180 s; found pod p: phase Pending" in message
     assert f"{REFUSED} c: no luck" in message
     assert "that is the driver's answer" in message
+
+
+def test_a_kubelet_that_asks_often_is_believed_no_sooner(
+    target: ReferenceTarget, scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubelet, "_MAX_RETRY_SECONDS", 1.0)
+    said = refuse(monkeypatch, lambda _: "no luck")
+    scope.create(kit.claim("c"))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+    start = target.now()
+    assert "that is the driver's answer" in wait_for(scope, RUNNING)
+    assert len(said) > CERTAIN_TIMES
+    assert target.now() - start == CERTAIN_SECONDS
 
 
 def test_a_job_whose_pods_claim_is_refused_is_given_up(

@@ -158,9 +158,10 @@ def kubelet_config(layout: Layout, state: State, index: int) -> dict[str, Any]:
         "kubeAPIBurst": 1000,
         "eventRecordQPS": 0,
         "nodeStatusUpdateFrequency": "2s",
-        # How soon a pod whose devices could not be prepared is tried again (default 1m): on a slow
-        # machine the API server may not know yet that a pod's claim is for this node, and refuses.
-        "syncFrequency": "10s",
+        # How soon a pod whose devices could not be prepared is tried again (default 1m): its claim
+        # has no device yet, or has that of a pod that still ends, or on a slow machine the API
+        # server does not know yet that it is for this node, and refuses.
+        "syncFrequency": "2s",
     }
     if state.feature_gates:
         config["featureGates"] = dict(state.feature_gates)

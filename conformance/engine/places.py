@@ -1,0 +1,85 @@
+"""Who acts on the target: so many scenarios at once, not counting those that only look on.
+
+Much of a scenario's time is spent with nothing to do: it sees that something stays as it is for
+seconds, or that what it deleted goes. Meanwhile its place is another's. docs/decisions/0033 says
+what that changes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Places:
+    """A number of places, and who waits for one.
+
+    Attributes:
+        moved: set when a place became free.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.moved = threading.Event()
+        self._free = count
+        self._returning = 0
+        self._changed = threading.Condition()
+
+    def take(self) -> Place | None:
+        """One for a scenario that begins; None while there is none but for those that return."""
+        with self._changed:
+            if self._free <= self._returning:
+                return None
+            self._free -= 1
+            return Place(self)
+
+    def give(self) -> None:
+        """Have one more."""
+        with self._changed:
+            self._free += 1
+            self._changed.notify()
+        self.moved.set()
+
+    def take_again(self) -> None:
+        """Wait for one; who waits here comes before who begins."""
+        with self._changed:
+            self._returning += 1
+            self._changed.wait_for(lambda: self._free > 0)
+            self._returning -= 1
+            self._free -= 1
+
+
+class Place:
+    """One scenario's place, used by its thread.
+
+    Args:
+        places: of which it is one; None for a scenario that nobody waits for.
+
+    Attributes:
+        waited: seconds for which the scenario could have gone on, and had no place.
+    """
+
+    def __init__(self, places: Places | None = None) -> None:
+        self.waited = 0.0
+        self._places = places
+        self._taken = True
+
+    def leave(self) -> None:
+        """For good; once is enough."""
+        if self._places is not None and self._taken:
+            self._taken = False
+            self._places.give()
+
+    @contextmanager
+    def left(self) -> Iterator[None]:
+        """While the scenario only looks on."""
+        self.leave()
+        try:
+            yield
+        finally:
+            if self._places is not None:
+                begin = time.perf_counter()
+                self._places.take_again()
+                self._taken = True
+                self.waited += time.perf_counter() - begin
