@@ -18,6 +18,10 @@ COMMANDS = {
     "show": ("show:show", "Print a scenario in full, as YAML for kubectl."),
     "lint": ("lint:lint", "Check scenarios, profiles and Kubernetes manifests."),
     "schema": ("schemas:schema", "Print the JSON Schema of a kind of document."),
+    "driver-check": (
+        "driver_check:driver_check",
+        "Check a driver's contract with the kubelet, without a cluster.",
+    ),
     "report": ("report:report", "Turn a result file into a conformance report (YAML)."),
     "verify": ("report:verify", "Check a conformance report against its result file."),
     "replay": ("report:replay", "Judge saved decisions again, without a cluster."),

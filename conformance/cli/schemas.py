@@ -13,6 +13,7 @@ from conformance.scenario.schema import schema_text
 
 SchemaName = Literal[
     "behaviours",
+    "driver-check",
     "features",
     "known-issues",
     "manifests",
@@ -59,6 +60,11 @@ def schema_of(which: SchemaName) -> dict[str, Any]:
     from conformance.scenario.schema import json_schema, published
 
     match which:
+        case "driver-check":
+            from conformance.drivercheck.result import DriverCheckResult
+
+            schema = DriverCheckResult.model_json_schema(by_alias=True, mode="serialization")
+            return published(which, schema)
         case "report":
             return published(which, ConformanceReport.model_json_schema(by_alias=True))
         case "results":

@@ -114,6 +114,7 @@ def dra_service(messages: ModuleType, work: ClaimWork) -> grpc.GenericRpcHandler
         for uid, devices, error in outcomes:
             entry = response.claims[uid]  # the look-up makes the entry
             entry.error = error
+            del entry.devices[:]  # of a claim that the call names twice
             for device in devices:
                 message = entry.devices.add(
                     request_names=device.request_names,

@@ -6,6 +6,11 @@
 // so it is generated from the API types of one Kubernetes minor:
 //
 //	go run ./fielddump > ../../reference_allocator/data/fields-1.37.json
+//
+// With -numbers it prints type -> field's number in protobuf -> field's name, of the kinds that DRA
+// drivers write; a name begins with * where the Go field is a pointer, so that an empty value counts:
+//
+//	go run ./fielddump -numbers > ../../conformance/drivercheck/api/numbers-1.37.json
 package main
 
 import (
@@ -60,6 +65,22 @@ var special = map[reflect.Type]string{
 
 type table map[string]map[string]string
 
+// written are the kinds that drivers write, and that clients of Go send as protobuf.
+var written = []any{
+	corev1.Event{}, resourcev1.ResourceClaim{}, resourcev1.ResourceSlice{},
+	resourcev1beta1.ResourceClaim{}, resourcev1beta1.ResourceSlice{},
+	resourcev1beta2.ResourceClaim{}, resourcev1beta2.ResourceSlice{},
+}
+
+// numbers collects the numbers of fields, beside what the table collects.
+var numbers = table{}
+
+// typeName is core/v1.Pod for k8s.io/api/core/v1.Pod.
+func typeName(typ reflect.Type) string {
+	parts := strings.Split(typ.PkgPath(), "/")
+	return strings.Join(parts[len(parts)-2:], "/") + "." + typ.Name()
+}
+
 // name describes a type: "string", "bool", "int32", "int64", "quantity", "time", "intorstring",
 // "any", "[]" or "map[string]" before the type of the items, or the name of a type in the table.
 func (t table) name(typ reflect.Type) (string, error) {
@@ -78,9 +99,7 @@ func (t table) name(typ reflect.Type) (string, error) {
 	case reflect.Bool, reflect.Int32, reflect.Int64, reflect.String:
 		return typ.Kind().String(), nil
 	case reflect.Struct:
-		// core/v1.Pod for k8s.io/api/core/v1.Pod.
-		parts := strings.Split(typ.PkgPath(), "/")
-		name := strings.Join(parts[len(parts)-2:], "/") + "." + typ.Name()
+		name := typeName(typ)
 		if _, done := t[name]; done {
 			return name, nil
 		}
@@ -109,6 +128,17 @@ func (t table) fields(typ reflect.Type, fields map[string]string) error {
 			return fmt.Errorf("%s.%s: %w", typ, field.Name, err)
 		}
 		fields[name] = text
+		// As in `protobuf:"bytes,1,opt,name=metadata"`.
+		if parts := strings.Split(field.Tag.Get("protobuf"), ","); len(parts) > 1 {
+			if field.Type.Kind() == reflect.Pointer {
+				name = "*" + name
+			}
+			owner := typeName(typ)
+			if numbers[owner] == nil {
+				numbers[owner] = map[string]string{}
+			}
+			numbers[owner][parts[1]] = name
+		}
 	}
 	return nil
 }
@@ -132,6 +162,22 @@ func write[V any](out *bytes.Buffer, object map[string]V) error {
 		fmt.Fprintf(out, "  %q: %s%s", key, line, end)
 	}
 	return nil
+}
+
+func runNumbers() error {
+	for _, value := range written {
+		if _, err := (table{}).name(reflect.TypeOf(value)); err != nil {
+			return err
+		}
+	}
+	out := &bytes.Buffer{}
+	out.WriteString("{\n")
+	if err := write(out, numbers); err != nil {
+		return err
+	}
+	out.WriteString("}\n")
+	_, err := os.Stdout.Write(out.Bytes())
+	return err
 }
 
 func run() error {
@@ -161,7 +207,11 @@ func run() error {
 }
 
 func main() {
-	if err := run(); err != nil {
+	dump := run
+	if slices.Contains(os.Args[1:], "-numbers") {
+		dump = runNumbers
+	}
+	if err := dump(); err != nil {
 		fmt.Fprintln(os.Stderr, "fielddump:", err)
 		os.Exit(1)
 	}

@@ -1,0 +1,131 @@
+"""The command `driver-check`: does a driver keep its contract with the kubelet?"""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.cli.printable import printable
+from conformance.errors import UsageError
+from conformance.files import write_whole
+
+_LONGEST_FOLDER = 40
+"""Characters of the folder's path: a socket's path below it must be short."""
+
+
+def driver_check(
+    driver_command: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="Starts the driver; without it, you do, with variables that are printed.",
+        ),
+    ] = "",
+    check: Annotated[
+        list[str] | None,
+        typer.Option("--check", "-k", help="Only these checks: prepare, or cdi/ids-*."),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="For sockets, CDI specs and the log; by default one that is removed."),
+    ] = None,
+    cdi_dir: Annotated[
+        list[Path] | None,
+        typer.Option(help="Where else the driver's CDI specs are, beside CDI_ROOT."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File for the result as JSON.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="File for the result as JUnit XML.")] = None,
+    list_checks: Annotated[
+        bool, typer.Option("--list", help="Name the checks and their sources, and do nothing.")
+    ] = False,
+) -> None:
+    """Check a driver's contract with the kubelet, without a cluster.
+
+    Exit code: 0 every required rule is kept, 1 one is not, 4 one could not be looked at.
+    """
+    from conformance.drivercheck.bench import Bench
+    from conformance.drivercheck.catalogue import chosen
+    from conformance.drivercheck.output import junit_xml, lines_of, summary
+    from conformance.drivercheck.process import CommandStarter
+    from conformance.drivercheck.run import run
+
+    checks = chosen(check or ())
+    if list_checks:
+        for one in checks:
+            typer.echo(f"{one.name} ({one.level})\n    {one.summary}\n    {one.source}")
+        return
+    starter = CommandStarter(_split(driver_command)) if driver_command else None
+    if starter is None and folder is None:
+        raise UsageError(
+            "give --driver-command, or --folder for the sockets of a driver that you start"
+        )
+    began = time.monotonic()
+    with _placed(folder) as place:
+        bench = Bench(place, starter, cdi_folders=tuple(cdi_dir or ()))
+        try:
+            if starter is None:
+                typer.echo("start the driver with these variables:")
+                for name, value in bench.environment.items():
+                    typer.echo(f"{name}={shlex.quote(value)}")
+            result = run(bench, checks, lambda one: _say(lines_of(one)))
+        finally:
+            bench.close()
+    _say(summary(result, time.monotonic() - began))
+    if output is not None:
+        text = result.model_dump_json(by_alias=True, indent=2)
+        _write(output, f"{text}\n".encode())
+    if junit is not None:
+        _write(junit, junit_xml(result))
+    raise typer.Exit(result.exit_code)
+
+
+def _say(lines: Iterator[str]) -> None:
+    for line in lines:
+        typer.echo(printable(line))
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"--driver-command: {error}") from None
+
+
+@contextmanager
+def _placed(folder: Path | None) -> Iterator[Path]:
+    """The folder to work in: the one that was named, which stays, or a new one."""
+    if folder is None:
+        # In /tmp wherever TMPDIR is: the path of a socket has at most 107 bytes.
+        with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as made:
+            yield Path(made)
+        return
+    place = folder.absolute()
+    if len(str(place)) > _LONGEST_FOLDER:
+        raise UsageError(
+            f"--folder {place}: sockets lie below it, and the path of a socket has at most 107 "
+            f"bytes; give one of at most {_LONGEST_FOLDER} characters"
+        )
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise UsageError(f"--folder {place}: it is not an empty folder; give a new one")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--folder {place}: {error.strerror}") from None
+    yield place
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, content)
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,177 @@
+"""What is in the API server: the node, what the driver publishes, and the claims of the checks.
+
+Objects go through the same validation as on the reference (`targets.reference.apiserver`), and
+devices are allocated by the same rules as everywhere in the suite (`reference_allocator`), so a
+driver is asked to prepare what a kube-scheduler could really have given out.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from conformance.targets.base import Obj, Ref
+from conformance.targets.reference.apiserver.server import ApiServer
+from conformance.targets.reference.clock import VirtualClock
+from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.store import Identity, Store, clone
+from reference_allocator.allocator import Allocator
+from reference_allocator.features import Features
+from reference_allocator.gates import gates_for_version
+
+NODE: Final = "checked-node"
+OTHER_NODE: Final = "other-node"
+NAMESPACE: Final = "driver-check"
+OTHER_DRIVER: Final = "other.dra-conformance.dev"
+KUBERNETES: Final = "1.37.1"
+"""Whose API is served, with every feature gate on: a driver may use any field that there is."""
+
+_CLASS: Final = "driver-check"
+_RESOURCE: Final = "resource.k8s.io/v1"
+
+
+class Objects:
+    """A small cluster's objects. Every method may be called from any thread.
+
+    Attributes:
+        lock: held while the store is read or changed.
+        api: the API server.
+        store: its store.
+    """
+
+    def __init__(self) -> None:
+        gates = dict.fromkeys(gates_for_version(KUBERNETES), True)
+        clock = VirtualClock()
+        # Claims have other uids in each run: a driver may remember those of an earlier one.
+        identity = Identity(random.SystemRandom().getrandbits(64))
+        self.lock = threading.RLock()
+        self.store = Store(clock, identity)
+        self._features = Features.all()
+        self.api = ApiServer(
+            Cluster(clock, identity, self.store, self._features, gates, minor="1.37")
+        )
+        admin = {"resource.kubernetes.io/admin-access": "true"}  # AdminAccess, types.go
+        self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+        self.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": NAMESPACE, "labels": admin},
+            }
+        )
+        for name in (NODE, OTHER_NODE):
+            self.create(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+                    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+                }
+            )
+        self._claims = 0
+
+    def create(self, obj: Obj) -> Obj:
+        """Store a new object, as its user would."""
+        with self.lock:
+            return self.api.create(obj, NAMESPACE)
+
+    def node(self) -> Obj:
+        """The node that the driver is on."""
+        with self.lock:
+            found = self.store.get("Node", "", NODE)
+        assert found is not None
+        return found
+
+    def slices(self, driver: str) -> list[Obj]:
+        """The ResourceSlices of a driver, of all nodes."""
+        with self.lock:
+            every = self.store.all("ResourceSlice")
+        return [one for one in every if one["spec"]["driver"] == driver]
+
+    def claim(self, driver: str, *requests: Mapping[str, Any], name: str = "") -> Obj:
+        """A new claim for devices of a driver, without an allocation.
+
+        Args:
+            driver: whose devices.
+            requests: v1 DeviceRequests without class and tolerations; by default one device.
+            name: of the claim; by default a new one.
+        """
+        with self.lock:
+            if self.store.get("DeviceClass", "", _CLASS) is None:
+                self._create_class(driver)
+            self._claims += 1
+            wanted = [_complete(one) for one in requests or ({"name": "gpu", "exactly": {}},)]
+            return self.create(
+                {
+                    "apiVersion": _RESOURCE,
+                    "kind": "ResourceClaim",
+                    "metadata": {"name": name or f"claim-{self._claims}"},
+                    "spec": {"devices": {"requests": wanted}},
+                }
+            )
+
+    def _create_class(self, driver: str) -> None:
+        selector = {"cel": {"expression": f"device.driver == {driver!r}"}}
+        self.create(
+            {
+                "apiVersion": _RESOURCE,
+                "kind": "DeviceClass",
+                "metadata": {"name": _CLASS},
+                "spec": {"selectors": [selector]},
+            }
+        )
+
+    def allocation(self, claim: Obj) -> dict[str, Any] | None:
+        """What kube-scheduler would give a claim on the node; None: there is nothing for it."""
+        with self.lock:
+            allocator = Allocator(
+                self._features,
+                self.store.all("ResourceSlice"),
+                self.store.all("DeviceClass"),
+                self.store.all("ResourceClaim"),
+                kubernetes=KUBERNETES,
+            )
+            outcome = allocator.allocate(self.node(), [claim])
+        return clone(outcome.allocations[0]) if outcome.allocations else None
+
+    def allocate(self, claim: Obj, allocation: Mapping[str, Any]) -> Obj:
+        """Write an allocation into a claim, in place of any, and reserve it for a pod."""
+        pod = {"resource": "pods", "name": "pod", "uid": f"pod-of-{claim['metadata']['uid']}"}
+        status = {"allocation": allocation, "reservedFor": [pod]}
+        none = dict.fromkeys(status)
+        with self.lock:
+            for each in (none, status):  # an allocation cannot be changed, only taken away
+                done = self.api.patch(Ref.of(claim), {"status": each}, "status", NAMESPACE)
+        return done
+
+    def delete(self, obj: Obj) -> None:
+        """Delete an object, whatever its finalizers say; one that is gone is not an error."""
+        with self.lock:
+            self.store.remove(obj)
+
+    def put_slice(self, driver: str, node: str, pool: str) -> Obj:
+        """Publish a slice as somebody else would, with one device."""
+        spec = {
+            "driver": driver,
+            "nodeName": node,
+            "pool": {"name": pool, "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "somebody-elses"}],
+        }
+        metadata = {"generateName": f"{node}-"}
+        return self.create(
+            {"apiVersion": _RESOURCE, "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
+        )
+
+
+def _complete(request: Mapping[str, Any]) -> dict[str, Any]:
+    """A request with what every request of the checks has."""
+    found = dict(request)
+    more = {"deviceClassName": _CLASS, "tolerations": [{"operator": "Exists"}]}
+    if "exactly" in found:
+        found["exactly"] = {**more, **found["exactly"]}
+    alternatives: Sequence[Mapping[str, Any]] = found.get("firstAvailable", ())
+    if alternatives:
+        found["firstAvailable"] = [{**more, **one} for one in alternatives]
+    return found

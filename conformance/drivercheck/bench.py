@@ -1,0 +1,145 @@
+"""The bench that a driver is put on: claims for its devices, and calls about them.
+
+Checks see nothing else. What a check makes is undone by `clean`, which says whether the driver let
+itself be brought back; if not, and it was started here, the next check gets a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from conformance.drivercheck import kubelet
+from conformance.drivercheck.driver import DriverUnderCheck
+from conformance.drivercheck.kubelet import Device, Plugin, RefusedError
+from conformance.drivercheck.process import Starter
+from conformance.drivercheck.violations import UnanswerableError, ViolationError
+from conformance.targets.base import Obj
+from conformance.text import one_line
+
+
+class Bench(DriverUnderCheck):
+    """A driver, and the claims of the present check."""
+
+    def __init__(
+        self, folder: Path, starter: Starter | None, *, cdi_folders: tuple[Path, ...] = ()
+    ) -> None:
+        """As `DriverUnderCheck`; there are no claims yet."""
+        super().__init__(folder, starter, cdi_folders=cdi_folders)
+        self._claims: list[Obj] = []
+
+    def pending_claim(self, *requests: Mapping[str, Any], name: str = "") -> Obj:
+        """A claim without an allocation, see `Objects.claim`."""
+        claim = self.api.objects.claim(self.driver, *requests, name=name)
+        self._claims.append(claim)
+        return claim
+
+    def claim(self, *requests: Mapping[str, Any], name: str = "") -> Obj:
+        """A claim that is allocated on the node.
+
+        Raises:
+            UnanswerableError: the driver's devices do not suffice.
+        """
+        claim = self.pending_claim(*requests, name=name)
+        allocation = self.api.objects.allocation(claim)
+        if allocation is None:
+            raise UnanswerableError(
+                "there are not enough devices for it: the driver published "
+                f"{sum(len(one['spec'].get('devices') or ()) for one in self.slices())}"
+            )
+        return self.allocate(claim, allocation)
+
+    def allocate(self, claim: Obj, allocation: Mapping[str, Any]) -> Obj:
+        """Give a claim an allocation."""
+        return self.api.objects.allocate(claim, allocation)
+
+    def drop(self, claim: Obj) -> None:
+        """Delete the claim's object."""
+        self.api.objects.delete(claim)
+
+    def prepare(self, *claims: Obj, plugin: Plugin | None = None) -> list[tuple[Device, ...]]:
+        """Prepare claims in one call; the devices of each.
+
+        Raises:
+            ViolationError: a claim was not prepared, or the answer is not about these claims.
+        """
+        try:
+            answer = (plugin or self.plugin).prepare(map(kubelet.reference, claims))
+        except RefusedError as error:
+            raise ViolationError(f"expected a prepared claim; found {error}") from None
+        uids = [claim["metadata"]["uid"] for claim in claims]
+        _same_uids("NodePrepareResources", uids, answer)
+        for uid in uids:
+            if answer[uid].error:
+                raise ViolationError(
+                    f"expected claim {uid} to be prepared; found the error "
+                    f"{one_line(answer[uid].error, 200)}"
+                )
+        return [answer[uid].devices for uid in uids]
+
+    def refusal(self, *claims: Obj, seconds: float = kubelet.CALL_SECONDS) -> list[str]:
+        """Prepare claims that may be refused; the error of each (empty: it was prepared)."""
+        try:
+            answer = self.plugin.prepare(map(kubelet.reference, claims), seconds)
+        except RefusedError as error:
+            return [error.text for _ in claims]
+        uids = [claim["metadata"]["uid"] for claim in claims]
+        _same_uids("NodePrepareResources", uids, answer)
+        return [answer[uid].error for uid in uids]
+
+    def unprepare(self, *claims: Obj, plugin: Plugin | None = None) -> None:
+        """Unprepare claims in one call.
+
+        Raises:
+            ViolationError: it did not succeed, or the answer is not about these claims.
+        """
+        try:
+            answer = (plugin or self.plugin).unprepare(map(kubelet.reference, claims))
+        except RefusedError as error:
+            raise ViolationError(f"expected success; found {error}") from None
+        uids = [claim["metadata"]["uid"] for claim in claims]
+        _same_uids("NodeUnprepareResources", uids, answer)
+        for uid in uids:
+            if answer[uid]:
+                raise ViolationError(
+                    f"expected claim {uid} to be unprepared; found the error "
+                    f"{one_line(answer[uid], 200)}"
+                )
+
+    def clean(self) -> bool:
+        """Unprepare and delete what a check made; whether the driver went along."""
+        self.api.release()
+        self.begin_check()
+        claims, self._claims = self._claims, []
+        try:
+            if claims:
+                self.unprepare(*claims)
+        except ViolationError:
+            return False
+        finally:
+            for claim in claims:
+                self.drop(claim)
+        return True
+
+    @contextmanager
+    def api_down(self) -> Iterator[None]:
+        """The API server answers every request with 503 meanwhile."""
+        self.api.faults.refuse = 503
+        try:
+            yield
+        finally:
+            self.api.release()
+
+
+def _same_uids(method: str, wanted: list[str], answer: Mapping[str, Any]) -> None:
+    """Exactly one entry for each claim (cm/dra/manager.go, prepareResources)."""
+    missing = [uid for uid in wanted if uid not in answer]
+    more = [uid for uid in answer if uid not in wanted]
+    if missing or more:
+        raise ViolationError(
+            f"expected exactly the claims of the request in the answer to {method}; "
+            f"missing: {', '.join(missing) or 'none'}; not asked for: "
+            f"{one_line(', '.join(more), 200) or 'none'}"
+        )

@@ -1,0 +1,78 @@
+"""What a check is: a function of the bench with a name, a level and the source of its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from conformance.drivercheck.bench import Bench
+
+Run = Callable[[Bench], None]
+
+
+class Level(StrEnum):
+    """Whether a driver that breaks the rule breaks a cluster."""
+
+    REQUIRED = "required"
+    RECOMMENDED = "recommended"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One rule of the contract.
+
+    Attributes:
+        name: section and rule; public, and never used for another rule.
+        level: required or recommended.
+        summary: the rule in a sentence.
+        source: where it is written, or the code that relies on it.
+        starts_driver: it stops and starts the driver, so it needs the driver's command.
+        run: looks whether it holds; returns if so.
+    """
+
+    name: str
+    level: Level
+    summary: str
+    source: str
+    starts_driver: bool
+    run: Run = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Section:
+    """The checks of one part of the contract, in order."""
+
+    def __init__(self, name: str, *, starts_driver: bool = False) -> None:
+        """Begin a section.
+
+        Args:
+            name: first part of its checks' names.
+            starts_driver: its checks stop and start the driver.
+        """
+        self.name = name
+        self.checks: list[Check] = []
+        self._starts_driver = starts_driver
+
+    def required(self, source: str, *, starts_driver: bool | None = None) -> Callable[[Run], Run]:
+        """A check of what a kubelet or a pod relies on; its summary is the docstring."""
+        return self._add(Level.REQUIRED, source, starts_driver)
+
+    def recommended(
+        self, source: str, *, starts_driver: bool | None = None
+    ) -> Callable[[Run], Run]:
+        """A check of what the contract advises."""
+        return self._add(Level.RECOMMENDED, source, starts_driver)
+
+    def _add(self, level: Level, source: str, starts: bool | None) -> Callable[[Run], Run]:
+        def add(run: Run) -> Run:
+            assert run.__doc__ is not None
+            name = f"{self.name}/{run.__name__.replace('_', '-')}"
+            summary = " ".join(run.__doc__.split())
+            needs = self._starts_driver if starts is None else starts
+            self.checks.append(Check(name, level, summary, source, needs, run))
+            return run
+
+        return add

@@ -1,0 +1,1 @@
+"""The checks, by the part of the contract that they are about."""

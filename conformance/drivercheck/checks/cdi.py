@@ -1,0 +1,139 @@
+"""CDI: the ids that prepare answers with are devices that a container runtime finds."""
+
+from __future__ import annotations
+
+from conformance.drivercheck import cdi
+from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.check import Section
+from conformance.drivercheck.checks.prepare import every_claim
+from conformance.drivercheck.kubelet import Device
+from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
+from conformance.text import one_line
+
+section = Section("cdi")
+
+_SPEC = "github.com/cncf-tags/container-device-interface, SPEC.md"
+_HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin/draplugin.go"
+_IDS = f"{_HELPER}, Device.CDIDeviceIDs"
+
+
+def ids_of(answer: list[tuple[Device, ...]]) -> set[str]:
+    """The CDI ids of an answer.
+
+    Raises:
+        NotOfferedError: there are none, which is allowed.
+    """
+    found = {name for devices in answer for device in devices for name in device.cdi_ids}
+    if not found:
+        raise NotOfferedError("the driver's devices have no CDI ids")
+    return found
+
+
+def unresolved(bench: Bench, ids: set[str]) -> list[str]:
+    """Those ids that no valid spec in the folders defines."""
+    return sorted(ids - cdi.device_ids(bench.cdi_folders).keys())
+
+
+def expect_resolved(bench: Bench, ids: set[str]) -> None:
+    """Every id is defined."""
+    if missing := unresolved(bench, ids):
+        folders = ", ".join(map(str, bench.cdi_folders))
+        raise ViolationError(
+            f"expected specs in {folders} to define each CDI id; found none for "
+            f"{one_line(', '.join(missing), 200)}"
+        )
+
+
+@section.required(f"{_IDS}; {_SPEC}")
+def ids_are_qualified_names(bench: Bench) -> None:
+    """Each CDI id is vendor/class=name."""
+    for name in ids_of(bench.prepare(bench.claim())):
+        if not cdi.is_id(name):
+            raise ViolationError(f"expected vendor/class=name; found {one_line(name, 100)!r}")
+
+
+@section.required(f"{_IDS}; {_SPEC}")
+def ids_resolve(bench: Bench) -> None:
+    """When prepare has answered, each CDI id is defined by a spec in the CDI folders."""
+    claims = every_claim(bench, most=8)
+    expect_resolved(bench, ids_of(bench.prepare(*claims)))
+
+
+@section.required(_SPEC)
+def specs_are_valid(bench: Bench) -> None:
+    """Every spec file of the CDI folders is valid, and no two define the same device."""
+    ids_of(bench.prepare(*every_claim(bench, most=8)))
+    _, wrong = cdi.read(bench.cdi_folders)
+    if wrong:
+        raise ViolationError(f"expected valid specs; found {one_line('; '.join(wrong), 400)}")
+
+
+@section.recommended(f"{_HELPER}: to prepare again is idempotent, and a spec may have been lost")
+def lost_spec_is_written_again(bench: Bench) -> None:
+    """To prepare again a claim whose spec was lost, as after a reboot, gives ids that resolve."""
+    claim = bench.claim()
+    ids = ids_of(bench.prepare(claim))
+    for file in bench.cdi_folders[0].iterdir():
+        if file.is_file():
+            file.unlink()
+    if not unresolved(bench, ids):
+        raise UnanswerableError("the specs are not in the driver's CDI_ROOT")
+    expect_resolved(bench, ids_of(bench.prepare(claim)))
+
+
+@section.required(f"{_HELPER}, UnprepareResourceClaims: must undo whatever prepare did")
+def gone_after_unprepare(bench: Bench) -> None:
+    """A CDI device that prepare defined is not defined any more after unprepare."""
+    before = cdi.device_ids(bench.cdi_folders).keys()
+    claim = bench.claim()
+    made = ids_of(bench.prepare(claim)) - before
+    bench.unprepare(claim)
+    if left := made & cdi.device_ids(bench.cdi_folders).keys():
+        raise ViolationError(f"expected no spec for {one_line(', '.join(left), 200)}; found one")
+
+
+@section.required(f"{_HELPER}: each claim is its own")
+def other_claims_keep_theirs(bench: Bench) -> None:
+    """To unprepare one claim leaves the CDI devices of another."""
+    gone, stays = bench.claim(), bench.claim()
+    bench.prepare(gone)
+    ids = ids_of(bench.prepare(stays))
+    bench.unprepare(gone)
+    expect_resolved(bench, ids)
+
+
+@section.required("kubernetes/test/e2e/dra/dra.go: no double use; claiminfo.go")
+def devices_have_ids_of_their_own(bench: Bench) -> None:
+    """Two devices of one claim, for different requests, have different CDI ids."""
+    claim = bench.claim({"name": "one", "exactly": {}}, {"name": "two", "exactly": {}})
+    [devices] = bench.prepare(claim)
+    ids_of([devices])
+    sets = [set(device.cdi_ids) for device in devices]
+    if len(sets) > 1 and all(one == sets[0] for one in sets):
+        raise ViolationError(f"expected other ids for each; found {sorted(sets[0])} for both")
+
+
+@section.recommended(f"{_HELPER}, PrepareResourceClaims: the unique name should not be reused")
+def ids_are_not_used_again(bench: Bench) -> None:
+    """Another claim for the same device gets other CDI ids: runtimes may cache them."""
+    first = bench.claim()
+    ids = ids_of(bench.prepare(first))
+    bench.unprepare(first)
+    second = bench.allocate(bench.pending_claim(), first["status"]["allocation"])
+    if ids & ids_of(bench.prepare(second)):
+        raise ViolationError(f"expected new ids; found {one_line(', '.join(ids), 200)} again")
+
+
+@section.recommended(_SPEC)
+def no_scraps(bench: Bench) -> None:
+    """Nothing but specs lies in the CDI folder once prepare and unprepare have answered."""
+    claim = bench.claim()
+    ids_of(bench.prepare(claim))
+    bench.unprepare(claim)
+    left = [
+        one.name
+        for one in bench.cdi_folders[0].iterdir()
+        if one.suffix not in (".json", ".yaml") and not one.is_dir()
+    ]
+    if left:
+        raise ViolationError(f"expected no other files; found {', '.join(left[:5])}")

@@ -1,0 +1,108 @@
+"""Calls at the same time: a kubelet prepares the claims of several pods at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from conformance.drivercheck import kubelet
+from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.check import Section
+from conformance.drivercheck.checks.cdi import expect_resolved
+from conformance.drivercheck.checks.prepare import every_claim, expect_allocated, expect_same
+from conformance.drivercheck.violations import SilenceError, ViolationError
+
+section = Section("concurrent")
+
+_MANAGER = "kubernetes/pkg/kubelet/cm/dra/manager.go: pods are worked on side by side"
+_OTHERS_SECONDS = 5.0
+
+
+def together(*calls: Callable[[], Any]) -> list[Any]:
+    """Call all at once; their results in order, or the first error."""
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return [future.result() for future in [threads.submit(call) for call in calls]]
+
+
+@section.required(_MANAGER)
+def different_claims(bench: Bench) -> None:
+    """Claims that are prepared by calls at the same time all get their devices."""
+    claims = every_claim(bench, most=8)
+    answers = together(*(lambda c=claim: bench.prepare(c) for claim in claims))
+    for claim, [devices] in zip(claims, answers, strict=True):
+        expect_allocated(bench, claim, devices)
+        expect_resolved(bench, {name for one in devices for name in one.cdi_ids})
+
+
+@section.required(f"{_MANAGER}; a kubelet that was restarted may ask while it is still worked on")
+def same_claim(bench: Bench) -> None:
+    """The same claim prepared by four calls at the same time gives one answer."""
+    claim = bench.claim()
+    first, *others = together(*[lambda: bench.prepare(claim)] * 4)
+    for other in others:
+        expect_same(first, other)
+
+
+@section.required(_MANAGER)
+def prepare_beside_unprepare(bench: Bench) -> None:
+    """One claim is prepared while another is unprepared, again and again."""
+    one, two = bench.claim(), bench.claim()
+    bench.prepare(one)
+    for _ in range(3):
+        together(lambda: bench.unprepare(one), lambda: bench.prepare(two))
+        together(lambda: bench.prepare(one), lambda: bench.unprepare(two))
+    expect_allocated(bench, one, *bench.prepare(one))
+
+
+@section.required(_MANAGER)
+def unprepare_of_the_same_claim(bench: Bench) -> None:
+    """The same claim unprepared by four calls at the same time succeeds in each."""
+    claim = bench.claim()
+    bench.prepare(claim)
+    together(*[lambda: bench.unprepare(claim)] * 4)
+
+
+@section.required(f"{_MANAGER}: force-deleted pods are unprepared while they are being prepared")
+def ends_unprepared(bench: Bench) -> None:
+    """After prepare and unprepare at the same time, and one more unprepare, the device is free."""
+    claim = bench.claim()
+    bench.prepare(claim)
+    together(lambda: bench.refusal(claim), lambda: bench.unprepare(claim))
+    bench.unprepare(claim)
+    other = bench.allocate(bench.pending_claim(), claim["status"]["allocation"])
+    expect_allocated(bench, other, *bench.prepare(other))
+
+
+@section.recommended("k8s.io/dynamic-resource-allocation/kubeletplugin: slow API calls first")
+def slow_claim_holds_up_no_other(bench: Bench) -> None:
+    """While the API server does not answer for one claim, another is prepared."""
+    slow, quick = bench.claim(), bench.claim()
+    bench.api.faults.hold.add(slow["metadata"]["name"])
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(_try, bench, [kubelet.reference(slow)])
+        try:
+            bench.plugin.prepare([kubelet.reference(quick)], _OTHERS_SECONDS)
+        except kubelet.RefusedError as error:
+            raise ViolationError(f"expected the other claim prepared; found {error}") from None
+        finally:
+            bench.api.release()
+            waiting.result()
+
+
+def _try(bench: Bench, references: list[dict[str, str]]) -> None:
+    with suppress(kubelet.RefusedError, SilenceError):
+        bench.plugin.prepare(references, _OTHERS_SECONDS * 2)
+
+
+@section.required("kubernetes/pkg/kubelet/cm/dra/plugin/dra_plugin.go: 45 s, then it asks again")
+def caller_that_gave_up(bench: Bench) -> None:
+    """A claim whose caller gave up waiting can be prepared and unprepared all the same."""
+    claim = bench.claim()
+    bench.api.faults.hold.add(claim["metadata"]["name"])
+    with suppress(kubelet.RefusedError, SilenceError):
+        bench.plugin.prepare([kubelet.reference(claim)], 0.2)
+    bench.api.release()
+    bench.unprepare(claim)
+    expect_allocated(bench, claim, *bench.prepare(claim))

@@ -1,0 +1,154 @@
+"""Requests that no kubelet sends, and clients that stall: the driver goes on."""
+
+from __future__ import annotations
+
+import copy
+import os
+import socket
+import uuid
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from conformance.drivercheck import kubelet
+from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.check import Section
+from conformance.drivercheck.checks.prepare import expect_allocated
+from conformance.drivercheck.violations import ViolationError
+from conformance.targets.base import Obj
+
+section = Section("hostile")
+
+_GRPC = "grpc.io, status codes; every process of root on the node can reach the socket"
+_API = "k8s.io/kubelet/pkg/apis/dra/v1/api.proto, Claim"
+_STALLED = 32
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+def _goes_on(bench: Bench) -> None:
+    claim = bench.claim()
+    expect_allocated(bench, claim, *bench.prepare(claim))
+    bench.unprepare(claim)
+
+
+@section.required(_GRPC)
+def bytes_that_are_no_message(bench: Bench) -> None:
+    """A call whose request cannot be decoded is an error, and the driver goes on."""
+    for name in ("NodePrepareResources", "NodeUnprepareResources"):
+        try:
+            bench.plugin.raw(bench.plugin.method(name), b"\xff" * 64, kubelet.NOTIFY_SECONDS)
+        except kubelet.RefusedError:
+            continue
+        raise ViolationError(f"expected an error of {name} for bytes that are no message")
+    _goes_on(bench)
+
+
+@section.required(_GRPC)
+def unknown_method(bench: Bench) -> None:
+    """A call of a method that there is not is UNIMPLEMENTED, and the driver goes on."""
+    try:
+        bench.plugin.raw(bench.plugin.method("NoSuchMethod"), b"", kubelet.NOTIFY_SECONDS)
+    except kubelet.RefusedError as error:
+        if error.code.name != "UNIMPLEMENTED":
+            raise ViolationError(f"expected UNIMPLEMENTED; found {error.code.name}") from None
+    else:
+        raise ViolationError("expected UNIMPLEMENTED; found an answer")
+    _goes_on(bench)
+
+
+def _odd(claim: Obj, **metadata: str) -> Obj:
+    found = copy.deepcopy(claim)
+    found["metadata"] |= metadata
+    return found
+
+
+@section.required(_API)
+def empty_names(bench: Bench) -> None:
+    """A claim without namespace, name and uid is not prepared, and the driver goes on."""
+    empty = _odd(bench.claim(), namespace="", name="", uid="")
+    [error] = bench.refusal(empty)
+    if not error:
+        raise ViolationError("expected an error for a claim without names; found none")
+    _goes_on(bench)
+
+
+@section.required(_API)
+def uid_that_is_a_path(bench: Bench) -> None:
+    """A uid like ../x makes and removes no file outside of the driver's own."""
+    kept = [bench.folder / name for name in ("kept", "kept.json")]
+    kept += [bench.plugins / name for name in ("kept", "kept.json")]
+    for file in kept:
+        file.write_text("somebody else's", encoding="utf-8")
+    for uid in ("../kept", "../../kept", "../../plugins/kept"):
+        claim = _odd(bench.claim(), uid=uid)
+        bench.refusal(claim)
+        with suppress(kubelet.RefusedError):  # which is as good as success
+            bench.plugin.unprepare([kubelet.reference(claim)])
+    gone = [str(file) for file in kept if not file.exists()]
+    if gone:
+        raise ViolationError(f"expected them untouched; found removed: {', '.join(gone)}")
+    for file in kept:
+        file.unlink()
+    _goes_on(bench)
+
+
+@section.required(_API)
+def long_names(bench: Bench) -> None:
+    """Names of a hundred thousand characters are an error, and the driver goes on."""
+    long = _odd(bench.claim(), name="n" * 100_000, uid="u" * 100_000)
+    [error] = bench.refusal(long)
+    if not error:
+        raise ViolationError("expected an error for names of 100000 characters; found none")
+    _goes_on(bench)
+
+
+@section.required("kubernetes/pkg/kubelet/cm/dra/plugin/dra_plugin.go: 45 s for a call")
+def thousand_unknown_claims(bench: Bench) -> None:
+    """A call that unprepares a thousand unknown claims succeeds within 45 seconds."""
+    some = bench.claim()
+    bench.unprepare(*(_odd(some, uid=str(uuid.uuid4()), name=f"n-{i}") for i in range(1000)))
+
+
+@section.required(_API)
+def same_claim_twice_in_a_call(bench: Bench) -> None:
+    """A call that names a claim twice prepares it once, and unprepares it."""
+    claim = bench.claim()
+    [devices, again] = bench.prepare(claim, claim)
+    expect_allocated(bench, claim, devices)
+    if devices != again:
+        raise ViolationError("expected one answer for the claim")
+    bench.unprepare(claim, claim)
+
+
+@section.required(_GRPC)
+def another_protocol(bench: Bench) -> None:
+    """Clients that speak another protocol, or leave in the middle, do not end the driver."""
+    assert bench.registrar is not None
+    for path in (Path(bench.info.endpoint or bench.registrar.socket), bench.registrar.socket):
+        for said in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096), _PREFACE[:10], b""):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(kubelet.INFO_SECONDS)
+                try:
+                    client.connect(str(path))
+                    client.sendall(said)
+                except OSError:
+                    continue  # it hung up, which is as good
+    _goes_on(bench)
+    bench.registrar.info()
+
+
+@section.required(_GRPC)
+def clients_that_stall(bench: Bench) -> None:
+    """While 32 clients are connected and say nothing, or half a greeting, calls are answered."""
+    assert bench.registrar is not None
+    with ExitStack() as stack:
+        for path in (Path(bench.info.endpoint or bench.registrar.socket), bench.registrar.socket):
+            for number in range(_STALLED):
+                client = stack.enter_context(socket.socket(socket.AF_UNIX))
+                client.settimeout(kubelet.INFO_SECONDS)
+                try:
+                    client.connect(str(path))
+                    client.sendall(_PREFACE[: number % len(_PREFACE)])
+                except OSError:
+                    continue
+        _goes_on(bench)
+        bench.registrar.info()

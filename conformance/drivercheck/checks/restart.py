@@ -1,0 +1,218 @@
+"""The driver ends, or is killed, between any two calls: a node forgets nothing."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from conformance.drivercheck import cdi, kubelet
+from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.check import Section
+from conformance.drivercheck.checks.cdi import expect_resolved, ids_of
+from conformance.drivercheck.checks.prepare import expect_allocated, expect_same
+from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
+from conformance.targets.base import Obj
+
+section = Section("restart", starts_driver=True)
+
+_HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin/draplugin.go"
+_OTHER_PROCESS = f"{_HELPER}, UnprepareResourceClaims: cannot assume the same process"
+_IDEMPOTENT = f"{_HELPER}, PrepareResourceClaims: must be idempotent"
+_E2E = "kubernetes/test/e2e_node/dra_test.go: plugin restart"
+_KILLED_AFTER = (0.0, 0.002, 0.01)
+"""Seconds from a call to the kill: before, within and after most drivers' work."""
+
+
+@section.required(_E2E)
+def ends_at_sigterm(bench: Bench) -> None:
+    """The driver ends within thirty seconds of SIGTERM, and starts again."""
+    bench.restart()
+
+
+@section.required(_E2E)
+def starts_over_what_was_killed(bench: Bench) -> None:
+    """A driver that was killed starts over the sockets and files that it left."""
+    bench.prepare(bench.claim())
+    bench.restart(signal.SIGKILL)
+
+
+@section.required(f"{_IDEMPOTENT}; {_E2E}")
+def prepared_claim_stays_prepared(bench: Bench) -> None:
+    """After a restart a prepared claim is prepared again with the same devices and ids."""
+    _same_after(bench, signal.SIGTERM)
+
+
+@section.required(f"{_IDEMPOTENT}; {_E2E}")
+def prepared_claim_outlives_a_kill(bench: Bench) -> None:
+    """After a SIGKILL a prepared claim is prepared again with the same devices and ids."""
+    _same_after(bench, signal.SIGKILL)
+
+
+def _same_after(bench: Bench, number: int) -> None:
+    claim = bench.claim()
+    first = bench.prepare(claim)
+    bench.restart(number)
+    expect_same(first, bench.prepare(claim))
+
+
+@section.required("k8s.io/kubelet: containers of running pods are started again without a call")
+def cdi_devices_outlive_a_kill(bench: Bench) -> None:
+    """After a SIGKILL and a start the CDI ids of prepared claims resolve, without a call."""
+    ids = ids_of(bench.prepare(bench.claim()))
+    bench.restart(signal.SIGKILL)
+    expect_resolved(bench, ids)
+
+
+@section.required(_OTHER_PROCESS)
+def unprepare_by_another_process(bench: Bench) -> None:
+    """What one process prepared, the next unprepares, though the claim's object is gone."""
+    claim = bench.claim()
+    bench.prepare(claim)
+    bench.restart(signal.SIGKILL)
+    bench.drop(claim)
+    bench.unprepare(claim)
+    _is_free(bench, claim)
+
+
+def _is_free(bench: Bench, claim: Obj) -> None:
+    other = bench.allocate(bench.pending_claim(), claim["status"]["allocation"])
+    expect_allocated(bench, other, *bench.prepare(other))
+
+
+@section.recommended(f"{_OTHER_PROCESS}; must undo whatever prepare did")
+def cdi_devices_go_with_another_process(bench: Bench) -> None:
+    """A CDI device of one process is gone when the next has unprepared its claim."""
+    before = cdi.device_ids(bench.cdi_folders).keys()
+    claim = bench.claim()
+    made = ids_of(bench.prepare(claim)) - before
+    bench.restart(signal.SIGKILL)
+    bench.unprepare(claim)
+    if left := made & cdi.device_ids(bench.cdi_folders).keys():
+        raise ViolationError(f"expected no spec for {', '.join(left)}; found one")
+
+
+@section.recommended(f"{_HELPER}, PrepareResourceClaims: the last line of defense")
+def device_in_use_is_remembered(bench: Bench) -> None:
+    """After a SIGKILL, too, a claim is refused a device that another claim has."""
+    holder = bench.claim()
+    second = bench.allocate(bench.pending_claim(), holder["status"]["allocation"])
+    bench.prepare(holder)
+    bench.restart(signal.SIGKILL)
+    [error] = bench.refusal(second)
+    if not error:
+        raise ViolationError("expected an error for a device that another claim has; found none")
+
+
+@section.required(_E2E)
+def unprepared_claim_stays_unprepared(bench: Bench) -> None:
+    """After a restart the device of a claim that was unprepared before is free."""
+    claim = bench.claim()
+    bench.prepare(claim)
+    bench.unprepare(claim)
+    bench.restart(signal.SIGKILL)
+    _is_free(bench, claim)
+
+
+@section.required(_IDEMPOTENT)
+def killed_while_preparing(bench: Bench) -> None:
+    """A driver killed within prepare can prepare that claim, and unprepare it, afterwards."""
+    for after in _KILLED_AFTER:
+        claim = bench.claim()
+        _killed_within(bench, claim, bench.plugin.prepare, after)
+        expect_allocated(bench, claim, *bench.prepare(claim))
+        bench.unprepare(claim)
+        _is_free(bench, claim)
+        bench.clean()
+
+
+@section.required(_OTHER_PROCESS)
+def killed_while_unpreparing(bench: Bench) -> None:
+    """A driver killed within unprepare can unprepare that claim afterwards."""
+    for after in _KILLED_AFTER:
+        claim = bench.claim()
+        bench.prepare(claim)
+        _killed_within(bench, claim, bench.plugin.unprepare, after)
+        bench.unprepare(claim)
+        _is_free(bench, claim)
+        bench.clean()
+
+
+@section.required(_OTHER_PROCESS)
+def killed_while_preparing_and_given_up(bench: Bench) -> None:
+    """A claim whose preparation was killed can be unprepared at once, and its device is free."""
+    claim = bench.claim()
+    _killed_within(bench, claim, bench.plugin.prepare, _KILLED_AFTER[1])
+    bench.drop(claim)
+    bench.unprepare(claim)
+    _is_free(bench, claim)
+
+
+def _killed_within(bench: Bench, claim: Obj, method: Callable[..., Any], after: float) -> None:
+    """Begin a call, kill the driver, and start it again."""
+
+    def call() -> None:
+        try:
+            method([kubelet.reference(claim)], kubelet.NOTIFY_SECONDS)
+        except (kubelet.RefusedError, SilenceError, ValueError):
+            return  # ValueError: grpc, of a channel that was closed meanwhile
+
+    bench.begin_check()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(call)
+        time.sleep(after)
+        assert bench.process is not None
+        bench.process.signal(signal.SIGKILL)
+    bench.restart(signal.SIGKILL)
+
+
+@section.recommended(f"{_HELPER}, RollingUpdate: two instances for a while")
+def second_instance(bench: Bench) -> None:
+    """Started beside the first (POD_UID differs), a second instance can take over its claims."""
+    claim = bench.claim()
+    first = bench.prepare(claim)
+    bench.stop()
+    bench.start(POD_UID="first-instance")
+    bench.serve()
+    old, old_socket = bench.process, bench.registrar and bench.registrar.socket
+    try:
+        bench.start(POD_UID="second-instance")
+        _other_socket(bench, old_socket)
+        expect_same(first, bench.prepare(claim))
+        assert old is not None
+        old.signal(signal.SIGTERM)
+        if not old.wait(10.0):
+            raise ViolationError("expected the first instance to end at SIGTERM")
+        if not bench.is_serving():
+            raise ViolationError("expected the second instance to serve when the first has ended")
+        expect_same(first, bench.prepare(claim))
+        bench.unprepare(claim)
+        if not bench.slices():
+            raise ViolationError("expected slices when the first instance has ended; found none")
+    finally:
+        if old is not None:
+            old.signal(signal.SIGKILL)
+        bench.restart(signal.SIGKILL)
+
+
+def _other_socket(bench: Bench, known: object) -> None:
+    """Register the instance whose socket is new."""
+    deadline = time.monotonic() + 5.0
+    while time.monotonic() < deadline:
+        if bench.process is None or not bench.process.alive():
+            raise UnanswerableError(f"a second instance does not run: {bench.said()}")
+        for socket in kubelet.sockets(bench.registry):
+            if socket != known:
+                registrar = kubelet.Registrar(socket)
+                try:
+                    info = registrar.info()
+                except (kubelet.RefusedError, SilenceError):
+                    registrar.close()
+                    continue
+                bench.disconnect()
+                bench.registrar, bench.info = registrar, info
+                return
+        time.sleep(0.01)
+    raise UnanswerableError("a second instance has no registration socket of its own")

@@ -1,0 +1,171 @@
+"""What a driver publishes, as the API server and a scheduler see it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from conformance.drivercheck.api.objects import NODE, OTHER_DRIVER, OTHER_NODE
+from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.check import Section
+from conformance.drivercheck.driver import START_SECONDS
+from conformance.drivercheck.violations import ViolationError
+from conformance.targets.base import Obj
+from conformance.text import one_line
+
+section = Section("slices")
+
+_TYPES = "k8s.io/api/resource/v1/types.go"
+_BACK_SECONDS = 45.0  # the helper's own delay is 30 s (resourceslice, DefaultSyncDelay)
+
+
+@section.required("kubernetes/test/e2e/dra/dra.go: one pool per node, complete")
+def published(bench: Bench) -> None:
+    """Complete pools of the driver's devices are published for the node."""
+    bench.published()
+
+
+@section.required(f"{_TYPES}, ResourceSlice: limits, formats and unions; validation.go")
+def accepted(bench: Bench) -> None:
+    """The API server refuses no ResourceSlice that the driver writes."""
+    bench.published()
+    if bench.api.refused:
+        raise ViolationError(f"expected none; found {one_line(bench.api.refused[0], 400)}")
+
+
+@section.required(f"{_TYPES}, ResourceSliceSpec.NodeName")
+def only_own_node(bench: Bench) -> None:
+    """No slice of the driver is for another node."""
+    bench.published()
+    every = bench.api.objects.slices(bench.driver)
+    others = {one["spec"].get("nodeName") for one in every} - {None, NODE}
+    if others:
+        raise ViolationError(f"expected slices for {NODE} only; found some for {sorted(others)}")
+
+
+@section.required(f"{_TYPES}, ResourceSlice: a name identifies a device in its pool")
+def device_names_are_unique(bench: Bench) -> None:
+    """No two devices of a pool have the same name."""
+    names = Counter(
+        (one["spec"]["pool"]["name"], device["name"])
+        for one in bench.published()
+        for device in one["spec"].get("devices") or ()
+    )
+    twice = sorted(f"{pool}/{name}" for (pool, name), count in names.items() if count > 1)
+    if twice:
+        raise ViolationError(f"expected unique names; found twice: {', '.join(twice[:5])}")
+
+
+@section.required(f"{_TYPES}, ResourcePool.Generation")
+def one_generation(bench: Bench) -> None:
+    """All slices of a pool are of its newest generation."""
+    pools: dict[str, set[int]] = {}
+
+    def settled() -> bool:
+        pools.clear()
+        for one in bench.slices():
+            pool = one["spec"]["pool"]
+            pools.setdefault(pool["name"], set()).add(pool["generation"])
+        return all(len(found) == 1 for found in pools.values())
+
+    bench.published()
+    if not bench.wait(settled, START_SECONDS):
+        raise ViolationError(f"expected one generation of each pool; found {pools}")
+
+
+@section.recommended("k8s.io/dynamic-resource-allocation/resourceslice, Owner; e2e/dra/dra.go")
+def owned_by_the_node(bench: Bench) -> None:
+    """A slice with a nodeName has the Node as owner, so that it goes with the node."""
+    uid = bench.api.objects.node()["metadata"]["uid"]
+    for one in bench.published():
+        owners = one["metadata"].get("ownerReferences") or ()
+        if one["spec"].get("nodeName") and uid not in {owner["uid"] for owner in owners}:
+            raise ViolationError(
+                f"expected the Node {NODE} as owner of {one['metadata']['name']}; found "
+                f"{one_line(owners) if owners else 'no owner'}"
+            )
+
+
+@section.required(f"{_TYPES}, ResourceSlice: drivers write slices of their own node only")
+def leaves_others_alone(bench: Bench) -> None:
+    """Slices of other drivers, and of the same driver on other nodes, stay as they are."""
+    bench.published()
+    objects = bench.api.objects
+    placed = [
+        objects.put_slice(OTHER_DRIVER, NODE, "others"),
+        objects.put_slice(bench.driver, OTHER_NODE, OTHER_NODE),
+    ]
+    try:
+        if bench.starter is not None:  # what a driver clears away, it clears at its start
+            bench.restart()
+        touched = bench.wait(lambda: any(_changed(bench, one) for one in placed), 0.3)
+        if touched:
+            [name, *_] = [_described(one) for one in placed if _changed(bench, one)]
+            raise ViolationError(f"expected {name} untouched; found it changed or deleted")
+    finally:
+        for one in placed:
+            objects.delete(one)
+
+
+def _changed(bench: Bench, placed: Obj) -> bool:
+    uid, version = (placed["metadata"][key] for key in ("uid", "resourceVersion"))
+    now = bench.api.objects.store.by_uid(uid)
+    return now is None or now["metadata"]["resourceVersion"] != version
+
+
+def _described(placed: Obj) -> str:
+    spec = placed["spec"]
+    return f"the slice of {spec['driver']} for {spec['nodeName']}"
+
+
+@section.required("kubernetes/test/integration/dra/core.go: recreated after delete")
+def deleted_slice_comes_back(bench: Bench) -> None:
+    """A slice that is deleted, as a kubelet does when it starts, is published again."""
+    bench.begin_check()
+    found = bench.published()
+    for one in found:
+        bench.api.objects.delete(one)
+    bench.published(_BACK_SECONDS)
+    _same_devices("after a deletion", found, bench.slices())
+
+
+@section.required("kubernetes/test/e2e_node/dra_test.go: kept on quick restart", starts_driver=True)
+def same_after_restart(bench: Bench) -> None:
+    """After a restart the same devices are published, in no older generation."""
+    before = bench.published()
+    bench.restart()
+    after = bench.slices()
+    _same_devices("after a restart", before, after)
+    older, newer = (max(one["spec"]["pool"]["generation"] for one in s) for s in (before, after))
+    if newer < older:
+        raise ViolationError(f"expected generation {older} or newer; found {newer}")
+
+
+@section.recommended(
+    "kubernetes/pkg/kubelet/cm/dra/manager.go: the kubelet removes them", starts_driver=True
+)
+def stay_at_the_end(bench: Bench) -> None:
+    """A driver that ends leaves its slices: it may be back before the kubelet removes them."""
+    before = bench.published()
+    bench.stop()
+    after = bench.slices()
+    bench.start()
+    bench.serve()
+    bench.published()
+    if len(after) < len(before):
+        raise ViolationError(f"expected {len(before)} slices; found {len(after)}")
+
+
+def _same_devices(when: str, before: list[Obj], after: list[Obj]) -> None:
+    wanted, found = _devices(before), _devices(after)
+    if wanted != found:
+        lost = ", ".join(sorted(wanted - found)[:5]) or "none"
+        more = ", ".join(sorted(found - wanted)[:5]) or "none"
+        raise ViolationError(f"expected the same devices {when}; lost: {lost}; new: {more}")
+
+
+def _devices(slices: list[Obj]) -> set[str]:
+    return {
+        f"{one['spec']['pool']['name']}/{device['name']}"
+        for one in slices
+        for device in one["spec"].get("devices") or ()
+    }

@@ -1,0 +1,141 @@
+"""Unpreparing claims: always possible, and it undoes what prepare did."""
+
+from __future__ import annotations
+
+import copy
+import uuid
+
+from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.check import Section
+from conformance.drivercheck.checks.prepare import every_claim, expect_allocated, expect_same
+from conformance.drivercheck.kubelet import RefusedError
+from conformance.drivercheck.violations import ViolationError
+from conformance.targets.base import Obj
+
+section = Section("unprepare")
+
+_MANAGER = "kubernetes/pkg/kubelet/cm/dra/manager.go, unprepareResources"
+_HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin/draplugin.go, UnprepareResourceClaims"
+
+
+@section.required(f"{_MANAGER}: an answer lacks a claim, or has another")
+def answers_exactly_the_claim(bench: Bench) -> None:
+    """The answer has one entry for the claim's uid, without an error, and no other."""
+    claim = bench.claim()
+    bench.prepare(claim)
+    bench.unprepare(claim)
+
+
+@section.required("k8s.io/kubelet/pkg/apis/dra/v1/api.proto, NodeUnprepareResourcesRequest")
+def empty_call(bench: Bench) -> None:
+    """A call without claims is answered without claims."""
+    try:
+        found = bench.plugin.unprepare(())
+    except RefusedError as error:
+        raise ViolationError(f"expected an empty answer; found {error}") from None
+    if found:
+        raise ViolationError(f"expected no claims in the answer; found {len(found)}")
+
+
+@section.required(f"{_HELPER}: must be idempotent")
+def again_succeeds(bench: Bench) -> None:
+    """To unprepare a claim twice succeeds."""
+    claim = bench.claim()
+    bench.prepare(claim)
+    bench.unprepare(claim)
+    bench.unprepare(claim)
+
+
+@section.required(f"{_HELPER}: not an error for a claim that is not prepared")
+def unknown_claim_succeeds(bench: Bench) -> None:
+    """To unprepare a claim that was never prepared succeeds."""
+    bench.unprepare(bench.claim())
+
+
+@section.required(f"{_HELPER}: the original ResourceClaims may have been deleted")
+def claim_object_may_be_gone(bench: Bench) -> None:
+    """A claim whose object was deleted is unprepared."""
+    claim = bench.claim()
+    bench.prepare(claim)
+    bench.drop(claim)
+    bench.unprepare(claim)
+    _is_free(bench, claim)
+
+
+@section.recommended(f"{_HELPER}: the claim's uid, namespace and name are all that there is")
+def needs_no_api_server(bench: Bench) -> None:
+    """A claim is unprepared while the API server answers 503."""
+    claim = bench.claim()
+    bench.prepare(claim)
+    with bench.api_down():
+        bench.unprepare(claim)
+
+
+@section.required(f"{_HELPER}: must undo whatever prepare did")
+def frees_the_device(bench: Bench) -> None:
+    """The device of a claim that was unprepared can be prepared for another claim."""
+    claim = bench.claim()
+    bench.prepare(claim)
+    bench.unprepare(claim)
+    _is_free(bench, claim)
+
+
+def _is_free(bench: Bench, claim: Obj) -> None:
+    """The devices of a claim can be given to another."""
+    bench.drop(claim)
+    other = bench.pending_claim()
+    other = bench.allocate(other, claim["status"]["allocation"])
+    expect_allocated(bench, other, *bench.prepare(other))
+
+
+@section.required("kubernetes/test/e2e/dra/dra.go: reuse of a claim by another pod")
+def claim_can_be_prepared_anew(bench: Bench) -> None:
+    """A claim that was unprepared can be prepared again."""
+    claim = bench.claim()
+    bench.prepare(claim)
+    bench.unprepare(claim)
+    expect_allocated(bench, claim, *bench.prepare(claim))
+
+
+@section.required("kubernetes/test/e2e/dra/dra.go: a claim is allocated anew for the next pod")
+def claim_allocated_anew_gets_its_new_device(bench: Bench) -> None:
+    """A claim that was unprepared and allocated anew gets the new device, not the old one."""
+    claim = bench.claim()
+    other = bench.claim()
+    bench.prepare(claim)
+    bench.unprepare(claim)
+    moved = bench.allocate(claim, other["status"]["allocation"])
+    expect_allocated(bench, moved, *bench.prepare(moved))
+
+
+@section.required(f"{_HELPER}: one entry for each claim")
+def several_claims_in_a_call(bench: Bench) -> None:
+    """Prepared, unprepared and unknown claims in one call all succeed."""
+    claims = every_claim(bench, most=3)
+    bench.prepare(*claims)
+    bench.unprepare(claims[0])
+    unknown = copy.deepcopy(claims[0])
+    unknown["metadata"] |= {"uid": str(uuid.uuid4()), "name": "never-seen"}
+    bench.unprepare(*claims, unknown)
+    _is_free(bench, claims[-1])
+
+
+@section.required(f"{_MANAGER}: each claim is its own")
+def other_claims_stay_prepared(bench: Bench) -> None:
+    """To unprepare one claim leaves another as it was."""
+    gone, stays = bench.claim(), bench.claim()
+    bench.prepare(gone)
+    first = bench.prepare(stays)
+    bench.unprepare(gone)
+    expect_same(first, bench.prepare(stays))
+
+
+@section.required("k8s.io/kubelet/pkg/apis/dra/v1/api.proto, Claim.uid: it tells claims apart")
+def uid_tells_claims_apart(bench: Bench) -> None:
+    """To unprepare an older claim of the same name leaves the present one prepared."""
+    old = bench.claim(name="same-name")
+    bench.drop(old)
+    new = bench.claim(name="same-name")
+    first = bench.prepare(new)
+    bench.unprepare(old)
+    expect_same(first, bench.prepare(new))

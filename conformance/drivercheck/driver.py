@@ -1,0 +1,268 @@
+"""A driver that is checked: its folders, its API server, its process, its sockets."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from conformance.drivercheck import kubelet
+from conformance.drivercheck.api.objects import NODE
+from conformance.drivercheck.api.server import HttpApi
+from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
+from conformance.drivercheck.process import Process, Starter, last_words
+from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
+from conformance.targets.base import Obj
+
+START_SECONDS: Final = 30.0
+"""Until a driver that was started has registered and published; ours to choose, and generous."""
+
+STOP_SECONDS: Final = 30.0
+"""From SIGTERM to the end: a pod's terminationGracePeriodSeconds, by default."""
+
+CHECK_SECONDS: Final = 60.0
+"""For one check, beside what its calls may take."""
+
+_LOOK_SECONDS: Final = 0.01
+_FOLDERS: Final = ("registry", "plugins", "cdi")
+
+
+class DriverUnderCheck:
+    """One driver on one node.
+
+    Attributes:
+        folder: of everything that is made.
+        registry: where registration sockets appear (KUBELET_REGISTRAR_DIRECTORY_PATH).
+        plugins: where plugins have their folders (KUBELET_PLUGINS_DIRECTORY_PATH).
+        cdi_folders: where CDI specs are; the first is the driver's CDI_ROOT.
+        api: the API server behind KUBECONFIG.
+        info: the driver's PluginInfo; None before it has registered.
+    """
+
+    def __init__(
+        self, folder: Path, starter: Starter | None, *, cdi_folders: tuple[Path, ...] = ()
+    ) -> None:
+        """Lay out the folders and serve the API; the driver is not started yet.
+
+        Args:
+            folder: empty, with a short path, because sockets lie in it.
+            starter: starts the driver; None: somebody else does.
+            cdi_folders: where else CDI specs may be.
+        """
+        self.folder = folder
+        self.registry, self.plugins, cdi = (folder / name for name in _FOLDERS)
+        self.cdi_folders = (cdi, *cdi_folders)
+        self.log = folder / "driver.log"
+        self.api = HttpApi()
+        self.starter = starter
+        self.process: Process | None = None
+        self.info: Any = None
+        self.registrar: Registrar | None = None
+        self._plugin: Plugin | None = None
+        self._deadline = time.monotonic() + CHECK_SECONDS
+        self._make_folders()
+        self.kubeconfig = folder / "kubeconfig"
+        self.api.write_kubeconfig(self.kubeconfig)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the driver is told (the variables of the local cluster's drivers)."""
+        return {
+            "NODE_NAME": NODE,
+            "KUBECONFIG": str(self.kubeconfig),
+            "CDI_ROOT": str(self.cdi_folders[0]),
+            "KUBELET_REGISTRAR_DIRECTORY_PATH": str(self.registry),
+            "KUBELET_PLUGINS_DIRECTORY_PATH": str(self.plugins),
+        }
+
+    def begin_check(self) -> None:
+        """From now on a check has its time."""
+        self._deadline = time.monotonic() + CHECK_SECONDS
+
+    def start(self, **more: str) -> None:
+        """Start the driver, with more environment variables; do not wait for it.
+
+        Raises:
+            UnanswerableError: somebody else starts it.
+        """
+        if self.starter is None:
+            raise UnanswerableError("the driver is not started here; give --driver-command")
+        self.process = self.starter({**self.environment, **more}, self.log)
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """End the driver with a signal, and forget its connections.
+
+        Raises:
+            ViolationError: it did not end in time; then it was killed.
+        """
+        self.disconnect()
+        process, self.process = self.process, None
+        if process is None:
+            return
+        process.signal(number)
+        ended = process.wait(STOP_SECONDS)
+        process.signal(signal.SIGKILL)  # what else is in its group
+        if not ended:
+            process.wait(STOP_SECONDS)
+            raise ViolationError(
+                f"expected the end at SIGTERM; found it running {STOP_SECONDS:.0f} s later"
+            )
+
+    def restart(self, number: int = signal.SIGTERM) -> None:
+        """Stop and start, and wait until it serves and has published."""
+        self.need_command()
+        self.stop(number)
+        self.start()
+        self.serve()
+        self.published()
+
+    def serve(self, seconds: float = START_SECONDS) -> Any:
+        """Wait for the registration, and accept it as a kubelet does; its PluginInfo.
+
+        Raises:
+            ViolationError: it ended, or did not register in that time.
+        """
+        deadline = time.monotonic() + seconds
+        why = f"no socket appeared in {self.registry}"
+        while True:
+            for socket in sorted(kubelet.sockets(self.registry)):
+                registrar = Registrar(socket)
+                try:
+                    info = registrar.info()
+                except (RefusedError, SilenceError) as error:
+                    why = f"{socket.name}: {error}"
+                    registrar.close()
+                    continue
+                self.disconnect()
+                self.registrar, self.info = registrar, info
+                with suppress(RefusedError, SilenceError):  # has a check of its own
+                    registrar.notify(True)
+                return info
+            if self.process is not None and not self.process.alive():
+                raise ViolationError(f"the driver has ended: {self.said()}")
+            if time.monotonic() > deadline:
+                raise ViolationError(f"not registered within {seconds:.0f} s: {why}; {self.said()}")
+            time.sleep(_LOOK_SECONDS)
+
+    def said(self) -> str:
+        """The driver's last words."""
+        words = last_words(self.log)
+        return f"its log ends: {words}" if words else "it logged nothing here"
+
+    def is_serving(self) -> bool:
+        """Whether the driver that registered still answers."""
+        if self.process is not None and not self.process.alive():
+            return False
+        try:
+            self.plugin.prepare((), seconds=kubelet.NOTIFY_SECONDS)
+        except (RefusedError, SilenceError, ViolationError):
+            return False
+        return True
+
+    def renew(self) -> None:
+        """Forget all that the driver has made, and start a new one."""
+        with suppress(ViolationError):
+            self.stop(signal.SIGKILL)
+        for name in _FOLDERS:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        self._make_folders()
+        for one in self.api.objects.store.all("ResourceSlice"):
+            self.api.objects.delete(one)
+        self.start()
+        self.serve()
+        self.published()
+
+    def disconnect(self) -> None:
+        """Close what is connected."""
+        for one in (self.registrar, self._plugin):
+            if one is not None:
+                one.close()
+        self.registrar, self._plugin = None, None
+
+    def close(self) -> None:
+        """End the driver and the API server."""
+        with suppress(ViolationError):
+            self.stop(signal.SIGKILL)
+        self.api.close()
+
+    @property
+    def driver(self) -> str:
+        """The name under which it registered."""
+        return str(self.info.name)
+
+    @property
+    def plugin(self) -> Plugin:
+        """Its DRA service, in the version that a kubelet takes: the driver's first that it knows.
+
+        Raises:
+            ViolationError: the kubelet knows none.
+        """
+        if self._plugin is None:
+            version = next((v for v in self.info.supported_versions if v in kubelet.SERVICES), None)
+            if version is None:
+                found = ", ".join(self.info.supported_versions) or "none"
+                wanted = " or ".join(kubelet.SERVICES)
+                raise ViolationError(f"expected {wanted} in supported_versions; found {found}")
+            self._plugin = self.connect(version)
+        return self._plugin
+
+    def connect(self, version: str) -> Plugin:
+        """Another connection to its DRA service."""
+        assert self.registrar is not None
+        endpoint = Path(self.info.endpoint or self.registrar.socket)
+        return Plugin(endpoint, version)
+
+    def slices(self) -> list[Obj]:
+        """Its ResourceSlices for this node."""
+        found = self.api.objects.slices(self.driver)
+        return [one for one in found if one["spec"].get("nodeName") in (None, NODE)]
+
+    def published(self, seconds: float = START_SECONDS) -> list[Obj]:
+        """Its ResourceSlices, once there are any and all of a pool are there.
+
+        Raises:
+            ViolationError: they do not come.
+        """
+
+        def complete() -> bool:
+            pools = [one["spec"]["pool"] for one in self.slices()]
+            return bool(pools) and all(_whole(pool, pools) for pool in pools)
+
+        if not self.wait(complete, seconds):
+            refused = "; ".join(self.api.refused[:3])
+            raise ViolationError(
+                f"expected complete ResourceSlices of {self.driver} for node {NODE} within "
+                f"{seconds:.0f} s; found {len(self.slices())} slices"
+                + (f"; the API server refused {refused}" if refused else f"; {self.said()}")
+            )
+        return self.slices()
+
+    def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Wait until something holds of the objects."""
+        return self.api.changes.wait(condition, min(seconds, self.left()))
+
+    def left(self) -> float:
+        """Seconds that the check still has."""
+        return max(0.0, self._deadline - time.monotonic())
+
+    def need_command(self) -> None:
+        """Skip the check where somebody else starts the driver."""
+        if self.starter is None:
+            raise UnanswerableError("it stops and starts the driver; give --driver-command")
+
+    def _make_folders(self) -> None:
+        for name in _FOLDERS:
+            (self.folder / name).mkdir(mode=0o755, parents=True, exist_ok=True)
+
+
+def _whole(pool: Mapping[str, Any], pools: list[dict[str, Any]]) -> bool:
+    """Whether as many slices of a pool's newest generation are there as they say."""
+    same = [one for one in pools if one["name"] == pool["name"]]
+    newest = max(one["generation"] for one in same)
+    current = [one for one in same if one["generation"] == newest]
+    wanted: int = current[0]["resourceSliceCount"]
+    return len(current) == wanted

@@ -1,0 +1,111 @@
+"""The driver's process: started with a command, stopped, killed; its log is kept in a file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from conformance.errors import UsageError
+from conformance.text import one_line
+
+LOG_TAIL = 2000
+"""Characters of a log that are read for a message."""
+
+
+class Process(Protocol):
+    """A driver that was started."""
+
+    def alive(self) -> bool:
+        """Whether it runs."""
+
+    def signal(self, number: int) -> None:
+        """Send a signal; none if it has ended."""
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it ended within the time."""
+
+
+Starter = Callable[[Mapping[str, str], Path], Process]
+"""Starts a driver: environment variables to add, and the file for its output."""
+
+
+class CommandStarter:
+    """Starts the driver with a command, in a process group of its own."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Look for the program.
+
+        Raises:
+            UsageError: there is none, or it cannot be executed.
+        """
+        program = shutil.which(command[0]) if command else None
+        if program is None:
+            what = command[0] if command else ""
+            raise UsageError(
+                f"--driver-command: the program {what!r} is not there or not executable; give its "
+                "path, or put it into PATH"
+            )
+        self.command = (str(Path(program).absolute()), *command[1:])
+
+    def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
+        """Start it.
+
+        Raises:
+            UsageError: the system cannot execute it.
+        """
+        with log.open("ab") as output:
+            try:
+                return _Command(
+                    subprocess.Popen(
+                        self.command,
+                        env={**os.environ, **environment},
+                        stdin=subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
+                        start_new_session=True,
+                    )
+                )
+            except OSError as error:
+                raise UsageError(f"{self.command[0]}: cannot be started: {error}") from None
+
+
+class _Command:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def alive(self) -> bool:
+        """Whether its first process runs."""
+        return self._process.poll() is None
+
+    def signal(self, number: int) -> None:
+        """To all of its group when it is to be killed, else to its first process."""
+        if number != signal.SIGKILL:
+            self._process.send_signal(number)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it ended."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
+def last_words(log: Path) -> str:
+    """The last line of a log that says something, for a message."""
+    try:
+        with log.open("rb") as opened:
+            opened.seek(max(0, log.stat().st_size - LOG_TAIL))
+            lines = opened.read(LOG_TAIL).decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((one_line(line, 200) for line in reversed(lines) if line.strip()), "")

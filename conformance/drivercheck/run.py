@@ -1,0 +1,139 @@
+"""Runs checks on a bench, one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from conformance import __version__
+from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.check import Check
+from conformance.drivercheck.result import CheckResult, DriverCheckResult, Outcome, verdict
+from conformance.drivercheck.violations import (
+    NotOfferedError,
+    SilenceError,
+    UnanswerableError,
+    ViolationError,
+)
+from conformance.text import one_line
+
+MAX_SILENT: Final = 3
+"""Checks that end by a call's time limit before the rest is left: each takes a minute."""
+
+Reporter = Callable[[CheckResult], None]
+
+
+def run(
+    bench: Bench, checks: Sequence[Check], report: Reporter = lambda _: None
+) -> DriverCheckResult:
+    """Start the driver, if that is ours to do, and make the checks.
+
+    Args:
+        bench: with a driver that was not started yet, or that somebody else starts.
+        checks: in the order in which they are made.
+        report: told each result when it is there.
+    """
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    runner = _Runner(bench)
+    results: list[CheckResult] = []
+    for check in checks:
+        results.append(runner.make(check))
+        report(results[-1])
+    info, found = bench.info, tuple(results)
+    devices = 0
+    if info is not None:
+        devices = sum(len(one["spec"].get("devices") or ()) for one in bench.slices())
+    return DriverCheckResult(
+        suite_version=__version__,
+        started_at=started,
+        driver=one_line(info.name, 253) if info is not None else "",
+        supported_versions=tuple(one_line(v, 100) for v in info.supported_versions[:20])
+        if info is not None
+        else (),
+        devices=devices,
+        verdict=verdict(found),
+        checks=found,
+    )
+
+
+class _Runner:
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._silent = 0
+        self._absent = ""
+        self._began = False
+
+    def make(self, check: Check) -> CheckResult:
+        """Make one check; never raises for what the driver does."""
+        began = time.monotonic()
+        self._bench.begin_check()
+        outcome, message = self._outcome(check)
+        return CheckResult(
+            name=check.name,
+            level=check.level,
+            outcome=outcome,
+            summary=check.summary,
+            source=check.source,
+            message=one_line(message, 600),
+            seconds=round(time.monotonic() - began, 3),
+        )
+
+    def _outcome(self, check: Check) -> tuple[Outcome, str]:
+        if self._absent:
+            return Outcome.NOT_RUN, self._absent
+        if check.starts_driver and self._bench.starter is None:
+            return Outcome.SKIPPED, "it stops and starts the driver; give --driver-command"
+        try:
+            self._ready()
+            self._bench.begin_check()
+            check.run(self._bench)
+        except NotOfferedError as error:
+            found = Outcome.NOT_OFFERED, str(error)
+        except UnanswerableError as error:
+            found = Outcome.SKIPPED, str(error)
+        except ViolationError as error:
+            if isinstance(error, SilenceError):
+                self._silent += 1
+            found = Outcome.FAILED, str(error)
+        except Exception as error:  # noqa: BLE001 -- a fault of a check is no fault of the driver
+            found = Outcome.ERROR, f"a fault of this check: {type(error).__name__}: {error}"
+        else:
+            found = Outcome.PASSED, ""
+        self._after(found[0])
+        return found
+
+    def _ready(self) -> None:
+        """Have a driver that serves."""
+        if not self._began:
+            self._began = True
+            if self._bench.starter is not None:
+                self._bench.start()
+            try:
+                self._bench.serve()
+            except ViolationError as error:
+                self._absent = "the driver did not register"
+                raise error from None
+
+    def _after(self, outcome: Outcome) -> None:
+        """Bring the driver back to where the next check can begin."""
+        if self._absent:
+            return
+        clean = self._bench.clean() if self._bench.info is not None else True
+        if self._silent >= MAX_SILENT:
+            self._absent = f"the driver did not answer in {MAX_SILENT} checks before"
+            return
+        broken = outcome in (Outcome.FAILED, Outcome.ERROR) or not clean
+        if not broken and self._bench.is_serving():
+            return
+        if self._bench.starter is None:
+            with suppress(ViolationError):
+                self._bench.serve(5.0)
+            return
+        try:
+            self._bench.begin_check()
+            self._bench.renew()
+        except ViolationError as error:
+            self._absent = one_line(f"the driver cannot be started again: {error}", 300)
