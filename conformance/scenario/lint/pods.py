@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.scenario.yamlfile import PathTuple, Problem, elements, mapping, walk
+from conformance.scenario.yamlfile import PathTuple, Problem, elements, mapping, text, walk
 
 CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 SOURCES = {
@@ -42,7 +42,7 @@ def _pod_spec(spec: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
         if not isinstance(claim, dict):
             yield Problem(place, f"is not an object with a name and {' or '.join(SOURCES)}")
             continue
-        name = claim.get("name")
+        name = text(claim.get("name"))
         if not name:
             yield Problem(place, "a pod resource claim needs a name, which containers refer to")
         elif name in declared:
@@ -85,5 +85,5 @@ def _wanted(claims: Any, path: PathTuple, declared: list[str]) -> Iterator[Probl
         if not name:
             yield Problem((*path, index), "needs the name of an entry of the pod's resourceClaims")
         elif name not in declared:
-            text = f"{name!r} must be one of the names in the pod's resourceClaims{known}"
-            yield Problem((*path, index, "name"), text)
+            says = f"{name!r} must be one of the names in the pod's resourceClaims{known}"
+            yield Problem((*path, index, "name"), says)

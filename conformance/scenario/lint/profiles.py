@@ -13,6 +13,7 @@ from conformance.scenario.lint.variables import PROFILE_GROUPS, texts
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import nearest
 from conformance.scenario.profile import DriverProfile
+from conformance.scenario.short.expand import expanded
 from conformance.scenario.variables import VARIABLE, profile_variables
 from conformance.scenario.yamlfile import PathTuple, Problem, read_documents, yaml_files
 
@@ -90,7 +91,7 @@ def _used_by_shipped() -> frozenset[tuple[str, str]]:
         for file in yaml_files(root / folder)
         for document in read_documents(file)
         if document.data["spec"]["tier"] != "allocation"
-        for _, group, name in _names(document.data)
+        for _, group, name in _names(expanded(document).data)
         if group != "config"
     )
 

@@ -21,7 +21,7 @@ from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint
 from conformance.scenario.registry import load_registry
 from conformance.scenario.validate import InvalidDocumentError, validated
-from conformance.scenario.yamlfile import Document, Problem, walk
+from conformance.scenario.yamlfile import Document, Problem, elements, walk
 
 
 def checked_scenario(document: Document) -> Scenario:
@@ -98,7 +98,7 @@ def _devices(scenario: Scenario) -> Iterator[Problem]:
 
 def _of_one_pod(manifest: Any) -> int:
     """The most devices that a pod gets at least, by its claims or by the requests of one."""
-    found = [len(pod.get("resourceClaims") or ()) for _, pod in pod_specs(manifest)]
+    found = [len([*elements(pod.get("resourceClaims"))]) for _, pod in pod_specs(manifest)]
     found += [
         len(requests)
         for path, requests in walk(manifest)
