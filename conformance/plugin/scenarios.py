@@ -1,70 +1,35 @@
-"""Scenarios as pytest items, in a session that names a target.
+"""A pytest session that names a target: options, the cluster, collection, the result file.
 
-Items are custom ones (not one parametrized function) so that each scenario has a stable id and a
-history of its own in Allure and other reports.
-
-With pytest-xdist the controller opens a cluster once and the workers connect to it; the in-process
-reference is opened by each worker for itself. Scenarios that use a cluster's devices run one at a
-time over all workers, because processes cannot share the engine's count of free devices.
+With pytest-xdist the controller opens a cluster and writes the result file, the workers run.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 import uuid
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance.clusters.base import ClusterAccess
-from conformance.engine.awaiting import Divergence
-from conformance.engine.classes import ensure_classes
-from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinished
-from conformance.engine.ledger import Ledger
 from conformance.engine.options import RunOptions
-from conformance.engine.scenario_run import Setup, run_scenario
-from conformance.engine.verdicts import ScenarioCompared
+from conformance.engine.scenario_run import Setup
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
-from conformance.locks import file_lock
 from conformance.options import from_given
 from conformance.plugin import given
+from conformance.plugin.items import ScenarioFile, ScenarioItem, load
 from conformance.plugin.results import SessionResults, carried
-from conformance.redaction import redact
-from conformance.report.allure_pytest import apply_to_current_test
-from conformance.scenario.loader import LoadedScenario, load_file
+from conformance.plugin.session import SESSION, Session, classes_for, lock_file, setup_of
 from conformance.scenario.selection import Selection
 from conformance.scenario.yamlfile import YAML
 from conformance.signals import interrupted_by_signals
-from conformance.targets.base import RUN_LABEL
 from conformance.targets.checks import check_options
-from conformance.targets.opening import connect, open_reference
+from conformance.targets.opening import connect
 from conformance.targets.options import TargetOptions
 from conformance.targets.sources import open_cluster
-from conformance.text import counted
-
-
-@dataclass
-class Session:
-    """What the items of one process share: the options, and the target once it is open."""
-
-    options: TargetOptions
-    selection: Selection
-    run: str
-    worker: str = ""
-    access: ClusterAccess | None = None
-    about: RunOptions = field(default_factory=RunOptions)
-    stack: ExitStack = field(default_factory=ExitStack)
-    setup: Setup | None = None
-    results: SessionResults | None = None
-
-
-SESSION = pytest.StashKey[Session]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -99,9 +64,9 @@ def pytest_configure(config: pytest.Config) -> None:
             )
             # The driver's DeviceClasses stay for as long as the session lasts.
             opened = session.stack.enter_context(connect(session.access, session.options))
-            session.stack.enter_context(_classes(Setup(session.run, opened)))
+            session.stack.enter_context(classes_for(Setup(session.run, opened)))
         if about.output is not None:
-            session.results = SessionResults(about.output, _setup(session))
+            session.results = SessionResults(about.output, setup_of(session))
     except ConformanceError as error:
         session.stack.close()
         raise pytest.UsageError(str(error)) from None
@@ -121,7 +86,7 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
     found = node.config.stash[SESSION]
     if found.results is not None:
         files = [node.config.rootpath / name.partition("::")[0] for name in ids]
-        loaded = [_load(node.config, file) for file in files if file.suffix in YAML]
+        loaded = [load(node.config, file) for file in files if file.suffix in YAML]
         found.results.plan([item for item in loaded if item is not None], _filters(node.config))
 
 
@@ -179,7 +144,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if session is not None:
         session.stack.close()
         if not hasattr(config, "workerinput"):
-            _lock_file(session.run).unlink(missing_ok=True)
+            lock_file(session.run).unlink(missing_ok=True)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -205,135 +170,3 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if SESSION not in parent.config.stash or file_path.suffix not in YAML:
         return None
     return ScenarioFile.from_parent(parent, path=file_path)
-
-
-class ScenarioFile(pytest.File):
-    """One scenario file; files of other kinds below the same folder have no items."""
-
-    def collect(self) -> Iterable[pytest.Item]:
-        """The scenario in the file, if it is one."""
-        try:
-            loaded = _load(self.config, self.path)
-        except ConformanceError as error:
-            raise self.CollectError(str(error)) from None
-        if loaded is not None and self.config.stash[SESSION].selection.fits(loaded):
-            yield ScenarioItem.from_parent(self, name=loaded.scenario.metadata.name, loaded=loaded)
-
-
-def _load(config: pytest.Config, file: Path) -> LoadedScenario | None:
-    given = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
-    # The id depends on the folder by which pytest found the file.
-    below = next((path for path in given if file.is_relative_to(path)), file)
-    return load_file(file, below if below != file else None)
-
-
-class ScenarioItem(pytest.Item):
-    """One scenario as a test."""
-
-    def __init__(self, *, loaded: LoadedScenario, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.loaded = loaded
-        self.events: list[Event] = []
-        spec = loaded.scenario.spec
-        self.add_marker(
-            pytest.mark.xdist_group("devices" if spec.tier != "allocation" else loaded.id)
-        )
-
-    def runtest(self) -> None:
-        """Run the scenario through the engine; its outcome becomes the test's."""
-        session = self.config.stash[SESSION]
-        setup = _setup(session)
-        if session.about.compare:
-            setup = replace(setup, compare=self._compare)
-        alone = session.access is not None and self.loaded.scenario.spec.tier != "allocation"
-        with file_lock(_lock_file(setup.run)) if alone else ExitStack():
-            finished = run_scenario(self.loaded, setup, self.events.append)
-        found = [event.items for event in self.events if isinstance(event, Diagnostics)]
-        diagnostics = {name: text for items in found for name, text in items.items()}
-        for step in finished.steps:
-            self.add_report_section("call", "steps", f"{step.outcome}: {step.title}")
-        if diagnostics and self.config.get_verbosity() > 0:
-            for name, text in diagnostics.items():
-                self.add_report_section("call", name, redact(text))
-        elif diagnostics:
-            text = f"{counted(len(diagnostics), 'file')}; see them with -v"
-            self.add_report_section("call", "diagnostics", text)
-        apply_to_current_test(finished, diagnostics)
-        _raise(finished)
-        for event in self.events:
-            if isinstance(event, ScenarioCompared) and not event.conformant:
-                raise ScenarioFailed(f"{finished.where}: {'; '.join(event.notes)}")
-
-    def _compare(self, finished: ScenarioFinished) -> ScenarioCompared:
-        """Judge what the cluster did, beside the same scenario on the reference."""
-        from conformance.compare.compare import compare_scenario
-        from conformance.compare.reference import on_reference
-
-        setup = _setup(self.config.stash[SESSION])
-        [reference] = on_reference([self.loaded], setup.opened, setup.run)
-        return compare_scenario(finished, reference)
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """A finding is shown as what it says, without the suite's own stack."""
-        if isinstance(excinfo.value, Divergence | InfrastructureError | ScenarioFailed):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
-
-    def reportinfo(self) -> tuple[Path, int | None, str]:
-        """File, line and name for pytest's reports."""
-        return self.path, 0, self.loaded.id
-
-
-class ScenarioFailed(AssertionError):  # noqa: N818 -- a finding about the target, not an error
-    """The outcome of a scenario that failed, with its place."""
-
-
-def _raise(finished: ScenarioFinished) -> None:
-    text = f"{finished.where}: {finished.message}"
-    match finished.outcome:
-        case Outcome.SKIPPED:
-            pytest.skip(finished.message)
-        case Outcome.KNOWN:
-            pytest.xfail(f"{'; '.join(map(str, finished.known_issues))}: {text}")
-        case Outcome.FAILED:
-            raise ScenarioFailed(text)
-        case Outcome.ERROR | Outcome.LOST:
-            raise InfrastructureError(text)
-        case _:
-            pass
-
-
-def _setup(session: Session) -> Setup:
-    """Open this process's target when the first scenario needs it."""
-    if session.setup is None:
-        with ExitStack() as stack:
-            if session.access is not None:
-                opened = stack.enter_context(connect(session.access, session.options))
-            else:
-                opened = stack.enter_context(open_reference(session.options))
-            setup = Setup(session.run, opened, worker=session.worker)
-            if session.access is None:  # otherwise the controller has provided them
-                stack.enter_context(_classes(setup))
-            session.stack.enter_context(stack.pop_all())
-        session.setup = setup
-    return session.setup
-
-
-@contextmanager
-def _classes(setup: Setup) -> Iterator[None]:
-    scope = setup.opened.target.scope(f"dra-{setup.run}")
-    ledger = Ledger(scope, {RUN_LABEL: setup.run})
-    try:
-        if setup.opened.profile is not None:
-            ensure_classes(setup.opened.profile, scope, ledger)
-        yield
-    finally:
-        left = ledger.cleanup(60.0)
-        scope.close()
-        if left:
-            raise InfrastructureError("; ".join(left))
-
-
-def _lock_file(run: str) -> Path:
-    """The same for the controller of a run and its workers."""
-    return Path(tempfile.gettempdir()) / f"dra-conformance-{os.getuid()}-{run}"

@@ -1,0 +1,129 @@
+"""Scenarios as pytest items.
+
+Items are custom ones (not one parametrized function) so that each scenario has a stable id and a
+history of its own in Allure and other reports. Scenarios that use a cluster's devices run one at a
+time over all workers, because processes cannot share the engine's count of free devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.engine.awaiting import Divergence
+from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinished
+from conformance.engine.scenario_run import run_scenario
+from conformance.engine.verdicts import ScenarioCompared
+from conformance.errors import ConformanceError, InfrastructureError
+from conformance.locks import file_lock
+from conformance.plugin.session import SESSION, lock_file, setup_of
+from conformance.redaction import redact
+from conformance.report.allure_pytest import apply_to_current_test
+from conformance.scenario.loader import LoadedScenario, load_file
+from conformance.text import counted
+
+
+class ScenarioFile(pytest.File):
+    """One scenario file; files of other kinds below the same folder have no items."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """The scenario in the file, if it is one."""
+        try:
+            loaded = load(self.config, self.path)
+        except ConformanceError as error:
+            raise self.CollectError(str(error)) from None
+        if loaded is not None and self.config.stash[SESSION].selection.fits(loaded):
+            yield ScenarioItem.from_parent(self, name=loaded.scenario.metadata.name, loaded=loaded)
+
+
+def load(config: pytest.Config, file: Path) -> LoadedScenario | None:
+    """The scenario in a file; None where there is something else in it.
+
+    Raises:
+        ConformanceError: it is malformed.
+    """
+    given = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
+    # The id depends on the folder by which pytest found the file.
+    below = next((path for path in given if file.is_relative_to(path)), file)
+    return load_file(file, below if below != file else None)
+
+
+class ScenarioItem(pytest.Item):
+    """One scenario as a test."""
+
+    def __init__(self, *, loaded: LoadedScenario, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.loaded = loaded
+        self.events: list[Event] = []
+        spec = loaded.scenario.spec
+        self.add_marker(
+            pytest.mark.xdist_group("devices" if spec.tier != "allocation" else loaded.id)
+        )
+
+    def runtest(self) -> None:
+        """Run the scenario through the engine; its outcome becomes the test's."""
+        session = self.config.stash[SESSION]
+        setup = setup_of(session)
+        if session.about.compare:
+            setup = replace(setup, compare=self._compare)
+        alone = session.access is not None and self.loaded.scenario.spec.tier != "allocation"
+        with file_lock(lock_file(setup.run)) if alone else ExitStack():
+            finished = run_scenario(self.loaded, setup, self.events.append)
+        found = [event.items for event in self.events if isinstance(event, Diagnostics)]
+        diagnostics = {name: text for items in found for name, text in items.items()}
+        for step in finished.steps:
+            self.add_report_section("call", "steps", f"{step.outcome}: {step.title}")
+        if diagnostics and self.config.get_verbosity() > 0:
+            for name, text in diagnostics.items():
+                self.add_report_section("call", name, redact(text))
+        elif diagnostics:
+            text = f"{counted(len(diagnostics), 'file')}; see them with -v"
+            self.add_report_section("call", "diagnostics", text)
+        apply_to_current_test(finished, diagnostics)
+        _raise(finished)
+        for event in self.events:
+            if isinstance(event, ScenarioCompared) and not event.conformant:
+                raise ScenarioFailed(f"{finished.where}: {'; '.join(event.notes)}")
+
+    def _compare(self, finished: ScenarioFinished) -> ScenarioCompared:
+        """Judge what the cluster did, beside the same scenario on the reference."""
+        from conformance.compare.compare import compare_scenario
+        from conformance.compare.reference import on_reference
+
+        setup = setup_of(self.config.stash[SESSION])
+        [reference] = on_reference([self.loaded], setup.opened, setup.run)
+        return compare_scenario(finished, reference)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """A finding is shown as what it says, without the suite's own stack."""
+        if isinstance(excinfo.value, Divergence | InfrastructureError | ScenarioFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """File, line and name for pytest's reports."""
+        return self.path, 0, self.loaded.id
+
+
+class ScenarioFailed(AssertionError):  # noqa: N818 -- a finding about the target, not an error
+    """The outcome of a scenario that failed, with its place."""
+
+
+def _raise(finished: ScenarioFinished) -> None:
+    text = f"{finished.where}: {finished.message}"
+    match finished.outcome:
+        case Outcome.SKIPPED:
+            pytest.skip(finished.message)
+        case Outcome.KNOWN:
+            pytest.xfail(f"{'; '.join(map(str, finished.known_issues))}: {text}")
+        case Outcome.FAILED:
+            raise ScenarioFailed(text)
+        case Outcome.ERROR | Outcome.LOST:
+            raise InfrastructureError(text)
+        case _:
+            pass
