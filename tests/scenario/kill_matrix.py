@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import yaml
 
-from conformance.engine.churn import rounds
+from conformance.engine.churn import finding
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
@@ -44,7 +44,7 @@ def outcomes(scenarios: Sequence[LoadedScenario], *faults: Fault) -> dict[str, O
     """Scenario -> what became of it on a reference with these faults."""
     profile = load_profile("nvml-dra-driver", ROOT / "drivers")
     # What fails is not shrunk: only whether it fails is asked.
-    with mutant(*faults, feature_gates=GATES) as target, patch.object(rounds, "MOST_ATTEMPTS", 0):
+    with mutant(*faults, feature_gates=GATES) as target, patch.object(finding, "MOST_ATTEMPTS", 0):
         setup = Setup("kill", Opened.of(target, profile, "image"))
         result = run_suite(scenarios, setup, ())
     return {item.scenario.id: _own(item) for item in result.finished}
