@@ -72,8 +72,9 @@ class Setup:
         """The names of a scenario in this run."""
         synthetic = loaded.scenario.spec.tier == "allocation"
         profile = None if synthetic else self.opened.profile
-        on = self.opened.capabilities.devices_on
-        return Variables(profile, suffix(self.run, loaded.id), self.opened.image, on)
+        has = self.opened.capabilities
+        unique = suffix(self.run, loaded.id)
+        return Variables(profile, unique, self.opened.image, has.devices_on, has.one_device)
 
     def namespace(self, loaded: LoadedScenario) -> str:
         """The namespace of a scenario in this run."""

@@ -53,7 +53,7 @@ class Requires(Strict):
         default=(),
         description=(
             "what the target can do beyond the API: cdi, kubelet-metrics, double-allocation,"
-            " fault:<component>"
+            " distinct-devices, fault:<component>"
         ),
     )
     traits: tuple[Trait, ...] = Field(

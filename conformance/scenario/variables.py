@@ -21,7 +21,13 @@ UNCLOSED = re.compile(r"\$\{[^}]*\Z")
 FIXED_NAMES = ("driver", "image", "namespace", "probe.exit", "probe.hold")
 """The variables that every scenario has, whatever the driver profile."""
 
-DEVICE_NAMES = ("tolerations", "worker.majority", "worker.name")
+DEVICE_NAMES = (
+    "tolerations",
+    "worker.device",
+    "worker.majority",
+    "worker.name",
+    "worker.selector",
+)
 """The variables beside them where there are devices of a driver: not in the allocation tier."""
 
 MOST_DEVICES = 32
@@ -59,6 +65,7 @@ class Variables:
         unique: from :func:`suffix`.
         image: the image that scenario pods run.
         devices_on: node -> how many devices of the driver are free there.
+        one_device: of the worker: its name, and CEL that no other device of the driver fits.
     """
 
     def __init__(
@@ -67,6 +74,7 @@ class Variables:
         unique: str,
         image: str,
         devices_on: Mapping[str, int] | None = None,
+        one_device: tuple[str, str] = ("", ""),
     ) -> None:
         self._unique = unique
         self._profile = profile
@@ -81,10 +89,11 @@ class Variables:
         else:
             tolerations = list(profile.spec.tolerations)
             fixed |= {"driver": profile.driver, "tolerations": tolerations}
-            if devices_on:
-                worker = max(devices_on, key=lambda node: _suits(devices_on[node]))
+            worker = worker_of(devices_on or {})
+            if devices_on and worker is not None:
                 majority = min(devices_on[worker] // 2 + 1, MOST_DEVICES)
                 fixed |= {"worker.name": worker, "worker.majority": majority}
+                fixed |= zip(("worker.device", "worker.selector"), one_device, strict=True)
             for group, defined in profile_variables(profile.spec).items():
                 fixed |= {f"{group}.{name}": value for name, value in defined.items()}
         self._fixed = fixed
@@ -113,6 +122,15 @@ class Variables:
         if worker is None:
             return text
         return re.sub(rf"(?<![\w.-]){re.escape(worker)}(?![\w.-])", "${worker.name}", text)
+
+
+def worker_of(devices_on: Mapping[str, int]) -> str | None:
+    """The node that ``${worker.name}`` stands for; None where no node has free devices.
+
+    Args:
+        devices_on: node -> how many devices are free there.
+    """
+    return max(devices_on, key=lambda node: _suits(devices_on[node]), default=None)
 
 
 def _suits(devices: int) -> tuple[bool, int]:

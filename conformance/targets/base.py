@@ -50,7 +50,8 @@ WORKER_LABEL = "dra-conformance.dev/worker"
 """The pytest-xdist worker that made an object, beside the run's label."""
 
 KUBELET_METRICS = "kubelet-metrics"
-"""An ability, see `Capabilities`."""
+DISTINCT_DEVICES = "distinct-devices"
+"""Abilities, see `Capabilities`."""
 
 SCENARIO_LABEL = "dra-conformance.dev/scenario"
 
@@ -113,10 +114,13 @@ class Capabilities:
             next are 0 until ``targets.offer`` has counted them for a profile).
         devices_on: node -> how many of them may be used there at once. A device that can be used
             from several nodes counts on each.
+        one_device: of the node with most devices the one that is had last: its name, and CEL that
+            no other device of the driver fits.
         abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
             ``kubelet-metrics`` (see how many claims a kubelet has prepared), ``double-allocation``
-            (one device may be given to two claims), ``fault:<component>`` (restart that component,
-            or all of a role), ``image`` (run probe containers).
+            (one device may be given to two claims), ``distinct-devices`` (``one_device`` is known),
+            ``fault:<component>`` (restart that component, or all of a role), ``image`` (run probe
+            containers).
         lacking: ability -> why it is not there, where there is more to say than that.
         feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
         simulated: what is simulated, in words, for reports; empty where nothing is.
@@ -131,6 +135,7 @@ class Capabilities:
     nodes: tuple[str, ...] = ()
     devices: int = 0
     devices_on: Mapping[str, int] = field(default_factory=dict)
+    one_device: tuple[str, str] = ("", "")
     abilities: frozenset[str] = frozenset()
     lacking: Mapping[str, str] = field(default_factory=dict)
     feature_gates: Mapping[str, bool] = field(default_factory=dict)

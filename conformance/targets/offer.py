@@ -8,13 +8,15 @@ is cordoned or not ready, or has a taint that the profile does not tolerate, not
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from conformance.errors import TargetError
 from conformance.scenario.profile import DriverProfile
-from conformance.targets.base import Capabilities, Target
+from conformance.scenario.variables import worker_of
+from conformance.targets.base import DISTINCT_DEVICES, Capabilities, Target
+from conformance.targets.distinct import Device, selector_of
 from reference_allocator.allocator import Allocator
 from reference_allocator.api.defaulting import default_claim
 from reference_allocator.api.reading import InputError
@@ -24,8 +26,6 @@ from reference_allocator.rules.node_eligibility import node_problem
 from reference_allocator.snapshot import Snapshot
 
 Object = Mapping[str, Any]
-_Device = tuple[str, str]
-"""Pool and name."""
 
 ENOUGH_NODES: Final = 64
 """Of more nodes only those with the most devices are looked at: no scenario can need more."""
@@ -53,17 +53,36 @@ def with_devices(target: Target, profile: DriverProfile | None) -> Capabilities:
         raise TargetError(f"the devices of {profile.driver} cannot be counted: {error}") from None
     finally:
         scope.close()
-    return replace(
+    offered = replace(
         capabilities,
         nodes=tuple(found),
         devices=len(set().union(*found.values())),
         devices_on={name: len(devices) for name, devices in found.items() if devices},
     )
+    return _with_one_device(offered, found, snapshot.slices, profile.driver)
+
+
+def _with_one_device(
+    offered: Capabilities,
+    found: Mapping[str, Sequence[Device]],
+    slices: Sequence[Object],
+    driver: str,
+) -> Capabilities:
+    """Which device can be asked for alone: the last, for who ignores a selector takes the first."""
+    node = worker_of(offered.devices_on)
+    why = "no device is free"
+    if node is not None:
+        device = found[node][-1]
+        if selector := selector_of(slices, driver, device):
+            abilities = offered.abilities | {DISTINCT_DEVICES}
+            return replace(offered, abilities=abilities, one_device=(device[1], selector))
+        why = f"no attribute tells {device[1]} of pool {device[0]} from all others of {driver}"
+    return replace(offered, lacking={**offered.lacking, DISTINCT_DEVICES: why})
 
 
 def _found(
     snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile
-) -> dict[str, set[_Device]]:
+) -> dict[str, list[Device]]:
     """Node -> the devices that pods could have there, of those nodes where pods may go."""
     classes = profile.spec.classes
     wanted = classes.get(COUNTED_CLASS) or next(iter(classes.values()))
@@ -91,11 +110,11 @@ def _found(
     return {name: _taken(index, usable[name], wanted.name) for name in sorted(counted)}
 
 
-def _taken(index: Index, node: Object, device_class: str) -> set[_Device]:
-    """The devices that claims for one each get on a node; afterwards they are free again."""
+def _taken(index: Index, node: Object, device_class: str) -> list[Device]:
+    """The devices that claims for one each get on a node, in this order; then they are free."""
     allocator = Allocator.over(index)
     request = {"name": "one", "exactly": {"deviceClassName": device_class}}
-    found: dict[_Device, str] = {}
+    found: dict[Device, str] = {}
     while True:
         name = f"claim-{len(found)}"
         claim = default_claim(
@@ -115,4 +134,4 @@ def _taken(index: Index, node: Object, device_class: str) -> set[_Device]:
         index.put_claim({**claim, "status": {"allocation": outcome.allocations[0]}})
     for name in found.values():
         index.remove_claim("default", name)
-    return set(found)
+    return list(found)

@@ -23,6 +23,7 @@ AT_ONCE = "6"
 FULL, MIG = "nvml-dra-driver", "gpu.nvidia.com-mig"
 NOT_THE_GPUS = re.compile(
     r"feature gate \S+ is off|needs Kubernetes |API \S+ is not served"
+    r"|this target lacks the ability distinct-devices: no attribute tells "
     r"|driver profile test-driver\.cdi\.k8s\.io does not say that the driver has the trait"
 )
 """Reasons to skip a scenario that hold for this cluster, or upstream's driver, with any GPUs."""

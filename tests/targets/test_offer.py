@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.base import Capabilities, Obj
+from conformance.targets.base import DISTINCT_DEVICES, Capabilities, Obj
 from conformance.targets.offer import with_devices
 from conformance.targets.reference.nodes.device_source import DescribedDevices
 from conformance.targets.reference.scope import ReferenceScope
@@ -110,3 +110,27 @@ def test_nodes_that_the_profile_tolerates_are_counted() -> None:
     tolerations = ({"key": "k", "operator": "Exists"},)
     found = offered(*TWO_NODES, given=change_node(taints=[TAINT]), tolerations=tolerations)
     assert (found.devices, found.nodes) == (3, NODES)
+
+
+def test_the_device_that_is_had_last_can_be_asked_for_alone() -> None:
+    told = [
+        {**device, "attributes": {"serial": {"int": place}}}
+        for place, device in enumerate(TWO_NODES[0]["spec"]["devices"])
+    ]
+    first = {**TWO_NODES[0], "spec": {**TWO_NODES[0]["spec"], "devices": told}}
+    found = offered(first)
+    driver = PROFILE.driver
+    expected = f'device.attributes["{driver}"]["serial"] == {len(told) - 1}'
+    assert found.one_device == (told[-1]["name"], expected)
+    assert DISTINCT_DEVICES in found.abilities
+
+
+@pytest.mark.parametrize(
+    ("slices", "why"),
+    [(TWO_NODES, "no attribute tells b of pool n0 from all others"), ((), "no device is free")],
+    ids=["alike", "none"],
+)
+def test_why_no_device_can_be_asked_for_alone_is_said(slices: tuple[Obj, ...], why: str) -> None:
+    found = offered(*slices)
+    assert DISTINCT_DEVICES not in found.abilities
+    assert why in found.lacking[DISTINCT_DEVICES]

@@ -87,7 +87,8 @@ def expression_problems(expression: str, path: PathTuple) -> Iterator[Problem]:
 
 def _complete(expression: str) -> str | None:
     """The expression with something for its variables; None if one may be any expression."""
-    if any(match[1].startswith("selector.") for match in VARIABLE.finditer(expression)):
+    whole = ("selector.", "worker.selector")
+    if any(match[1].startswith(whole) for match in VARIABLE.finditer(expression)):
         return None
     return VARIABLE.sub(_PLACEHOLDER, expression)
 

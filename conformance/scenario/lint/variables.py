@@ -57,6 +57,9 @@ def _variable(name: str, path: PathTuple, scenario: Scenario) -> Iterator[Proble
         if group == "worker" and not spec.requires.devices_on_one_node:
             needs = "requires: {devicesOnOneNode: 1}"
             yield Problem(path, f"{given} needs {needs}, because there may be no such node")
+        if rest in ("device", "selector") and "distinct-devices" not in spec.requires.abilities:
+            needs = "requires: {abilities: [distinct-devices]}"
+            yield Problem(path, f"{given} needs {needs}, because all devices may be alike")
         return
     if name not in DEVICE_NAMES and (not rest or group not in (*PROFILE_GROUPS, *_OWN_GROUPS)):
         yield Problem(path, f"unknown variable {given}; {_meant(name)}")

@@ -322,6 +322,7 @@ IN_EITHER_TIER = [
     ("node", "devicesOnOneNode: 2, ", "", "say so: {devicesOnOneNode: 2}"),
     ("allocation", "${driver}", "${worker.name}", "in the allocation tier no driver profile"),
     ("node", "${image}", "${worker.nmae}", "did you mean ${worker.name}?"),
+    ("node", "${image}", "${worker.selector}", "requires: {abilities: [distinct-devices]}"),
     ("node", '[cdi, "fault:kubelet"]', '["fault:kubelet"]', "add requires: {abilities: ['cdi']}"),
     ("node", "component: kubelet", "component: scheduler", "abilities: ['fault:scheduler']"),
     ("allocation", "scheduled: false}", "phase: Running}", "no pod runs in the allocation tier"),

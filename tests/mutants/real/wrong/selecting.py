@@ -25,7 +25,11 @@ WRONGS = (
         "ignores-selectors",
         "selectors of requests are not evaluated",
         (before(ALLOCATOR, _EACH_SELECTOR, "if class == nil && WRONG { selectors = nil }"),),
-        ("core/cel-semver-unreachable-stays-pending", "core/cel-semver-picks-newer-device"),
+        (
+            "core/cel-semver-unreachable-stays-pending",
+            "core/cel-semver-picks-newer-device",
+            "extended/cel-selectors/cel-selector-picks-one-device",
+        ),
         judged=True,
     ),
     Wrong(
