@@ -1,10 +1,4 @@
-"""One scenario's view of a real cluster: requests go to the API server, waiting follows watches.
-
-While a scenario waits, what its check reads comes from watches, so that it is looked at again at
-every change and at no other time. Outside of a wait, and once more before a wait gives up, reads go
-to the API server itself: what is reported as a mismatch is what the server says, never what a
-watch was late to tell.
-"""
+"""One scenario's view of a real cluster: requests, waiting, and what it may look at."""
 
 from __future__ import annotations
 
@@ -17,10 +11,7 @@ from typing import TypeVar
 
 from conformance.kubeapi.changes import Changes
 from conformance.kubeapi.connection import JSON_PATCH, MERGE_PATCH
-from conformance.kubeapi.discovery import Resource
-from conformance.kubeapi.informer import Informer
 from conformance.kubeapi.informers import InformerFactory
-from conformance.kubeapi.store import has_labels, version_of
 from conformance.scenario.expectations.base import ContainerView
 from conformance.targets.base import (
     ApiError,
@@ -35,16 +26,16 @@ from conformance.targets.claims_in_use import in_use
 from conformance.targets.cluster.cdi import claims_in
 from conformance.targets.cluster.creator import Creator
 from conformance.targets.cluster.diagnostics import diagnose
+from conformance.targets.cluster.followed import follow
 from conformance.targets.cluster.kubelet_metrics import prepared_claims
+from conformance.targets.cluster.objects import JSON, Objects
 from conformance.targets.cluster.observer import Observer
-from conformance.targets.cluster.recorder import CATCH_UP_SECONDS, attach
 from conformance.targets.cluster.shared import Shared, role_of
 from conformance.targets.cluster.snapshots import present_snapshot
 from conformance.targets.following import Following
 
 T = TypeVar("T")
 
-_JSON = "application/json"
 _METHODS = {
     "create": "POST",
     "update": "PUT",
@@ -52,9 +43,6 @@ _METHODS = {
     "delete": "DELETE",
     "deletecollection": "DELETE",
 }
-
-_TROUBLE_SECONDS = 30.0
-"""How long a watch may be interrupted during a wait before the wait ends with an error."""
 
 
 class ClusterScope:
@@ -68,7 +56,9 @@ class ClusterScope:
         self._changes = Changes()
         self._informers = InformerFactory(self._api.connection, self._agent)
         self._observer = Observer(self._api.connection, self._changes, self._agent)
-        self._waiting = False
+        self._objects = Objects(
+            self._api, namespace, self._informers, shared.informers, self._changes
+        )
         self._closed = threading.Event()
         shared.claims.follow(namespace)
         self._creator = Creator(self._api, shared.hollow, self._agent)
@@ -85,18 +75,12 @@ class ClusterScope:
         resource = self._api.discovery.find_or_guess(
             obj.get("apiVersion", ""), obj.get("kind", ""), namespaced=given is not None
         )
-        namespace = self._namespace(resource, given)
-        created = self._creator.create(resource, namespace, obj)
-        return self._learn(resource, created)
+        namespace = self._objects.namespace(resource, given)
+        return self._objects.learn(resource, self._creator.create(resource, namespace, obj))
 
     def get(self, ref: Ref) -> Obj | None:
         """See `Scope.get`."""
-        resource = self._api.discovery.find(ref.api_version, ref.kind)
-        namespace = self._namespace(resource, ref.namespace)
-        informer = self._watched(resource, namespace)
-        if informer is not None:
-            return informer.store.get(namespace, ref.name)
-        return self._api.read(resource, namespace, ref.name, self._agent)
+        return self._objects.get(ref)
 
     def list(
         self,
@@ -106,61 +90,52 @@ class ClusterScope:
         namespace: str | None = None,
     ) -> list[Obj]:
         """See `Scope.list`; by name."""
-        resource = self._api.discovery.find(api_version, kind)
-        namespace = self._namespace(resource, namespace)
-        informer = self._watched(resource, namespace)
-        if informer is not None:
-            return informer.store.list(labels)
-        found = self._api.list(resource, namespace, self._agent)
-        return [item for item in found if has_labels(item, labels)]
+        return self._objects.list(Ref(api_version, kind, "", namespace), labels)
 
     def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
         """See `Scope.patch`."""
-        resource = self._api.discovery.find(ref.api_version, ref.kind)
-        path = resource.path(self._namespace(resource, ref.namespace), ref.name, subresource or "")
+        resource, namespace = self._objects.place(ref)
+        path = resource.path(namespace, ref.name, subresource or "")
         query = {"fieldValidation": "Strict"}
-        return self._learn(
-            resource, self._request("PATCH", path, query, body=patch, content_type=MERGE_PATCH)
-        )
+        changed = self._objects.request("PATCH", path, query, body=patch, content_type=MERGE_PATCH)
+        return self._objects.learn(resource, changed)
 
     def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
         """See `Scope.delete`. What depends on the object goes in the background."""
-        resource = self._api.discovery.find(ref.api_version, ref.kind)
-        namespace = self._namespace(resource, ref.namespace)
+        resource, namespace = self._objects.place(ref)
         # A Job's own default would leave its pods behind.
         options: Obj = {"propagationPolicy": "Background"}
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
         try:
-            self._request("DELETE", resource.path(namespace, ref.name), body=options)
+            self._objects.request("DELETE", resource.path(namespace, ref.name), body=options)
         except ApiError as error:
             if error.code != 404:
                 raise
-        self._relearn(resource, namespace, ref.name)
+        self._objects.relearn(resource, namespace, ref.name)
 
     def send(self, request: Request) -> None:
         """See `Scope.send`."""
         self._shared.health.check()
         ref = request.ref
-        resource = self._api.discovery.find(ref.api_version, ref.kind)
-        namespace = self._namespace(resource, ref.namespace)
+        resource, namespace = self._objects.place(ref)
         query = {"fieldValidation": "Strict"} if request.verb in ("patch", "update") else {}
         if request.labels:
             query["labelSelector"] = ",".join(f"{k}={v}" for k, v in request.labels.items())
         if request.dry_run:
             query["dryRun"] = "All"
-        content = _JSON
+        content = JSON
         if request.verb == "patch":
             content = JSON_PATCH if isinstance(request.body, builtins.list) else MERGE_PATCH
         path = resource.path(namespace, ref.name, request.subresource)
         method = _METHODS[request.verb]
         try:
-            self._request(method, path, query, body=request.body, content_type=content)
+            self._objects.request(method, path, query, body=request.body, content_type=content)
         except ApiError as error:
             if request.verb != "delete" or error.code != 404:
                 raise
         if ref.name:
-            self._relearn(resource, namespace, ref.name)
+            self._objects.relearn(resource, namespace, ref.name)
 
     # -- waiting -------------------------------------------------------------------------------
 
@@ -174,15 +149,15 @@ class ClusterScope:
         deadline = time.monotonic() + timeout
         while True:
             seen = self._changes.count
-            self._waiting = True
+            self._objects.waiting = True
             try:
                 found = check()
             finally:
-                self._waiting = False
+                self._objects.waiting = False
             if found is not None:
                 return found
             self._shared.health.check()
-            self._give_up_on_trouble()
+            self._objects.give_up_on_trouble()
             if time.monotonic() >= deadline:
                 return check()  # what the API server itself says
             self._changes.wait(seen, deadline)
@@ -202,7 +177,7 @@ class ClusterScope:
         found = self.get(Ref("v1", "Pod", pod, self.namespace))
         if found is None:
             return None
-        return self._observer.view(found, container, waiting=self._waiting)
+        return self._observer.view(found, container, waiting=self._objects.waiting)
 
     def cdi_claims(self) -> Mapping[str, Sequence[str]]:
         """See `Scope.cdi_claims`. Files send no events: a waiting check is repeated soon."""
@@ -248,33 +223,7 @@ class ClusterScope:
 
     def follow(self, namespaces: Sequence[str]) -> Following:
         """See `Scope.follow`."""
-        discovery = self._api.discovery
-        found = (
-            discovery.find("v1", "Pod"),
-            discovery.find(discovery.dra_version(), "ResourceClaim"),
-        )
-        places = [(resource, namespace) for resource in found for namespace in namespaces]
-        informers = [self._informers.informer(*place) for place in places]
-
-        def catch_up(following: Following) -> None:
-            for resource, namespace in places:
-                listed = self._api.list(resource, namespace, self._agent)
-                versions = {item["metadata"]["uid"]: version_of(item) for item in listed}
-                if not following.await_seen(versions, CATCH_UP_SECONDS):
-                    raise TargetError(
-                        f"the watch of {resource.plural} is more than {CATCH_UP_SECONDS:g} s behind"
-                        " the API server; is this machine overloaded?"
-                    )
-
-        def stop(following: Following) -> None:
-            for informer in informers:
-                informer.unlisten(following.hear)
-
-        following = Following(namespaces, catch_up, stop)
-        for informer in informers:
-            attach(informer, following.hear)
-            self._changes.attach(informer)
-        return following
+        return follow(self._api, self._informers, self._changes, namespaces, self._agent)
 
     def again(self) -> AbstractContextManager[None]:
         """See `Scope.again`: there is but this cluster."""
@@ -295,71 +244,3 @@ class ClusterScope:
         self._informers.stop()
         if self._recording is not None:
             self._recording.close()
-
-    # -- inside ----------------------------------------------------------------------------------
-
-    def _namespace(self, resource: Resource, given: str | None) -> str | None:
-        return (given or self.namespace) if resource.namespaced else None
-
-    def _request(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None = None,
-        *,
-        body: Obj,
-        content_type: str = "application/json",
-    ) -> Obj:
-        found: Obj = self._api.connection.request(
-            method, path, query, body, content_type=content_type, agent=self._agent
-        )
-        return found
-
-    def _watched(self, resource: Resource, namespace: str | None) -> Informer | None:
-        """The informer to read from: none outside of a wait, or if it has another version.
-
-        Also in the second case it is heard, so that the check is repeated at each change.
-        """
-        if not self._waiting:
-            return None
-        informers = self._informers if resource.namespaced else self._shared.informers
-        informer = informers.informer(resource, namespace)
-        self._changes.attach(informer)
-        return informer if informer.resource == resource else None
-
-    def _informer_of(self, resource: Resource, namespace: str | None) -> Informer | None:
-        informers = self._informers if resource.namespaced else self._shared.informers
-        return informers.started(resource, namespace)
-
-    def _learn(self, resource: Resource, obj: Obj) -> Obj:
-        """Let the cache know at once what the server answered to a request of ours."""
-        namespace = obj["metadata"].get("namespace")
-        informer = self._informer_of(resource, namespace)
-        if informer is not None:
-            if informer.resource == resource:
-                informer.store.put(obj)
-                self._changes.notify()
-            else:
-                self._relearn(resource, namespace, obj["metadata"]["name"])
-        return obj
-
-    def _relearn(self, resource: Resource, namespace: str | None, name: str) -> None:
-        """Bring the cache up to what the server says about one object now."""
-        informer = self._informer_of(resource, namespace)
-        if informer is None:
-            return
-        before = informer.store.get(namespace, name)
-        now = self._api.read(informer.resource, namespace, name, self._agent)
-        if before is not None and (
-            now is None or now["metadata"]["uid"] != before["metadata"]["uid"]
-        ):
-            informer.store.remove(before)
-        if now is not None:
-            informer.store.put(now)
-        self._changes.notify()
-
-    def _give_up_on_trouble(self) -> None:
-        for informer in self._changes.informers:
-            trouble = informer.trouble
-            if trouble is not None and time.monotonic() - trouble[0] > _TROUBLE_SECONDS:
-                raise TargetError(str(trouble[1]))

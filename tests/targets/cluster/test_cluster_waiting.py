@@ -10,7 +10,7 @@ import pytest
 from conformance.engine.ledger import Ledger
 from conformance.targets.base import Obj, Ref, Scope, Target, TargetError
 from conformance.targets.cluster import ClusterTarget
-from conformance.targets.cluster import scope as scope_module
+from conformance.targets.cluster import objects as objects_module
 from conformance.targets.cluster.scope import ClusterScope
 from tests.kubeapi.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget
@@ -216,7 +216,7 @@ def test_a_cut_watch_goes_on_where_it_was(api: FakeApi, scope: ClusterScope) -> 
 def test_a_server_that_goes_away_during_a_wait_is_an_error_and_no_mismatch(
     api: FakeApi, scope: ClusterScope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scope_module, "_TROUBLE_SECONDS", 0.2)
+    monkeypatch.setattr(objects_module, "_TROUBLE_SECONDS", 0.2)
     api.put("pods", pod())
     assert scope.wait(phase_is(scope, "Pending"), 5)
     with Later(api.close), pytest.raises(TargetError, match="no answer from the API server"):
@@ -226,7 +226,7 @@ def test_a_server_that_goes_away_during_a_wait_is_an_error_and_no_mismatch(
 def test_a_watch_that_is_refused_is_an_error_and_no_mismatch(
     api: FakeApi, scope: ClusterScope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scope_module, "_TROUBLE_SECONDS", 0.2)
+    monkeypatch.setattr(objects_module, "_TROUBLE_SECONDS", 0.2)
     api.fail("GET", "watch=true", 403, times=99)
     with pytest.raises(TargetError, match="refuses to watch"):
         scope.wait(phase_is(scope, "Running"), 20)
