@@ -20,6 +20,8 @@ import yaml
 from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.kind import KindCluster, kind_command
 from conformance.clusters.kind.command import gist
+from conformance.targets.options import TargetOptions
+from conformance.targets.sources import open_cluster
 from tests.clusters.test_gocommand import put_go
 from tests.kubeapi.fake_api import FakeApi
 
@@ -137,6 +139,31 @@ def test_a_cluster_is_created_with_a_kubeconfig_of_its_own_and_used(
     assert access.context == "kind-dra-conformance-ci"
     assert access.nodes == ("dra-conformance-ci-control-plane", "dra-conformance-ci-worker")
     assert access.image == "i:1"
+
+
+def test_what_options_say_of_a_kind_cluster_reaches_kind(
+    kind: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(kind.home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    config, archive = tmp_path / "mine.yaml", tmp_path / "image.tar"
+    config.touch()
+    archive.touch()
+    options = TargetOptions(
+        target="cluster",
+        cluster="kind",
+        name="ci",
+        node_image="kindest/node:v1.36.1",
+        kind_config=config,
+        image_archives=(archive,),
+        image="i:1",
+    )
+    with open_cluster(options) as (access, _):
+        assert access.image == "i:1"
+    create, load, *_ = kind.calls
+    assert create[create.index("--config") + 1] == str(config)
+    assert create[create.index("--image") + 1] == "kindest/node:v1.36.1"
+    assert str(archive) in load
 
 
 def test_a_cluster_waits_for_every_node_by_a_watch(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from conformance.clusters.base import ClusterError
+from conformance.clusters.base import ClusterAccess, ClusterError
 from conformance.clusters.kind.nodes import cdi_files, engine_of
+from conformance.targets.options import TargetOptions
+from conformance.targets.sources import cdi_reader
 
 _ENGINE = """#!{python}
 import pathlib, subprocess, sys
@@ -44,6 +47,16 @@ def test_the_engine_is_the_one_that_has_the_node(
     monkeypatch.delenv("KIND_EXPERIMENTAL_PROVIDER")
     monkeypatch.setenv("PATH", str(home))  # and no docker
     assert engine_of("n-worker") == "podman"
+
+
+def test_a_kind_cluster_has_the_ability_where_its_engine_is_found(home: Path) -> None:
+    (home / "n-worker/var/run/cdi/claim.json").write_text("{}")
+    options = TargetOptions(target="cluster", cluster="kind")
+    access = ClusterAccess(Path("kubeconfig"), "c", "v1.37.1", "i", ("n-worker",))
+    reader = cdi_reader(options, access)
+    assert reader is not None
+    assert list(reader()) == [("claim.json", b"{}")]
+    assert cdi_reader(options, replace(access, nodes=("other",))) is None
 
 
 def test_the_files_of_both_folders_of_every_node_are_read(home: Path) -> None:
