@@ -27,15 +27,15 @@ def reason_to_skip(
     for api in needs.apis:
         if api not in capabilities.served_apis:
             return f"API {api} is not served"
-    for gate in needs.feature_gates:
+    for gate in (*needs.feature_gates, *needs.feature_gates_off):
         on = capabilities.feature_gates.get(gate)
         if on is None:
             return (
                 f"whether the feature gate {gate} is on is not known: neither the API server's"
                 " /metrics nor a dry run tells"
             )
-        if not on:
-            return f"feature gate {gate} is off"
+        if on is not (gate in needs.feature_gates):
+            return f"feature gate {gate} is {'on' if on else 'off'}"
     for ability in needs.abilities:
         if ability not in capabilities.abilities:
             why = capabilities.lacking.get(ability, "")

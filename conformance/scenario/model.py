@@ -48,6 +48,9 @@ class Requires(Strict):
     feature_gates: tuple[str, ...] = Field(
         default=(), alias="featureGates", description="feature gates that must be on"
     )
+    feature_gates_off: tuple[str, ...] = Field(
+        default=(), alias="featureGatesOff", description="feature gates that must be off"
+    )
     apis: tuple[str, ...] = Field(default=(), description="served group/versions")
     abilities: tuple[str, ...] = Field(
         default=(),

@@ -211,6 +211,22 @@ def deletes_claims_in_use(world: World) -> None:
     replace(world.api, "delete_stored", delete_stored)
 
 
+def keeps_disabled_fields(world: World) -> None:
+    def create(original: Create, obj: Obj, namespace: str) -> Obj:
+        created = original(obj, namespace)
+        stored = world.cluster.store.by_uid(created["metadata"]["uid"])
+        if stored is not None and obj["kind"] == "ResourceSlice":
+            world.cluster.store.modify(stored, lambda new: new.update(spec=clone(obj["spec"])))
+        return created
+
+    replace(world.api, "create", create)
+
+
+def mistake_driver(obj: Obj) -> None:
+    if obj["kind"] == "DeviceTaintRule":
+        obj["spec"]["deviceSelector"] = {"driver": "other.example.com"}
+
+
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.ACCEPT_INVALID_POD_CLAIM: accept_in_spite_of("spec.resourceClaims"),
     Fault.ADMIN_ACCESS_ANYWHERE: accept_in_spite_of("adminAccess"),
@@ -224,6 +240,13 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.IGNORES_UNKNOWN_FIELDS_OF_REQUESTS: ignores_unknown_fields("requests"),
     Fault.LOSES_CAPACITY_OF_V1BETA1: loses("v1beta1", lose_capacity),
     Fault.LOSES_ALTERNATIVES_OF_V1BETA2: loses("v1beta2", lose_alternatives),
+    Fault.KEEPS_FIELDS_OF_DISABLED_FEATURES: keeps_disabled_fields,
+    Fault.MISTAKES_RULES_OF_V1BETA2: loses("v1beta2", mistake_driver),
+    Fault.TAKES_ANY_NUMBER_OF_ALTERNATIVES: accept_in_spite_of("firstAvailable"),
+    Fault.TAKES_ANY_NUMBER_OF_TAINTS: accept_in_spite_of("spec.devices[0].taints", "must have at"),
+    Fault.TAKES_ANY_POOL_NAME: accept_in_spite_of("spec.pool.name"),
+    Fault.TAKES_ANY_RESOURCE_NAME: accept_in_spite_of("spec.extendedResourceName"),
+    Fault.TAKES_ANY_TOLERATION: accept_in_spite_of("tolerations"),
     Fault.TAKES_LISTS_OF_ANY_LENGTH: accept_in_spite_of("spec.devices", "must have at most"),
     Fault.TAKES_NAMES_TWICE: accept_in_spite_of("spec.devices", "Duplicate value"),
     Fault.TAKES_NAMES_OF_ANY_FORM: accept_in_spite_of("ame", "RFC 1123"),

@@ -102,5 +102,9 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.RESERVES_CLAIMS_WITHOUT_ALLOCATION: accepts_changes(
         "ResourceClaim", "status.reservedFor", "may not be specified"
     ),
+    Fault.RESERVES_CLAIMS_FOR_ANY_NUMBER: accepts_changes(
+        "ResourceClaim", "status.reservedFor", "must have at most"
+    ),
+    Fault.TAKES_ANY_REPORT: accepts_changes("ResourceClaim", "status.devices"),
     Fault.TAKES_ANY_TAINT_RULE: accepts_changes("DeviceTaintRule", "spec"),
 }

@@ -65,10 +65,26 @@ def zero_is_one(world: World) -> None:
     replace(world.scheduler.filter, "extended_claim", extended_claim)
 
 
+def remembers_plugins(world: World) -> None:
+    had = set()
+
+    def extended_claim(original: Callable[..., Any], pod: Obj, node: Obj, *args: Any) -> Any:
+        status = node.get("status") or {}
+        for name in status.get("allocatable") or {}:
+            if name.partition("/")[2]:
+                had.add((node["metadata"]["name"], name))
+        known = {name: "100" for place, name in had if place == node["metadata"]["name"]}
+        allocatable = {**(status.get("allocatable") or {}), **known}
+        return original(pod, {**node, "status": {**status, "allocatable": allocatable}}, *args)
+
+    replace(world.scheduler.filter, "extended_claim", extended_claim)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.IGNORES_DEVICE_PLUGINS: ignores_device_plugins,
     Fault.IGNORES_EXTENDED_RESOURCES: ignores_extended_resources,
     Fault.IGNORES_IMPLICIT_EXTENDED_RESOURCES: no_implicit_resources,
+    Fault.REMEMBERS_DEVICE_PLUGINS: remembers_plugins,
     Fault.SHARES_DEVICES_OF_EXTENDED_RESOURCES: shares_extended_devices,
     Fault.ZERO_OF_AN_EXTENDED_RESOURCE_IS_ONE: zero_is_one,
     Fault.ONE_DEVICE_FOR_EXTENDED_RESOURCES: one_extended_device,

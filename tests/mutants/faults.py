@@ -50,6 +50,7 @@ class Fault(Enum):
         "of claims with one name in several namespaces the scheduler sees only one"
     )
     CLAIM_CONFIG_FIRST = "the allocation lists a claim's configuration before its class's"
+    CLASSES_WITHOUT_SELECTORS_ARE_EMPTY = "a class without selectors admits no device"
     CLASS_SELECTORS_SEE_NO_ATTRIBUTES = (
         "selectors of classes are ignored where they read attributes"
     )
@@ -188,6 +189,7 @@ class Fault(Enum):
     INIT_CONTAINERS_SEE_NOTHING = "init containers get no devices"
     KEEPS_COUNTERS_OF_REFUSED_DEVICES = "a device left out by a constraint consumes counters"
     KEEPS_DEVICE_STATUS = "what drivers reported stays in a claim that was released"
+    KEEPS_FIELDS_OF_DISABLED_FEATURES = "fields of slices are kept though their feature is off"
     KEEPS_FIRST_CHOICE_OF_CLAIMS = (
         "what a pod's first claim gets is not given up for the next claim"
     )
@@ -229,6 +231,7 @@ class Fault(Enum):
     MISSES_NEW_SLICE = "a new ResourceSlice does not make the scheduler try again"
     MISSES_NEW_TEMPLATE = "a pod whose claim template did not exist never gets a claim"
     MISSES_RELEASE = "a released device does not make the scheduler try again"
+    MISTAKES_RULES_OF_V1BETA2 = "taint rules of v1beta2 are stored with another selector"
     MIXES_UP_REQUESTS = "a container that names one request sees the devices of the others"
     MOVES_SLICES = "a slice can be given another driver, pool or node"
     NAMES_DEVICES_WITHOUT_POOL = (
@@ -285,7 +288,11 @@ class Fault(Enum):
     )
     RELEASES_CLAIMS_OF_WITHDRAWN_DEVICES = "claims lose devices that their driver withdraws"
     RELEASES_TOO_EARLY = "a claim is released as soon as one of its pods is done"
+    REMEMBERS_DEVICE_PLUGINS = (
+        "a node that has had a device plugin never serves the resource from devices"
+    )
     REQUEST_FILTER_IGNORED = "a container that names one request sees all devices of the claim"
+    RESERVES_CLAIMS_FOR_ANY_NUMBER = "a claim can be reserved for any number of consumers"
     RESERVES_FOR_ENDED_PODS = "a shared claim is reserved again for a pod that has ended"
     RESERVES_CLAIMS_WITHOUT_ALLOCATION = "a claim can be reserved that is not allocated"
     RETURNS_STORED_FORM = "objects are read in their stored form whatever version was asked for"
@@ -308,7 +315,13 @@ class Fault(Enum):
     )
     SIDECARS_SEE_NOTHING = "init containers that go on running get no devices"
     SLICES_WITHOUT_OWNER = "the slices of the driver belong to no node"
+    TAKES_ANY_NUMBER_OF_ALTERNATIVES = "a request may have alternatives without number"
+    TAKES_ANY_NUMBER_OF_TAINTS = "a device may have taints without number"
+    TAKES_ANY_POOL_NAME = "names of pools may have any form"
+    TAKES_ANY_REPORT = "what a driver reports of devices is not checked"
+    TAKES_ANY_RESOURCE_NAME = "extended resources of classes may have any name"
     TAKES_ANY_TAINT_RULE = "a taint rule can be changed to one that is not valid"
+    TAKES_ANY_TOLERATION = "tolerations are not checked"
     TAKES_LISTS_OF_ANY_LENGTH = "lists in claims may be of any length"
     TAKES_NAMES_OF_ANY_FORM = "names in a claim may have any form"
     TAKES_NAMES_TWICE = "names in a claim need not be unique"

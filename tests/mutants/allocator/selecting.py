@@ -25,6 +25,12 @@ def no_attributes_in_class(device_class: Obj) -> None:
     ]
 
 
+def nothing_without_selectors(device_class: Obj) -> None:
+    spec = device_class.setdefault("spec", {})
+    if not spec.get("selectors"):
+        spec["selectors"] = [{"cel": {"expression": "false"}}]
+
+
 def first_request_selector(claim: Obj) -> None:
     for item in wanted(claim):
         item["selectors"] = (item.get("selectors") or [])[:1]
@@ -104,6 +110,7 @@ def no_versions(world: World) -> None:
 
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.CLASS_SELECTORS_SEE_NO_ATTRIBUTES: reads("device_classes", no_attributes_in_class),
+    Fault.CLASSES_WITHOUT_SELECTORS_ARE_EMPTY: reads("device_classes", nothing_without_selectors),
     Fault.COMPARES_VERSIONS_AS_TEXT: reads("resource_slices", versions_as_text),
     Fault.CONSTRAINTS_IGNORE_VERSIONS: no_versions,
     Fault.CONSTRAINTS_HOLD_FOR_ALL_REQUESTS: constraints(of_all_requests),

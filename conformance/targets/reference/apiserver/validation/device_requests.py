@@ -156,6 +156,8 @@ def selectors(
 
 def _toleration(toleration: Obj, path: str) -> Iterator[FieldError]:
     operator, value = toleration.get("operator"), toleration.get("value") or ""
+    if toleration.get("key"):
+        yield from names.label_key(toleration["key"], f"{path}.key")
     if operator == "Exists":
         if value:
             yield invalid(f"{path}.value", value, "must be empty for operator `Exists`")

@@ -9,7 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.validation import device_requests, names
+from conformance.targets.reference.apiserver.validation import (
+    device_requests,
+    device_status,
+    names,
+)
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     each,
@@ -66,6 +70,7 @@ def check_status(new: Obj, old: Obj) -> Iterator[FieldError]:
         lambda user: str(user.get("uid")),
         "status.reservedFor",
     )
+    yield from device_status.check_devices(status)
     if users and status.get("allocation") is None:
         detail = "may not be specified when `allocated` is not set"
         yield forbidden("status.reservedFor", detail)
