@@ -200,8 +200,8 @@ class DriverCore:
 
         Args:
             claim: the ResourceClaim (resource.k8s.io/v1), with ``status.allocation``.
-            still_wanted: asked when it is the claim's turn; a kubelet that gave up waiting may
-                have unprepared the claim already, and would never do so again.
+            still_wanted: asked when it is the claim's turn; a kubelet that gave up waiting, or
+                unprepared the claim meanwhile, would never unprepare it again.
 
         Returns:
             One for each result of this driver; empty for a claim that has none.
@@ -213,7 +213,7 @@ class DriverCore:
         wanted = Allocation(claim, self.options.driver_name)
         with self._exclusive():
             if still_wanted is not None and not still_wanted():
-                raise PrepareError(f"{wanted} is not prepared: the caller gave up waiting")
+                raise PrepareError(f"{wanted} is not prepared: nobody waits for it any more")
             record = self._checkpoint.get(wanted.uid)
             if record is not None and record.state is ClaimState.PREPARE_COMPLETED:
                 if [d.allocation for d in record.devices] != [d.allocation for d in wanted.devices]:

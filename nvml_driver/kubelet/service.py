@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -43,6 +44,7 @@ class ClaimWork:
         """Prepare with ``core`` what ``get_claim`` finds, and count it."""
         self._core = core
         self._fetcher = ClaimFetcher(get_claim)
+        self._unprepared: dict[object, set[str]] = {}  # of each prepare call: uids, since it began
         self.metrics = metrics or Metrics(core.options.driver_name)
 
     def stop(self) -> None:
@@ -56,14 +58,24 @@ class ClaimWork:
         seconds: float,
         still_wanted: Callable[[], bool],
     ) -> Iterator[tuple[str, list[PreparedDevice], str]]:
-        """Uid, devices and error (empty: none) of each claim."""
-        with self.metrics.request("prepare"):
+        """Uid, devices and error (empty: none) of each claim.
+
+        A claim that is unprepared before its turn comes is not prepared: the kubelet's reconcile
+        loop (``reconcileLoop`` in kubernetes ``pkg/kubelet/cm/dra/manager.go``) unprepares the
+        claims of a pod that was deleted by force while another call still prepares them, forgets
+        them, and would never unprepare them again.
+        """
+        with self.metrics.request("prepare"), self._watching_unprepare() as unprepared:
             for reference, claim in self._fetcher.fetch(references, seconds):
-                where = describe(reference)
+                where, uid = describe(reference), reference.uid
+
+                def wanted(uid: str = uid) -> bool:
+                    return uid not in unprepared and still_wanted()
+
                 try:
                     if isinstance(claim, PrepareError):
                         raise claim
-                    devices = self._core.prepare(claim, still_wanted=still_wanted)
+                    devices = self._core.prepare(claim, still_wanted=wanted)
                 except Exception as error:  # noqa: BLE001, one claim must not fail the others
                     self.metrics.error("prepare", error)
                     yield reference.uid, [], _message(error, f"prepare {where}")
@@ -72,10 +84,22 @@ class ClaimWork:
                     _LOG.info("prepared %s: %s", where, names)
                     yield reference.uid, devices, ""
 
+    @contextmanager
+    def _watching_unprepare(self) -> Iterator[set[str]]:
+        """The uids of claims that were unprepared meanwhile."""
+        call, unprepared = object(), set[str]()
+        self._unprepared[call] = unprepared
+        try:
+            yield unprepared
+        finally:
+            del self._unprepared[call]
+
     def unprepare_each(self, references: Iterable[ClaimReference]) -> Iterator[tuple[str, str]]:
         """Uid and error (empty: none) of each claim; the claim object may be gone."""
         with self.metrics.request("unprepare"):
             for reference in references:
+                for unprepared in list(self._unprepared.values()):
+                    unprepared.add(reference.uid)
                 try:
                     self._core.unprepare(reference.uid)
                 except Exception as error:  # noqa: BLE001, one claim must not fail the others

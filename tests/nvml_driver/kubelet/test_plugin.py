@@ -112,8 +112,11 @@ def test_claims_are_prepared_and_unprepared(node: Node, messages: Any) -> None:
 
 
 @both_versions
-def test_a_call_that_nobody_waits_for_prepares_nothing(tmp_path: Path, messages: Any) -> None:
-    """A kubelet that timed out may have unprepared the claim meanwhile, and forgotten it."""
+@pytest.mark.parametrize("cancelled", [True, False])
+def test_a_claim_that_was_unprepared_before_its_turn_is_not_prepared(
+    tmp_path: Path, messages: Any, cancelled: bool
+) -> None:
+    """A kubelet has forgotten it: one that timed out, or one whose reconcile loop unprepared it."""
     reading, answered = threading.Event(), threading.Event()
 
     def get(_namespace: str, _name: str) -> dict[str, Any]:
@@ -130,10 +133,13 @@ def test_a_call_that_nobody_waits_for_prepares_nothing(tmp_path: Path, messages:
             request = messages.NodePrepareResourcesRequest(claims=[claim])
             call = stub.NodePrepareResources.future(request, timeout=30)
             assert reading.wait(10)
-            call.cancel()
+            if cancelled:
+                call.cancel()
             gone = messages.NodeUnprepareResourcesRequest(claims=[claim])
             assert stub.NodeUnprepareResources(gone, timeout=10).claims["uid-1"].error == ""
             answered.set()
+            if not cancelled:
+                assert "nobody waits" in call.result().claims["uid-1"].error
         plugin.stop(grace=10)
         assert make_core(tmp_path).prepared() == {}
     finally:
