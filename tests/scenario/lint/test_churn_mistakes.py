@@ -30,7 +30,11 @@ NAME = "churn-keeps-invariants"
         ("mix: {slices: 2}", "mix: {pods: 0}", "pods must be made, and must end"),
         ('"${name.other}"]', '"${name.othr}"]', "no step makes Namespace '${name.othr}'"),
         ('"${name.other}"]', '"default"]', "no step makes Namespace 'default'"),
-        ("devices: [dev-0", "driver: gpu.nvidia.com, devices: [dev-0", "'gpu.nvidia.com' may be somebody else's"),
+        (
+            "devices: [dev-0",
+            "driver: gpu.nvidia.com, devices: [dev-0",
+            "'gpu.nvidia.com' may be somebody else's",
+        ),
         ("- claim: shared", "- {claim: shared, metadata: {namespace: x}}", "leave it out"),
         ("- claim: shared", "- {claim: [shared]}", "must be the name of the claim"),
         ("resourceClaimName: shared", "resourceClaimName: shred", "did you mean shared?"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from conformance.scenario.short.expand import expanded
+from conformance.scenario.schema import json_schema
+from conformance.scenario.short.expand import PLACES, expanded
 from conformance.scenario.validate import InvalidDocumentError
 from conformance.scenario.yamlfile import Document, Problem, parse_documents
 
@@ -293,3 +295,25 @@ def test_the_enhancement_of_the_feature_need_not_be_named() -> None:
     assert references(f"[{page}]") == [page, enhancement]
     assert references(f"[{enhancement}, {page}]") == [enhancement, page]
     assert references("[https://kep.k8s.io/1]") == ["https://kep.k8s.io/1"]
+
+
+def test_wherever_the_model_has_a_manifest_it_may_be_in_short() -> None:
+    schema = json_schema("scenario")
+    seen = set(_manifests(schema, schema["$defs"], ()))
+    assert seen == set(PLACES)
+
+
+def _manifests(node: Any, defs: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Paths of all manifests in a schema, as ``PLACES`` has them."""
+    if not isinstance(node, dict):
+        return
+    name = str(node.get("$ref", "")).rpartition("/")[2]
+    if name == "Manifest":
+        yield path
+    elif name:
+        yield from _manifests(defs[name], defs, path)
+    for one in (*node.get("anyOf", ()), *node.get("oneOf", ())):
+        yield from _manifests(one, defs, path)
+    yield from _manifests(node.get("items"), defs, (*path, "*"))
+    for key, one in node.get("properties", {}).items():
+        yield from _manifests(one, defs, (*path, key))
