@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from conformance.clusters.base import RUN_LABEL
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.engine.events import Outcome
 from conformance.engine.podsecurity import LABEL
@@ -98,6 +99,26 @@ def test_every_scenario_passes_or_is_skipped_with_the_suites_rights(
     # A right that is missing is no reason to skip.
     reasons = ("feature gate", "this target lacks the ability", "needs ", "driver profile")
     assert [why for why in skipped.values() if not why.startswith(reasons)] == []
+
+
+def test_what_a_killed_run_left_is_removed_with_the_suites_rights(
+    suite_user: tuple[Path, Api, str], tmp_path: Path
+) -> None:
+    kubeconfig, user, _ = suite_user
+    context = yaml.safe_load(kubeconfig.read_text())["current-context"]
+    meta = {"name": "left", "labels": {RUN_LABEL: "killed"}}
+    left: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+    user.create(left)
+    command = [
+        *(sys.executable, "-m", "conformance", "cleanup", "--cluster", "kubeconfig"),
+        *("--kubeconfig", str(kubeconfig), "--context", context, "--run", "killed"),
+    ]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 found, 0 left" in done.stdout
+    assert user.get(left) is None
 
 
 def test_the_suite_may_not_read_secrets_or_rights(suite_user: tuple[Path, Api, str]) -> None:
