@@ -103,6 +103,8 @@ class Discovery:
     def removable(self) -> tuple[Resource, ...]:
         """Each kind once whose objects can be listed and deleted, in its group's best version.
 
+        Kinds of an extension server that does not answer (``Stale``) are left out.
+
         Raises:
             ApiError: the server refuses to tell.
             TargetError: no answer, or another one than discovery gives.
@@ -114,6 +116,8 @@ class Discovery:
                 for group in answer["items"]:
                     name = group["metadata"].get("name", "")
                     for version in group["versions"]:
+                        if version.get("freshness") == "Stale":
+                            continue
                         api_version = f"{name}/{version['version']}".removeprefix("/")
                         for entry in version.get("resources") or ():
                             if {"list", "delete"} <= set(entry["verbs"]):

@@ -101,6 +101,7 @@ class FakeApi:
         self.answers: dict[str, tuple[int, str]] = {}  # path -> status and body, whatever is asked
         self.metrics = ""  # closed
         self.dry_run: Callable[[dict[str, Any]], dict[str, Any]] = lambda body: body
+        self.stale: set[str] = set()  # versions of an extension server that does not answer
         self.stopped = False
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -293,7 +294,8 @@ class _Handler(BaseHTTPRequestHandler):
                 }
                 for plural, (kind, namespaced) in kinds.items()
             ]
-            entry = {"version": version, "resources": resources}
+            freshness = "Stale" if gv in self.api.stale else "Current"
+            entry = {"version": version, "resources": resources, "freshness": freshness}
             if ("/" in gv) == (path == "/apis"):
                 groups.setdefault(name, []).append(entry)
         return {"items": [{"metadata": {"name": n}, "versions": v} for n, v in groups.items()]}

@@ -167,6 +167,16 @@ def _asked(api: FakeApi) -> list[tuple[str, str, str]]:
     return [(method, path, headers["Accept"]) for method, path, headers, _ in api.requests]
 
 
+def test_an_extension_server_that_is_away_hinders_no_cleanup(
+    api: FakeApi, make_target: MakeTarget
+) -> None:
+    api.put("nodes", {"metadata": {"name": "hollow", "labels": {RUN_LABEL: "r1"}}})
+    api.served["away.example.com/v1"] = {"things": ("Thing", True)}
+    api.stale.add("away.example.com/v1")
+    assert [ref.name for ref in make_target().owned("r1", every_kind=True)] == ["hollow"]
+    assert not api.count("GET", "/things")
+
+
 @pytest.mark.parametrize("code", [403, 404])  # 404: its definition was deleted meanwhile
 def test_who_may_not_list_other_kinds_has_made_none_of_them(
     api: FakeApi, make_target: MakeTarget, code: int
