@@ -29,6 +29,7 @@ class Context:
 
     Attributes:
         undecided: snapshots of pods that were seen to be pending for want of devices.
+        captured: name -> an object as a step `capture` found it.
         kept: texts for the diagnostics: name -> text.
         churn_seconds, churn_seed: what the user wants instead of what churn says; 0 is nothing.
         record: whether decisions and snapshots are wanted (for comparison).
@@ -46,6 +47,7 @@ class Context:
     place: Place = field(default_factory=Place)
     undecided: list[dict[str, Any]] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
+    captured: dict[str, Obj] = field(default_factory=dict)
     churn_seconds: float = 0.0
     churn_seed: int = 0
     _claim_uids: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -53,7 +55,9 @@ class Context:
     def on(self, scope: Scope) -> Context:
         """The same scenario, before its first step, in another scope."""
         ledger = Ledger(scope, self.ledger.labels)
-        return replace(self, scope=scope, ledger=ledger, undecided=[], kept={}, _claim_uids={})
+        return replace(
+            self, scope=scope, ledger=ledger, undecided=[], kept={}, captured={}, _claim_uids={}
+        )
 
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
         """``Scope.wait``, until the user wants the run to end.
@@ -84,7 +88,7 @@ class Context:
             found = [obj] if obj is not None else []
         else:
             place = selector.namespace
-            found = self.scope.list(version, selector.kind, selector.labels, place)
+            found = self.scope.list(version, selector.kind, selector.labels, place, selector.fields)
         return sorted(
             (obj for obj in found if selector.selects(obj)),
             key=lambda obj: str(obj["metadata"]["name"]),

@@ -69,6 +69,8 @@ def title(step: Step) -> str:
         return f"churn for {step.churn.time:g} s"
     if step.copy_allocation is not None:
         return f"allocate to {step.copy_allocation.to} what {step.copy_allocation.source} has"
+    if step.capture is not None:
+        return "capture " + ", ".join(item.describe() for item in step.capture.values())
     return step.tell() or f"wait {step.wait:g} s"
 
 
@@ -98,6 +100,12 @@ def perform(step: Step, context: Context) -> list[dict[str, Any]]:
         return [await_expectation(expectation, context) for expectation in step.expect]
     elif step.fault is not None:
         context.scope.fault(step.fault.component, step.fault.action)
+    elif step.capture is not None:
+        for name, selector in step.capture.items():
+            found = context.find(selector)
+            if len(found) != 1:
+                raise Divergence(f"one {selector.describe()} to capture", f"{len(found)}")
+            context.captured[name] = found[0]
     elif step.wait is not None:
         with context.place.left():
             context.scope.pause(step.wait)

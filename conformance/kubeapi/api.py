@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.discovery import Discovery, Resource
 from conformance.kubeapi.errors import ApiError, Obj
@@ -16,14 +18,24 @@ class Api:
         self.connection = connection
         self.discovery = Discovery(connection)
 
-    def list(self, resource: Resource, namespace: str | None = None, agent: str = "") -> list[Obj]:
+    def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        agent: str = "",
+        fields: Mapping[str, str] | None = None,
+    ) -> list[Obj]:
         """All objects of a kind as the server has them now, ``apiVersion`` and ``kind`` set.
+
+        With ``fields``, a field selector, those that it selects.
 
         Raises:
             ApiError: the server refuses.
             TargetError: no answer, or one that is not a list.
         """
-        items: list[Obj] = request_list(self.connection, resource.path(namespace), agent)["items"]
+        items: list[Obj] = request_list(
+            self.connection, resource.path(namespace), agent, fields=fields
+        )["items"]
         for item in items:
             item.setdefault("apiVersion", resource.api_version)
             item.setdefault("kind", resource.kind)
@@ -42,14 +54,22 @@ class Api:
         return found
 
 
-def request_list(connection: Connection, path: str, agent: str = "", accept: str = _JSON) -> Obj:
+def request_list(
+    connection: Connection,
+    path: str,
+    agent: str = "",
+    accept: str = _JSON,
+    fields: Mapping[str, str] | None = None,
+) -> Obj:
     """A list as the server answers it: ``metadata`` and ``items``, each of them an object.
 
     Raises:
         ApiError: the server refuses.
         TargetError: no answer, or one that is not a list.
     """
-    found: Obj = connection.request("GET", path, agent=agent, accept=accept)
+    selector = ",".join(f"{field}={value}" for field, value in (fields or {}).items())
+    query = {"fieldSelector": selector} if selector else None
+    found: Obj = connection.request("GET", path, query, agent=agent, accept=accept)
     items = found["items"] = found.get("items") or []
     if (
         not isinstance(items, list)

@@ -115,6 +115,16 @@ class ObjectSelector(Strict):
         description="name in pod.spec.resourceClaims for which a ResourceClaim was generated",
     )
     labels: dict[str, str] | None = None
+    fields: dict[str, str] | None = Field(
+        default=None,
+        description="a field selector, which the API server evaluates, like spec.nodeName",
+    )
+
+    @model_validator(mode="after")
+    def _listed(self) -> ObjectSelector:
+        if self.fields is not None and self.name is not None:
+            raise ValueError("fields are for lists: write metadata.name instead of name")
+        return self
 
     def describe(self) -> str:
         """In words, for example ``ResourceClaim gpu of pod0``."""
@@ -127,6 +137,10 @@ class ObjectSelector(Strict):
             parts.append(f"of {self.owned_by}")
         if self.labels:
             parts.append("with " + ",".join(f"{key}={value}" for key, value in self.labels.items()))
+        if self.fields:
+            parts.append(
+                "where " + ",".join(f"{key}={value}" for key, value in self.fields.items())
+            )
         if self.namespace:
             parts.append(f"of namespace {self.namespace}")
         if self.api_version:

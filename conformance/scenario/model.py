@@ -6,16 +6,25 @@ expectations on what a conformant implementation makes of them.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import Field, field_validator, model_validator
 
-from conformance.scenario.base import Duration, Manifest, Strict, parse_duration
+from conformance.scenario.base import (
+    Duration,
+    Manifest,
+    ObjectSelector,
+    Strict,
+    parse_duration,
+)
 from conformance.scenario.changes import Changes, Delete
 from conformance.scenario.churn import Churn
 from conformance.scenario.expectations import AnyExpectation
 from conformance.scenario.profile import Trait
+
+CapturedName = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9]*$")]
+"""A variable of CEL."""
 
 NAME = r"^[a-z0-9]([-a-z0-9]{0,78}[a-z0-9])?$"
 
@@ -141,6 +150,11 @@ class Step(Changes):
         default=None, min_length=1, description="objects that are there, and are deleted"
     )
     fault: Fault | None = Field(default=None, description="restart or kill a component")
+    capture: dict[CapturedName, ObjectSelector] | None = Field(
+        default=None,
+        min_length=1,
+        description="name -> an object as it is now, which CEL of later expectations can read",
+    )
     wait: Duration | None = Field(default=None, description="let time pass, like 5s")
     churn: Churn | None = Field(
         default=None, description="do many things at random, and see that no rule is broken"
@@ -154,7 +168,8 @@ class Step(Changes):
         if len(self.verbs) != 1:
             raise ValueError(
                 "a step has exactly one of apply, expect, patch, update, delete, evict, bind,"
-                f" churn, fault, wait, copyAllocation (found {', '.join(self.verbs) or 'none'})"
+                " capture, churn, fault, wait, copyAllocation"
+                f" (found {', '.join(self.verbs) or 'none'})"
             )
         if self.dry_run and self.action not in {"bind", "delete", "evict", "patch", "update"}:
             raise ValueError("dryRun goes with patch, update, delete, evict and bind")

@@ -74,7 +74,7 @@ def _add_short(defs: dict[str, Any]) -> None:
         if name.endswith("Expectation") or name in {"Manifest", "Step", "Delete"}:
             one["properties"]["forEach"] = {"$ref": "#/$defs/ForEach"}
     for _, one in walk(defs):
-        if isinstance(one, dict) and one.get("type") in {"integer", "number"}:
+        if isinstance(one, dict) and one.get("type") in ("integer", "number"):
             one |= {"type": [one["type"], "string"], "pattern": r"^\$\{each\."}
 
 

@@ -199,8 +199,12 @@ class Scope(Protocol):
         kind: str,
         labels: Mapping[str, str] | None = None,
         namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
     ) -> Objs:
-        """All objects of a kind in a namespace, by default the scope's (all if cluster-scoped)."""
+        """All objects of a kind in a namespace, by default the scope's (all if cluster-scoped).
+
+        Those with all the labels; ``fields`` is a field selector, which the API server evaluates.
+        """
         ...
 
     def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:

@@ -111,6 +111,7 @@ class MiniScope:
         kind: str,
         labels: Mapping[str, str] | None = None,
         namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
     ) -> Objs:
         return [
             obj

@@ -77,6 +77,13 @@ def deletes_all_of_a_kind(world: World) -> None:
     replace(world.handler, "handle", handle)
 
 
+def ignores_field_selectors(world: World) -> None:
+    def listed(original: Callable[..., list[Obj]], *args: Any) -> list[Obj]:
+        return original(*args[:4])
+
+    replace(world.api, "list", listed)
+
+
 def ignores_versions(world: World) -> None:
     def change(original: Callable[..., Obj], ref: Ref, change: Change, *args: Any) -> Obj:
         def without_version(old: Obj) -> Obj:
@@ -97,6 +104,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.DELETES_ALL_OF_A_KIND: deletes_all_of_a_kind,
     Fault.FAILED_PODS_KEEP_CLAIMS: failed_pods_keep_claims,
     Fault.IGNORES_EVICTIONS: ignores_evictions,
+    Fault.IGNORES_FIELD_SELECTORS: ignores_field_selectors,
     Fault.IGNORES_VERSIONS: ignores_versions,
     Fault.MOVES_SLICES: accepts_changes("ResourceSlice", "spec", "immutable"),
     Fault.RESERVES_CLAIMS_WITHOUT_ALLOCATION: accepts_changes(

@@ -148,6 +148,7 @@ class Fault(Enum):
     IGNORES_DISTINCT_ATTRIBUTE = "the scheduler ignores distinctAttribute"
     IGNORES_EVICTIONS = "a pod whose eviction is asked for stays"
     IGNORES_EXTENDED_RESOURCES = "the scheduler looks for no class behind an extended resource"
+    IGNORES_FIELD_SELECTORS = "a field selector is ignored"
     IGNORES_IMPLICIT_EXTENDED_RESOURCES = (
         "a class cannot be asked for as a resource by its own name"
     )

@@ -19,6 +19,7 @@ from conformance.scenario.expectations.objects import (
     NoneExpectation,
     ObjectExpectation,
     ObjectsExpectation,
+    TogetherExpectation,
 )
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.expectations.prepared import PreparedExpectation
@@ -28,6 +29,7 @@ KINDS: Final[tuple[type[Expectation], ...]] = (
     PodExpectation,
     ObjectExpectation,
     ObjectsExpectation,
+    TogetherExpectation,
     NoneExpectation,
     DevicesExpectation,
     EnvironmentExpectation,

@@ -109,6 +109,10 @@ class Cluster(Protocol):
             LookupError: what is to be changed is not there.
         """
 
+    @property
+    def captured(self) -> Mapping[str, Obj]:
+        """Name -> an object as an earlier step captured it."""
+
     def canonical(self, text: str) -> str:
         """A text without what differs from run to run."""
 
@@ -144,7 +148,10 @@ class Known(Protocol):
     def condition(
         self, path: Path, cel: Sequence[str], variable: str, selector: ObjectSelector
     ) -> None:
-        """CEL over ``variable``: what a selector finds."""
+        """CEL over ``variable``, which is what a selector finds, and over what was captured."""
+
+    def relation(self, path: Path, cel: Sequence[str], variables: Sequence[str]) -> None:
+        """CEL over several objects, and over what was captured."""
 
     def part(self, path: Path, value: Any, selector: ObjectSelector) -> None:
         """A part of an object that a selector finds."""

@@ -40,7 +40,7 @@ class ObjectExpectation(Timed):
             names = ", ".join(obj["metadata"]["name"] for obj in found) or "none"
             return Seen(False, f"{what}: {len(found)} found ({names})", observed)
         wrong = [*differences(self.match or {}, found[0])]
-        wrong += unmet(_listed(self.cel), {"object": found[0]})
+        wrong += unmet(_listed(self.cel), {**cluster.captured, "object": found[0]})
         observed["fits"] = not wrong
         return Seen(not wrong, f"{what}: " + ("; ".join(wrong) or "as described"), observed)
 
@@ -81,7 +81,7 @@ class ObjectsExpectation(Timed):
         if self.count is not None and len(found) != self.count:
             names = ", ".join(obj["metadata"]["name"] for obj in found)
             wrong.append(f"{len(found)} found" + (f" ({names})" if names else ""))
-        wrong += unmet(_listed(self.cel), {"objects": found})
+        wrong += unmet(_listed(self.cel), {**cluster.captured, "objects": found})
         observed["fits"] = not wrong
         return Seen(not wrong, f"{what}: " + ("; ".join(wrong) or "as described"), observed)
 
@@ -89,6 +89,39 @@ class ObjectsExpectation(Timed):
         """The objects, and CEL over them."""
         known.selected(("objects",), self.objects)
         known.condition(("cel",), _listed(self.cel), "objects", self.objects)
+
+
+class TogetherExpectation(Timed):
+    """Several objects, each of them found once, are to one another as CEL says."""
+
+    together: dict[Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9]*$")], ObjectSelector] = Field(
+        min_length=2, description="name -> an object, which CEL reads by that name"
+    )
+    cel: Cel | tuple[Cel, ...] = Field(description="CEL over these names that must be true")
+
+    def describe(self) -> str:
+        """In a line."""
+        objects = " and ".join(selector.describe() for selector in self.together.values())
+        return f"{objects} with {' and '.join(_listed(self.cel))}"
+
+    def evaluate(self, cluster: Cluster) -> Seen:
+        """Each object is found once, and CEL over all of them is true."""
+        what = " and ".join(selector.describe() for selector in self.together.values())
+        observed: dict[str, Any] = {"together": cluster.canonical(what)}
+        there: dict[str, Obj] = {}
+        for name, selector in self.together.items():
+            found = cluster.find(selector)
+            if len(found) != 1:
+                return Seen(False, f"{selector.describe()}: {len(found)} found", observed)
+            there[name] = found[0]
+        wrong = [*unmet(_listed(self.cel), {**cluster.captured, **there})]
+        return Seen(not wrong, "; ".join(wrong) or "as described", observed | {"fits": not wrong})
+
+    def lint(self, known: Known) -> None:
+        """The objects, and CEL over them."""
+        for name, selector in self.together.items():
+            known.selected(("together", name), selector)
+        known.relation(("cel",), _listed(self.cel), tuple(self.together))
 
 
 class NoneExpectation(Timed):

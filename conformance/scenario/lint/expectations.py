@@ -14,6 +14,7 @@ from conformance.scenario.lint.objects import field_problems, kind_problems, ref
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint
 from conformance.scenario.yamlfile import Problem
+from reference_allocator.api import schema
 
 _MADE_BY_STEPS = frozenset(
     {"DeviceTaintRule", "Job", "Pod", "ResourceClaim", "ResourceClaimTemplate"}
@@ -29,6 +30,8 @@ def check_steps(scenario: Scenario, made: Made) -> list[Problem]:
         for position, selector in enumerate(step.delete or ()):
             known.below("delete", position).selected((), selector)
         known.changed((), step)
+        for name, captured in (step.capture or {}).items():
+            known.below("capture", name).selected((), captured)
         if step.fault is not None:
             known.below("fault").needed((), "ability", f"fault:{step.fault.component}")
         if step.copy_allocation is not None:
@@ -115,7 +118,17 @@ class _KnownAt:
     def condition(
         self, path: Path, cel: Sequence[str], variable: str, selector: ObjectSelector
     ) -> None:
-        self._problems += condition_problems(cel, variable, selector, (*self._place, *path))
+        root = schema.root_of(selector.kind, selector.api_version)
+        variables = {variable: root if variable == "object" else None, **self._captured()}
+        self._problems += condition_problems(cel, variables, (*self._place, *path))
+
+    def relation(self, path: Path, cel: Sequence[str], variables: Sequence[str]) -> None:
+        known = {**dict.fromkeys(variables), **self._captured()}
+        self._problems += condition_problems(cel, known, (*self._place, *path))
+
+    def _captured(self) -> dict[str, None]:
+        earlier = self._spec.steps[: self._step]
+        return {name: None for step in earlier for name in step.capture or ()}
 
     def part(self, path: Path, value: Any, selector: ObjectSelector) -> None:
         place = (*self._place, *path)

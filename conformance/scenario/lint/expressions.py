@@ -7,10 +7,9 @@ the newest is taken, with every feature.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.scenario.base import ObjectSelector
 from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import VARIABLE
 from conformance.scenario.yamlfile import PathTuple, Problem, walk
@@ -25,10 +24,16 @@ _PART = re.compile(r"\.([A-Za-z_]\w*)|\[\d+\]")
 
 
 def condition_problems(
-    cel: Sequence[str], variable: str, selector: ObjectSelector, path: PathTuple
+    cel: Sequence[str], variables: Mapping[str, str | None], path: PathTuple
 ) -> Iterator[Problem]:
-    """Problems of the conditions of an expectation over what a selector finds."""
-    root = schema.root_of(selector.kind, selector.api_version) if variable == "object" else None
+    """Problems of the conditions of an expectation.
+
+    Args:
+        cel: the conditions.
+        variables: what they may read; ``object`` with its type, if that is known.
+        path: of the conditions.
+    """
+    root = variables.get("object")
     for index, expression in enumerate(cel):
         place = (*path, index) if len(cel) > 1 else path
         complete = _complete(expression)
@@ -38,7 +43,7 @@ def condition_problems(
         from reference_allocator.cel import DYN, CelCompileError, compile_expression
 
         try:
-            compile_expression(complete, {variable: DYN})
+            compile_expression(complete, dict.fromkeys(variables, DYN))
         except CelCompileError as error:
             yield _problem(place, str(error))
         else:

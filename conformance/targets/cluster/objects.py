@@ -76,13 +76,18 @@ class Objects:
             return informer.store.get(namespace, ref.name)
         return self._api.read(resource, namespace, ref.name, self._default)
 
-    def list(self, ref: Ref, labels: Mapping[str, str] | None = None) -> builtins.list[Obj]:
+    def list(
+        self,
+        ref: Ref,
+        labels: Mapping[str, str] | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> builtins.list[Obj]:
         """See `Scope.list`; the reference's name does not count."""
         resource, namespace = self.place(ref)
         informer = self._watched(resource, namespace)
-        if informer is not None:
+        if informer is not None and not fields:
             return informer.store.list(labels)
-        found = self._api.list(resource, namespace, self._default)
+        found = self._api.list(resource, namespace, self._default, fields)
         return [item for item in found if has_labels(item, labels)]
 
     def request(

@@ -88,9 +88,10 @@ class ClusterScope:
         kind: str,
         labels: Mapping[str, str] | None = None,
         namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
     ) -> list[Obj]:
         """See `Scope.list`; by name."""
-        return self._objects.list(Ref(api_version, kind, "", namespace), labels)
+        return self._objects.list(Ref(api_version, kind, "", namespace), labels, fields)
 
     def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
         """See `Scope.patch`."""

@@ -65,10 +65,12 @@ class ReferenceScope:
         kind: str,
         labels: Mapping[str, str] | None = None,
         namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
     ) -> list[Obj]:
         """All objects of a kind in a namespace (everywhere if cluster-scoped), by name."""
         with self._lock:
-            return self._world.api.list(api_version, kind, namespace or self.namespace, labels)
+            place = namespace or self.namespace
+            return self._world.api.list(api_version, kind, place, labels, fields)
 
     def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
         """Apply a merge patch and return the result.

@@ -17,6 +17,7 @@ from conformance.targets.reference.apiserver import (
     disabled_fields,
     validation,
 )
+from conformance.targets.reference.apiserver.fieldselectors import selects
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import Kind, kind_of, resolve
 from conformance.targets.reference.store import clone, not_found
@@ -107,16 +108,19 @@ class ApiServer:
         kind_name: str,
         namespace: str,
         labels: Mapping[str, str] | None,
+        fields: Mapping[str, str] | None = None,
     ) -> list[Obj]:
         """Objects of a kind that carry all the labels, by name, of one namespace if it has one.
 
         Raises:
-            ApiError: 404 for a kind or version that is not served.
+            ApiError: 404 for a kind or version that is not served; 400 for a field by which
+                objects of the kind cannot be selected.
         """
         kind = resolve(api_version, kind_name, self._cluster.gates)
         found = self._store.all(kind.name, namespace if kind.namespaced else None)
         wanted = (labels or {}).items()
         matching = [obj for obj in found if wanted <= (obj["metadata"].get("labels") or {}).items()]
+        matching = [obj for obj in matching if selects(kind, fields or {}, obj)]
         matching.sort(key=lambda obj: obj["metadata"]["name"])
         return [conversion.to_version(obj, api_version) for obj in matching]
 

@@ -1,0 +1,81 @@
+"""Mistakes in what is changed, captured and compared are found before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.scenario.loader import load_scenarios
+
+RIGHT = """\
+apiVersion: dra-conformance/v1
+kind: Scenario
+metadata: {name: given}
+spec:
+  summary: What was captured is compared with what is there now.
+  level: core
+  feature: ResourceClaim
+  tier: allocation
+  references: [https://kep.k8s.io/4381]
+  steps:
+  - apply: [{claim: one}, {claim: two}]
+  - capture: {before: {kind: ResourceClaim, name: one}}
+  - patch: {kind: ResourceClaim, name: one, patch: [{op: remove, path: /metadata/labels/a}]}
+  - update: {object: {claim: one, metadata: {labels: {a: b}}}}
+  - delete: [{kind: ResourceClaim, collection: true}]
+  - expect:
+    - {object: {kind: ResourceClaim, name: one}, cel: object.spec == before.spec}
+    - together: {one: {kind: ResourceClaim, name: one}, two: {kind: ResourceClaim, name: two}}
+      cel: one.spec == two.spec
+    - rejected:
+        patch: {kind: ResourceClaim, name: one, patch: {spec: {devices: {}}}}
+        code: 422
+"""
+
+
+def test_it_is_right(tmp_path: Path) -> None:
+    load(tmp_path, RIGHT)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        ("before.spec}", "after.spec}", "undeclared reference to 'after'"),
+        ("cel: one.spec == two.spec", "cel: one.spec == tow.spec", "undeclared reference to 'tow'"),
+        ("op: remove", "op: move", "'add', 'remove', 'replace'"),
+        (
+            "{kind: ResourceClaim, name: one, patch: {spec",
+            "{kind: ResourceClaim, name: none, patch: {spec",
+            "no step makes ResourceClaim 'none'",
+        ),
+        ("patch: {spec: {devices: {}}}", "patch: {spec: {device: {}}}", "unknown field 'device'"),
+        (
+            "{object: {claim: one, meta",
+            "{object: {claim: six, meta",
+            "no step makes ResourceClaim 'six'",
+        ),
+        (
+            "collection: true",
+            "collection: true, name: one",
+            "takes objects by kind and labels alone",
+        ),
+        ("- capture: {before", "- dryRun: true\n    capture: {before", "dryRun goes with"),
+        (
+            "        code: 422\n",
+            "        code: 422\n        evict: {pod: p}\n",
+            "one of object, patch",
+        ),
+    ],
+)
+def test_a_mistake_is_found(right: str, wrong: str, says: str, tmp_path: Path) -> None:
+    assert RIGHT.count(right) == 1
+    with pytest.raises(UsageError, match=says):
+        load(tmp_path, RIGHT.replace(right, wrong))
+
+
+def load(folder: Path, text: str) -> None:
+    file = folder / "given.yaml"
+    file.write_text(text, encoding="utf-8")
+    load_scenarios([file])
