@@ -132,7 +132,7 @@ class DriverUnderCheck:
             for socket in sorted(kubelet.sockets(self.registry)):
                 registrar = Registrar(socket)
                 try:
-                    info = registrar.info()
+                    info = registrar.info(kubelet.NOTIFY_SECONDS)  # too slow is a check of its own
                 except (RefusedError, SilenceError) as error:
                     why = f"{socket.name}: {error}"
                     registrar.close()
@@ -211,8 +211,13 @@ class DriverUnderCheck:
         return self._plugin
 
     def connect(self, version: str) -> Plugin:
-        """Another connection to its DRA service."""
-        assert self.registrar is not None
+        """Another connection to its DRA service.
+
+        Raises:
+            ViolationError: it is not registered now.
+        """
+        if self.registrar is None:
+            raise ViolationError(f"the driver is not registered; {self.said()}")
         endpoint = Path(self.info.endpoint or self.registrar.socket)
         return Plugin(endpoint, version)
 

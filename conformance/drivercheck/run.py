@@ -116,6 +116,8 @@ class _Runner:
             except ViolationError as error:
                 self._absent = "the driver did not register"
                 raise error from None
+            with suppress(ViolationError):  # which slices/published says, where it is asked
+                self._bench.published()
 
     def _after(self, outcome: Outcome) -> None:
         """Bring the driver back to where the next check can begin."""

@@ -1,4 +1,4 @@
-"""Kubernetes' own test driver on a real cluster, certified as docs/certifying.md says.
+"""Kubernetes' own test driver: checked on its sockets, then on a real cluster certified.
 
 It is a stranger to the suite: the reference beside it has the devices that it has published.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,12 @@ import pytest
 
 from conformance.clusters.gocommand import find_go
 from conformance.clusters.local.versions import COMPILE, KUBERNETES
+from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.catalogue import CHECKS
+from conformance.drivercheck.check import Level
+from conformance.drivercheck.process import CommandStarter
+from conformance.drivercheck.result import Outcome
+from conformance.drivercheck.run import run
 from conformance.scenario.selection import Selection, select
 from tests.cli.simulated_nodes import certified, records, run_compared, running_cluster
 
@@ -27,8 +34,8 @@ DRIVER = "test-driver.cdi.k8s.io"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cluster with the driver, which is built as the cluster's own binaries are."""
+def built() -> None:
+    """The driver's program, built as the cluster's own binaries are."""
     (ROOT / "build").mkdir(exist_ok=True)
     package = "k8s.io/kubernetes/test/e2e/dra/test-driver"
     subprocess.run(
@@ -46,6 +53,27 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         env={**os.environ, "CGO_ENABLED": "0"},
         check=True,
     )
+
+
+@pytest.mark.usefixtures("built")
+def test_it_keeps_the_contract_with_the_kubelet() -> None:
+    with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
+        bench = Bench(Path(folder), CommandStarter([str(START)]))
+        try:
+            result = run(bench, CHECKS)
+        finally:
+            bench.close()
+    required = [one for one in result.checks if one.level is Level.REQUIRED]
+    assert [one for one in required if one.outcome is not Outcome.PASSED] == []
+    advised = {one.name for one in result.checks if one.outcome is Outcome.FAILED}
+    # It does not look whether a device is in use, and forgets its claims when it ends.
+    assert {"refuse/device-in-use", "restart/cdi-devices-go-with-another-process"} <= advised
+    assert result.verdict == "conformant"
+
+
+@pytest.fixture(scope="module")
+def cluster(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cluster with the driver."""
     started = ("--nodes", "2", "--driver", DRIVER, "--driver-command", str(START))
     with running_cluster(NAME, tmp_path_factory.mktemp("cluster"), *started):
         yield

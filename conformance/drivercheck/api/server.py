@@ -64,6 +64,7 @@ class HttpApi:
         changes: what happened to them.
         faults: what it does wrong.
         refused: what it refused of ResourceSlices: verb and message, at most `MAX_REFUSALS`.
+        lists: how often ResourceSlices were listed or watched.
     """
 
     def __init__(self) -> None:
@@ -72,6 +73,7 @@ class HttpApi:
         self.changes = Changes(self.objects)
         self.faults = Faults()
         self.refused: list[str] = []
+        self.lists = 0
         self.freed = threading.Condition()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -131,6 +133,8 @@ def _handler(api: HttpApi) -> type[BaseHTTPRequestHandler]:
                     return self._answer(200, found)
                 request = read_request(split.path, query)
                 self._hold(request)
+                if self.command == "GET" and request.kind.name == "ResourceSlice":
+                    api.lists += 1
                 if self.command == "GET" and query.get("watch") in ("1", "true"):
                     return self._watch(request)
                 self._answer(201 if self.command == "POST" else 200, self._do(request, body))

@@ -13,6 +13,7 @@ from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.cdi import expect_resolved, ids_of
 from conformance.drivercheck.checks.prepare import expect_allocated, expect_same
+from conformance.drivercheck.driver import STOP_SECONDS
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
 from conformance.targets.base import Obj
 
@@ -194,6 +195,7 @@ def second_instance(bench: Bench) -> None:
     finally:
         if old is not None:
             old.signal(signal.SIGKILL)
+            old.wait(STOP_SECONDS)
         bench.restart(signal.SIGKILL)
 
 

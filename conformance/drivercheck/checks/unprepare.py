@@ -7,6 +7,7 @@ import uuid
 
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
+from conformance.drivercheck.checks.cdi import expect_resolved
 from conformance.drivercheck.checks.prepare import every_claim, expect_allocated, expect_same
 from conformance.drivercheck.kubelet import RefusedError
 from conformance.drivercheck.violations import ViolationError
@@ -138,4 +139,5 @@ def uid_tells_claims_apart(bench: Bench) -> None:
     new = bench.claim(name="same-name")
     first = bench.prepare(new)
     bench.unprepare(old)
+    expect_resolved(bench, {name for one in first[0] for name in one.cdi_ids})
     expect_same(first, bench.prepare(new))

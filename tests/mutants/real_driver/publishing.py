@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from nvml_driver.cluster.publish import Publisher
 from nvml_driver.core import DriverCore
-from tests.mutants.real_driver.putting import Json, both, instead
+from nvml_driver.errors import DriverError
+from tests.mutants.real_driver.putting import Json, OfTheContract, PutIn, both, instead
 
 
 def _twice(original: Callable[..., list[Json]], *args: Any, **named: Any) -> list[Json]:
@@ -27,7 +30,11 @@ def _twice(original: Callable[..., list[Json]], *args: Any, **named: Any) -> lis
 
 
 def _only_once(original: Callable[[Publisher], str | None], publisher: Publisher) -> str | None:
-    return "" if publisher.published.is_set() else original(publisher)
+    if hasattr(publisher, "done"):
+        return ""
+    found = original(publisher)
+    publisher.done = True  # type: ignore[attr-defined]
+    return found
 
 
 def _wait(_original: Any, publisher: Publisher, *_: Any) -> None:
@@ -39,3 +46,105 @@ once = both(
     instead(Publisher, "_wait_for_change", _wait),
 )
 twice = instead(DriverCore, "resource_slices", _twice)
+
+
+def _slices(change: Callable[[list[Json]], list[Json]]) -> PutIn:
+    """Publish something else."""
+    return instead(DriverCore, "resource_slices", lambda original, *args: change(original(*args)))
+
+
+def _with_spec(slices: list[Json], **changes: Any) -> list[Json]:
+    return [{**one, "spec": {**one["spec"], **changes}} for one in slices]
+
+
+def _for_another_node(original: Callable[..., Any], publisher: Publisher) -> Any:
+    [first, *_] = _with_spec(publisher._slices(1), nodeName="a-node-of-others")
+    first["spec"]["pool"] = {**first["spec"]["pool"], "name": "a-node-of-others"}
+    with suppress(DriverError):  # it may be there
+        publisher._api.create_slice({**first, "metadata": {"name": "for-another-node"}})
+    return original(publisher)
+
+
+def _same_names(slices: list[Json]) -> list[Json]:
+    pool = {**slices[0]["spec"]["pool"], "resourceSliceCount": len(slices) * 2}
+    first = _with_spec(slices, pool=pool)
+    names = [{**one["metadata"], "name": f"more-{one['metadata']['name']}"} for one in first]
+    return [*first, *({**o, "metadata": m} for o, m in zip(first, names, strict=True))]
+
+
+def _too_few(slices: list[Json]) -> list[Json]:
+    pool = slices[0]["spec"]["pool"]
+    return _with_spec(slices, pool={**pool, "resourceSliceCount": len(slices) + 1})
+
+
+def _invalid(slices: list[Json]) -> list[Json]:
+    devices = [{**one, "name": one["name"].upper()} for one in slices[0]["spec"]["devices"]]
+    return [*slices[1:], *_with_spec(slices[:1], devices=devices)]
+
+
+def _clears_away(original: Callable[..., Any], publisher: Publisher) -> Any:
+    if not publisher.published.is_set():
+        found = publisher._api._json("GET", "/apis/resource.k8s.io/v1/resourceslices")
+        for one in found["items"]:
+            publisher._api.delete_slice(one["metadata"]["name"])
+    return original(publisher)
+
+
+def _withdraws(original: Callable[..., None], publisher: Publisher, *args: Any) -> None:
+    original(publisher, *args)
+    found, _ = publisher._api.list_slices(publisher._driver_name, publisher._node_name)
+    for one in found:
+        publisher._api.delete_slice(one["metadata"]["name"])
+
+
+def _renames(slices: list[Json]) -> list[Json]:
+    names = [
+        {**one, "name": f"{one['name']}-{os.getpid()}"} for one in slices[0]["spec"]["devices"]
+    ]
+    return [*_with_spec(slices[:1], devices=names), *slices[1:]]
+
+
+OF_THE_CONTRACT: OfTheContract = {
+    "publishes-for-another-node": (
+        "a slice names another node",
+        instead(Publisher, "_synchronise", _for_another_node),
+        "slices/only-own-node",
+    ),
+    "publishes-names-twice": (
+        "two slices of a pool have devices of the same names",
+        _slices(_same_names),
+        "slices/device-names-are-unique",
+    ),
+    "publishes-too-few-slices": (
+        "a pool has fewer slices than they say",
+        _slices(_too_few),
+        "slices/published",
+    ),
+    "publishes-what-is-refused": (
+        "the API server refuses the names of devices",
+        _slices(_invalid),
+        "slices/accepted",
+    ),
+    "publishes-without-owner": (
+        "slices do not go with their node",
+        instead(
+            Publisher, "_owned", lambda _, publisher, generation, __: publisher._slices(generation)
+        ),
+        "slices/owned-by-the-node",
+    ),
+    "clears-away-slices-of-others": (
+        "a driver that starts deletes the slices of other drivers and nodes",
+        instead(Publisher, "_synchronise", _clears_away),
+        "slices/leaves-others-alone",
+    ),
+    "withdraws-its-slices": (
+        "a driver that ends deletes its slices",
+        instead(Publisher, "stop", _withdraws),
+        "slices/stay-at-the-end",
+    ),
+    "renames-devices": (
+        "devices have other names after a restart",
+        _slices(_renames),
+        "slices/same-after-restart",
+    ),
+}

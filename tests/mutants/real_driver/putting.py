@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 PutIn = Callable[[], None]
+OfTheContract = Mapping[str, tuple[str, PutIn, str]]
+"""Defect -> what goes wrong, what puts it in, and the rule of driver-check that catches it."""
+
 Json = dict[str, Any]
 
 

@@ -1,0 +1,50 @@
+"""Each defect of our driver is caught by the rule that it breaks, by name."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from conformance.drivercheck import driver
+from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.catalogue import CHECKS, chosen
+from conformance.drivercheck.checks import health, slices
+from conformance.drivercheck.result import Outcome
+from conformance.drivercheck.run import run
+from tests.drivercheck.own_driver import OwnDriver
+from tests.mutants.real_driver.faults import FAULTS
+
+CAUGHT = {name: fault.breaks for name, fault in FAULTS.items() if fault.breaks}
+ONLY_IN_CONTAINERS = {
+    "devices-of-other-requests",
+    "ignores-class-configuration",
+    "no-device-files",
+}
+
+
+def test_there_are_forty_and_those_that_are_not_caught_are_known() -> None:
+    assert len(CAUGHT) >= 40
+    assert set(CAUGHT.values()) <= {check.name for check in CHECKS}
+    assert FAULTS.keys() - CAUGHT.keys() == {"none", *ONLY_IN_CONTAINERS}
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What will not come is not waited for as long as a stranger's driver may need."""
+    monkeypatch.setattr(driver, "STOP_SECONDS", 4.0)
+    monkeypatch.setattr(slices, "_BACK_SECONDS", 3.0)
+    monkeypatch.setattr(health, "_FIRST_SECONDS", 2.0)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("fault", CAUGHT)
+def test_it_is_caught(fault: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
+        bench = Bench(Path(folder), OwnDriver(fault))
+        try:
+            result = run(bench, chosen([CAUGHT[fault]]))
+        finally:
+            bench.close()
+    assert [one.outcome for one in result.checks] == [Outcome.FAILED], result.checks
