@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -19,20 +21,26 @@ from tests.scenario.shipped import on_reference
 def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    find = importlib.util.find_spec
+
+    def others(name: str) -> ModuleSpec | None:
+        return None if name == "ziglang" else find(name)
+
+    monkeypatch.setattr("importlib.util.find_spec", others)
 
 
 def test_scenarios_without_devices_run_and_the_others_say_what_to_install() -> None:
     said = list[str]()
     scenarios = on_reference()
-    with open_reference(TargetOptions(), progress=said.append) as opened:
+    alpha = {"DRANodeAllocatableResources": True, "DRAListTypeAttributes": True}
+    options = TargetOptions(feature_gates=alpha)
+    with open_reference(options, progress=said.append) as opened:
         found = run_suite(scenarios, Setup("t", opened), ()).finished
     assert "dra-conformance[compiler]" in said[0]
     assert "--simulate" not in said[0]
     for item in found:
         if item.scenario.tier == "allocation":
-            alpha = item.scenario.id.startswith("extended/node-allocatable")
-            assert item.outcome is (Outcome.SKIPPED if alpha else Outcome.PASSED), item.message
+            assert item.outcome is Outcome.PASSED, item.message
         else:
             assert item.outcome is Outcome.SKIPPED
             assert "pip install 'dra-conformance[compiler]'" in item.message
