@@ -16,7 +16,7 @@ from conformance.scenario.lint.expectations import check_steps
 from conformance.scenario.lint.made import Made, Named, made_by, name_of, namespace_of
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint, nearest
-from conformance.scenario.yamlfile import Problem
+from conformance.scenario.yamlfile import Problem, text
 
 
 def check_references(scenario: Scenario) -> Iterator[Problem]:
@@ -99,7 +99,7 @@ def _absent(named: Named, known: list[str], *, may_wait: bool) -> Iterator[Probl
 
 def _twice(scenario: Scenario) -> Iterator[Problem]:
     """Objects that are made while one of the same name is there."""
-    there: dict[tuple[object, str | None, str], int] = {}
+    there: dict[tuple[str, str | None, str], int] = {}
 
     def forget(selector: ObjectSelector) -> None:
         for key in list(there):
@@ -108,7 +108,7 @@ def _twice(scenario: Scenario) -> Iterator[Problem]:
 
     for index, step in enumerate(scenario.spec.steps):
         for position, manifest in enumerate(step.apply or ()):
-            key = (manifest.get("kind"), namespace_of(manifest), name_of(manifest))
+            key = (text(manifest.get("kind")), namespace_of(manifest), name_of(manifest))
             if key[2] and key in there:
                 yield Problem(
                     ("spec", "steps", index, "apply", position, "metadata", "name"),

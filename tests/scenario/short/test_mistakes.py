@@ -39,6 +39,8 @@ MISTAKES = {
         f"{APPLY}.resourceClaims[0]: a pod resource claim needs a name"
     ),
     "{pod: p, metadata: 3}": f"{APPLY}",
+    "{kind: [Pod], metadata: {name: p}}": f"{APPLY}.apiVersion: is required but missing",
+    "{apiVersion: v1, kind: [Pod], metadata: {name: p}}": f"{APPLY}.kind: is required but missing",
     "{claim: two, requests: [{name: gpu, exactly: {selectors: ['device.driver =']}}]}": (
         f"{APPLY}.requests[0].exactly.selectors[0]"
     ),
