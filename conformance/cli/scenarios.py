@@ -86,7 +86,10 @@ def _features() -> Iterator[str]:
 def _drivers() -> Iterator[str]:
     for file in sorted((scenarios_dir() / "drivers").glob("*.yaml")):
         yield f"{file.stem}  ({file})"
-        yield _indented(load_profile(file.stem, file.parent).spec.description)
+        spec = load_profile(file.stem, file.parent).spec
+        yield _indented(spec.description)
+        for name, option in spec.options.items():
+            yield _indented(f"--driver-option {name}: {option.description}")
 
 
 def _indented(text: str) -> str:

@@ -69,10 +69,11 @@ def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:
     """What a scenario needs of the driver, and the profile does not say of it."""
     for trait in spec.requires.traits:
         if trait not in profile.spec.traits:
-            return f"does not say that the driver has the trait {trait}"
+            off = profile.off("traits", trait)
+            return f"does not say that the driver has the trait {trait}{off}"
     for name in spec.requires.config:
         if name not in profile.spec.config:
-            return f"has no config {name}"
+            return f"has no config {name}{profile.off('config', name)}"
     for expectation in (item for step in spec.steps for item in step.expect or ()):
         if isinstance(expectation, EnvironmentExpectation):
             name = expectation.environment.config

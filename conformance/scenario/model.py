@@ -20,8 +20,8 @@ from conformance.scenario.base import (
 )
 from conformance.scenario.changes import Changes, Delete
 from conformance.scenario.churn import Churn
+from conformance.scenario.driveroption import Trait
 from conformance.scenario.expectations import AnyExpectation
-from conformance.scenario.profile import Trait
 
 CapturedName = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9]*$")]
 """A variable of CEL."""

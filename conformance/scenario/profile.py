@@ -7,7 +7,7 @@ scenarios refer to as ``${...}``, and says how a container shows which devices i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -15,6 +15,7 @@ from pydantic import Field, field_validator, model_validator
 
 from conformance.errors import UsageError
 from conformance.scenario.base import Strict, api_objects, dns_name
+from conformance.scenario.driveroption import DriverOption, Trait
 from conformance.scenario.validate import load_document
 
 
@@ -181,9 +182,6 @@ _OWN_PROBE = Probe(env=r"^DRA_CONFORMANCE_DEVICE_[^=]+=(?P<device>.+)$")
 REFUSED = "refused"
 """Name of a configuration with which a driver prepares no claim."""
 
-Trait = Literal["cdiPerClaim", "nodeLocal", "refusesDevicesInUse"]
-"""What a driver may do or not, and scenarios may ask for."""
-
 
 class ProfileSpec(Strict):
     """What the suite must know of a driver."""
@@ -227,6 +225,13 @@ class ProfileSpec(Strict):
             "what the driver does and not every driver must: cdiPerClaim (it writes a CDI spec for"
             " each prepared claim and removes it again), nodeLocal (each device is of one node),"
             " refusesDevicesInUse (it prepares no claim with a device that is prepared for another)"
+        ),
+    )
+    options: dict[str, DriverOption] = Field(
+        default={},
+        description=(
+            "NAME -> a feature gate or setting of the driver that is off by default; what depends"
+            " on it is asked only with --driver-option NAME"
         ),
     )
     probe: Probe = Field(default_factory=Probe)
@@ -275,6 +280,35 @@ class DriverProfile(Strict):
     def driver(self) -> str:
         """The driver's name as in ResourceSlices."""
         return self.spec.driver
+
+    def with_options(self, names: Collection[str]) -> DriverProfile:
+        """The profile of the driver with these of its options on; they are among them no more.
+
+        Raises:
+            UsageError: it has no such option.
+        """
+        spec = self.spec
+        for name in names:
+            if name not in spec.options:
+                known = ", ".join(spec.options) or "none"
+                raise UsageError(
+                    f"--driver-option {name}: the driver profile {self.metadata.name} has no such"
+                    f" option; it has: {known}"
+                )
+        on = [spec.options[name] for name in dict.fromkeys(names)]
+        changed = {
+            "config": spec.config | {key: value for one in on for key, value in one.config.items()},
+            "traits": tuple(dict.fromkeys([*spec.traits, *(t for one in on for t in one.traits)])),
+            "options": {name: one for name, one in spec.options.items() if name not in names},
+        }
+        return self.model_copy(update={"spec": spec.model_copy(update=changed)})
+
+    def off(self, kind: Literal["config", "traits"], wanted: str) -> str:
+        """How to have what the driver has with an option that is off; "" where none brings it."""
+        for name, option in self.spec.options.items():
+            if wanted in getattr(option, kind):
+                return f"; it has with --driver-option {name}: {option.description}"
+        return ""
 
     def for_reference(self) -> DriverProfile:
         """The profile as it is for the reference, which shows devices as ``simulated`` says.

@@ -77,6 +77,15 @@ class TargetOptions:
             f"starts its own driver, else {NVIDIA_PROFILE}]"
         ),
     ] = ""
+    driver_options: Annotated[
+        tuple[str, ...],
+        Given(
+            "Feature gate or setting of the driver that is on, of those that its profile names. "
+            "Can be given several times.",
+            flag="--driver-option",
+            metavar="NAME",
+        ),
+    ] = ()
     driver_command: Annotated[
         tuple[str, ...],
         Given(
@@ -231,15 +240,16 @@ class TargetOptions:
         return self.driver or (OWN_PROFILE if own else NVIDIA_PROFILE)
 
     def profile(self) -> DriverProfile:
-        """The driver profile that is used.
+        """The driver profile that is used, with the options of the driver that are on.
 
         Raises:
-            UsageError: there is none, or it is malformed.
+            UsageError: there is none, it is malformed, or has no such option.
         """
         from conformance.data import scenarios_dir
         from conformance.scenario.profile import load_profile
 
-        return load_profile(self.profile_name, scenarios_dir() / "drivers")
+        profile = load_profile(self.profile_name, scenarios_dir() / "drivers")
+        return profile.with_options(self.driver_options)
 
 
 TABLE = options_of(TargetOptions)

@@ -9,16 +9,23 @@ import pytest
 from conformance.engine.events import Outcome
 from conformance.engine.scenario_run import Setup
 from conformance.engine.suite import run_suite
+from conformance.errors import UsageError
+from conformance.scenario.driveroption import DriverOption
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.profile import DriverProfile, Probe, load_profile
+from conformance.targets.base import Obj
 from conformance.targets.opening import Opened, open_reference
 from conformance.targets.options import TargetOptions
+from conformance.targets.recorded import recorded_options
+from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.target import ReferenceTarget
+from nvml_driver.errors import PrepareError
 from tests.scenario.shipped import ROOT, shipped
 
 OWN: DriverProfile = load_profile("nvml-dra-driver", ROOT / "drivers")
 CDI = "extended/device-cleanup/cleanup-cdi-spec-removed"
 LOCAL = "extended/resource-slice/claim-bound-to-node-of-local-device"
+PREPARED = "extended/opaque-configuration/claim-config-is-prepared"
 CLAIM = "extended/opaque-configuration/claim-config-reaches-container"
 CLASS = "extended/opaque-configuration/class-config-reaches-container"
 
@@ -54,6 +61,55 @@ def test_nvidias_driver_is_not_asked_for_what_needs_a_gate_of_its_own() -> None:
     with open_reference(TargetOptions(driver="gpu.nvidia.com")) as opened:
         finished = run_suite(named(CLAIM, CLASS), Setup("nvidia", opened), ()).finished
     assert [item.outcome for item in finished] == [Outcome.SKIPPED, Outcome.SKIPPED]
+
+
+def of_nvidias_driver(*options: str) -> tuple[Outcome, str]:
+    given = TargetOptions(driver="gpu.nvidia.com", driver_options=options)
+    with open_reference(given) as opened:
+        [finished] = run_suite(named(PREPARED), Setup("nvidia", opened), ()).finished
+    return finished.outcome, finished.message
+
+
+def test_what_needs_an_option_of_the_driver_is_asked_where_the_option_is_on() -> None:
+    outcome, message = of_nvidias_driver()
+    assert outcome is Outcome.SKIPPED
+    assert "has no config timeSlicing; it has with --driver-option TimeSlicingSettings" in message
+    assert "featureGates.TimeSlicingSettings=true" in message
+    assert of_nvidias_driver("TimeSlicingSettings") == (Outcome.PASSED, "")
+
+
+def test_a_driver_that_has_not_the_option_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVIDIA's refuses the configuration then, as ours refuses any here."""
+
+    def refuse(_driver: NvmlDriver, claim: Obj) -> Any:
+        if claim["status"]["allocation"]["devices"].get("config"):
+            raise PrepareError("feature gate TimeSlicingSettings is not enabled")
+        raise AssertionError("the claim has a configuration")
+
+    monkeypatch.setattr(NvmlDriver, "prepare", refuse)
+    outcome, message = of_nvidias_driver("TimeSlicingSettings")
+    assert outcome is Outcome.FAILED
+    assert "feature gate TimeSlicingSettings is not enabled" in message
+
+
+def test_a_trait_may_come_with_an_option() -> None:
+    option = DriverOption(description="a gate of the driver", traits=("cdiPerClaim",))
+    changed = {"traits": ("nodeLocal",), "options": {"Cdi": option}}
+    profile = OWN.model_copy(update={"spec": OWN.spec.model_copy(update=changed)})
+    _, message = ran(profile, CDI)
+    assert "the trait cdiPerClaim; it has with --driver-option Cdi: a gate of the driver" in message
+    assert ran(profile.with_options(["Cdi"]), CDI) == (Outcome.PASSED, "")
+
+
+def test_an_option_that_the_profile_does_not_name_is_refused() -> None:
+    options = TargetOptions(driver="gpu.nvidia.com", driver_options=("TimeSlicing",))
+    with pytest.raises(UsageError, match=r"--driver-option TimeSlicing.*TimeSlicingSettings"):
+        options.profile()
+
+
+def test_the_result_file_says_which_options_were_on() -> None:
+    given = TargetOptions(driver="gpu.nvidia.com", driver_options=("TimeSlicingSettings",))
+    assert recorded_options(given)["driverOptions"] == ("TimeSlicingSettings",)
 
 
 @pytest.mark.parametrize(
