@@ -70,7 +70,8 @@ def files_of(name: str) -> set[Path]:
 def test_the_installed_wheel_runs_every_shipped_scenario(environment: Path, tmp_path: Path) -> None:
     done = call(
         *(environment / "bin/dra-conformance", "run", "-o", "out"),
-        *("--feature-gate", "DRAListTypeAttributes=true"),  # alpha; else what needs it is skipped
+        *("--feature-gate", "DRADerivedAttributes=true"),  # alpha; else what needs it is skipped
+        *("--feature-gate", "DRAListTypeAttributes=true"),
         *("--feature-gate", "DRANodeAllocatableResources=true"),
         cwd=tmp_path,
     )

@@ -141,6 +141,7 @@ class Fault(Enum):
     IGNORES_CONSUMED_CAPACITY = "the scheduler does not see how much of a capacity is consumed"
     IGNORES_COUNT = "the scheduler takes one device whatever the count"
     IGNORES_COUNTERS = "the scheduler does not look at shared counters"
+    IGNORES_DERIVED_ATTRIBUTES = "the scheduler ignores derived attributes"
     IGNORES_DEVICE_PLUGINS = (
         "extended resources come from devices even where a node has them itself"
     )

@@ -33,7 +33,11 @@ PAGE: Final = Path(__file__).resolve().parents[2] / "docs/kill-matrix.md"
 KILLS: Final = Path(__file__).with_name("kills.yaml")
 NOT_ALONE: Final = Path(__file__).with_name("not_alone.yaml")
 
-GATES: Final = {"DRAListTypeAttributes": True, "DRANodeAllocatableResources": True}
+GATES: Final = {
+    "DRADerivedAttributes": True,
+    "DRAListTypeAttributes": True,
+    "DRANodeAllocatableResources": True,
+}
 """Gates of the reference beside its defaults: what scenarios about alpha features need."""
 
 Kills = Mapping[str, Sequence[str]]

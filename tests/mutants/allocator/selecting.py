@@ -25,6 +25,11 @@ def no_attributes_in_class(device_class: Obj) -> None:
     ]
 
 
+def no_derived_attributes(claim: Obj) -> None:
+    for item in wanted(claim):
+        item.pop("derivedAttributes", None)
+
+
 def nothing_without_selectors(device_class: Obj) -> None:
     spec = device_class.setdefault("spec", {})
     if not spec.get("selectors"):
@@ -115,6 +120,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.CONSTRAINTS_IGNORE_VERSIONS: no_versions,
     Fault.CONSTRAINTS_HOLD_FOR_ALL_REQUESTS: constraints(of_all_requests),
     Fault.CONSTRAINTS_HOLD_WITHIN_REQUESTS_ONLY: reads_claims(within_requests),
+    Fault.IGNORES_DERIVED_ATTRIBUTES: reads_claims(no_derived_attributes),
     Fault.IGNORES_DISTINCT_ATTRIBUTE: reads_claims(no_distinct_attribute),
     Fault.DISTINCT_ACROSS_REQUESTS_ONLY: reads_claims(distinct_across_requests),
     Fault.ONLY_FIRST_CLASS_SELECTOR: reads("device_classes", first_class_selector),
