@@ -12,6 +12,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+PATIENCE = 3.0
+"""Seconds that a scenario waits for a place to go on. Then it goes on beside the others, for they
+may wait for it: 1.34 schedules no pod with a claim that comes by a pool that is invalid."""
+
 
 class Places:
     """A number of places, and who waits for one.
@@ -42,10 +46,10 @@ class Places:
         self.moved.set()
 
     def take_again(self) -> None:
-        """Wait for one; who waits here comes before who begins."""
+        """Wait for one, but not for ever; who waits here comes before who begins."""
         with self._changed:
             self._returning += 1
-            self._changed.wait_for(lambda: self._free > 0)
+            self._changed.wait_for(lambda: self._free > 0, PATIENCE)
             self._returning -= 1
             self._free -= 1
 

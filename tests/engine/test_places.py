@@ -71,6 +71,20 @@ def test_who_returns_comes_before_who_begins() -> None:
     assert early.waited > 0.1
 
 
+def test_who_returns_does_not_wait_for_those_that_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("conformance.engine.places.PATIENCE", 0.05)
+    places = Places(1)
+    early = taken(places)
+    with early.left():
+        late = taken(places)
+    late.leave()
+    assert places.take() is None
+    early.leave()
+    assert places.take()
+
+
 @pytest.mark.parametrize(
     "looking_on",
     [{"wait": "3s"}, {"expect": [{"pod": "p", "scheduled": True, "consistently": "3s"}]}],
