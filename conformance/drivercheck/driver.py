@@ -18,8 +18,11 @@ from conformance.drivercheck.process import Process, Starter, last_words
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
 from conformance.targets.base import Obj
 
+REGISTER_SECONDS: Final = 30.0
+"""Until a driver that was started has registered; ours to choose, and generous."""
+
 START_SECONDS: Final = 30.0
-"""Until a driver that was started has registered and published; ours to choose, and generous."""
+"""Until it has published; likewise."""
 
 STOP_SECONDS: Final = 30.0
 """From SIGTERM to the end: a pod's terminationGracePeriodSeconds, by default."""
@@ -120,12 +123,16 @@ class DriverUnderCheck:
         self.serve()
         self.published()
 
-    def serve(self, seconds: float = START_SECONDS) -> Any:
+    def serve(self, seconds: float = 0.0) -> Any:
         """Wait for the registration, and accept it as a kubelet does; its PluginInfo.
+
+        Args:
+            seconds: to wait; 0: `REGISTER_SECONDS`.
 
         Raises:
             ViolationError: it ended, or did not register in that time.
         """
+        seconds = seconds or REGISTER_SECONDS
         deadline = time.monotonic() + seconds
         why = f"no socket appeared in {self.registry}"
         while True:

@@ -37,7 +37,7 @@ def run(
         report: told each result when it is there.
     """
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    runner = _Runner(bench)
+    runner = Runner(bench)
     results: list[CheckResult] = []
     for check in checks:
         results.append(runner.make(check))
@@ -59,8 +59,11 @@ def run(
     )
 
 
-class _Runner:
+class Runner:
+    """Makes checks on one bench, and brings the driver back between them."""
+
     def __init__(self, bench: Bench) -> None:
+        """With the first check the driver is started, if that is ours to do."""
         self._bench = bench
         self._silent = 0
         self._absent = ""

@@ -31,7 +31,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have scenarios collected and run where a target is named."""
+    """Have scenarios collected and run where a target is named, and a driver checked in a test."""
+    from conformance.plugin import drivercheck
+
+    config.pluginmanager.register(drivercheck, "dra-conformance-driver-check")
     if config.getoption("--dra-target") is not None:
         from conformance.plugin import scenarios
 

@@ -1,0 +1,71 @@
+"""The checks of `dra-conformance driver-check` as tests of a driver's own repository.
+
+A test that takes `dra_driver_check` runs once for each check, and `dra_driver_command`, a fixture
+of the driver's own, says how the driver is started. Next to nothing is imported before that.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FIXTURE = "dra_driver_check"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test for each check, with its name."""
+    if FIXTURE in metafunc.fixturenames:
+        from conformance.drivercheck.catalogue import CHECKS
+
+        metafunc.parametrize(FIXTURE, CHECKS, ids=str, indirect=True)
+
+
+@pytest.fixture(scope="module")
+def dra_driver_command() -> Sequence[str]:
+    """The driver's program and arguments; a driver's tests have their own fixture of this name."""
+    pytest.fail(
+        "define a fixture dra_driver_command that returns the driver's program and arguments",
+        pytrace=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def _dra_driver_runner(dra_driver_command: Sequence[str]) -> Iterator[Any]:
+    """One driver for all tests of a module."""
+    from conformance.drivercheck.bench import Bench
+    from conformance.drivercheck.process import CommandStarter
+    from conformance.drivercheck.run import Runner
+
+    # In /tmp wherever TMPDIR is: the path of a socket has at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
+        bench = Bench(Path(folder), CommandStarter(dra_driver_command))
+        try:
+            yield Runner(bench)
+        finally:
+            bench.close()
+
+
+@pytest.fixture
+def dra_driver_check(request: pytest.FixtureRequest, _dra_driver_runner: Any) -> Callable[[], None]:
+    """Make the check: a broken recommendation is an expected failure, what was not made a skip."""
+    from conformance.drivercheck.check import Level
+    from conformance.drivercheck.result import Outcome
+
+    def check() -> None:
+        found = _dra_driver_runner.make(request.param)
+        text = f"{found.summary}\n{found.message}\nsource: {found.source}"
+        match found.outcome:
+            case Outcome.PASSED:
+                return
+            case Outcome.SKIPPED | Outcome.NOT_OFFERED:
+                pytest.skip(found.message)
+            case Outcome.FAILED if found.level is Level.RECOMMENDED:
+                pytest.xfail(text)
+            case _:
+                pytest.fail(text, pytrace=False)
+
+    return check
