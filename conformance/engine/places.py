@@ -1,7 +1,7 @@
 """Who acts on the target: so many scenarios at once, not counting those that only look on.
 
 Much of a scenario's time is spent with nothing to do: it sees that something stays as it is for
-seconds, or that what it deleted goes. Meanwhile its place is another's. docs/decisions/0033 says
+seconds, or that what it deleted goes. Meanwhile its place is another's. docs/decisions/0035 says
 what that changes.
 """
 

@@ -73,8 +73,11 @@ def _add_short(defs: dict[str, Any]) -> None:
     for name, one in defs.items():
         if name.endswith("Expectation") or name in {"Manifest", "Step", "Delete"}:
             one["properties"]["forEach"] = {"$ref": "#/$defs/ForEach"}
-    for _, one in walk(defs):
-        if isinstance(one, dict) and one.get("type") in ("integer", "number"):
+    for _, one in walk({name: one for name, one in defs.items() if name != "ForEach"}):
+        if not isinstance(one, dict):
+            continue
+        is_map = one.get("type") == "object" and "additionalProperties" in one
+        if one.get("type") in ("integer", "number") or (is_map and "properties" not in one):
             one |= {"type": [one["type"], "string"], "pattern": r"^\$\{each\."}
 
 

@@ -255,6 +255,7 @@ def test_what_the_api_server_must_refuse_is_found_without_a_cluster() -> None:
         "core/published-names-have-a-form",
         "core/request-names-are-unique",
         "core/unknown-values-refused",
+        "extended/derived-attributes/devices-aligned-by-a-derived-attribute",
         "extended/device-taint-rules/rule-replaced-and-refused",
         "extended/device-taints/tolerations-are-checked",
         "extended/extended-resource/ended-pod-loses-its-claim",

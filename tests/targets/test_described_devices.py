@@ -287,7 +287,8 @@ def test_a_cluster_whose_rules_are_not_known_is_told(tmp_path: Path) -> None:
 
 def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described() -> None:
     scenarios = shipped.on_reference()
-    gates = {"DRAListTypeAttributes": True, "DRANodeAllocatableResources": True}
+    names = ("DRAListTypeAttributes", "DRANodeAllocatableResources", "DRADerivedAttributes")
+    gates = dict.fromkeys(names, True)
     with open_reference(TargetOptions(driver="gpu.example.com", feature_gates=gates)) as opened:
         found = run_suite(scenarios, Setup("t", opened), ()).finished
     others = {

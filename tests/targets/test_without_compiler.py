@@ -32,7 +32,8 @@ def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_scenarios_without_devices_run_and_the_others_say_what_to_install() -> None:
     said = list[str]()
     scenarios = on_reference()
-    alpha = {"DRANodeAllocatableResources": True, "DRAListTypeAttributes": True}
+    gates = ("DRANodeAllocatableResources", "DRAListTypeAttributes", "DRADerivedAttributes")
+    alpha = dict.fromkeys(gates, True)
     options = TargetOptions(feature_gates=alpha)
     with open_reference(options, progress=said.append) as opened:
         found = run_suite(scenarios, Setup("t", opened), ()).finished
