@@ -233,12 +233,16 @@ class DriverUnderCheck:
         found = self.api.objects.slices(self.driver)
         return [one for one in found if one["spec"].get("nodeName") in (None, NODE)]
 
-    def published(self, seconds: float = START_SECONDS) -> list[Obj]:
+    def published(self, seconds: float = 0.0) -> list[Obj]:
         """Its ResourceSlices, once there are any and all of a pool are there.
+
+        Args:
+            seconds: to wait; 0: `START_SECONDS`.
 
         Raises:
             ViolationError: they do not come.
         """
+        seconds = seconds or START_SECONDS
 
         def complete() -> bool:
             pools = [one["spec"]["pool"] for one in self.slices()]

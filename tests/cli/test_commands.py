@@ -150,7 +150,7 @@ spec:
         ("run --target cluster --cluster local --context x", "--context goes with"),
         ("run --target cluster --cluster local --nodes 0 --binaries x", "lacks these executables"),
         ("run --target cluster --cluster local --driver-command 'a", "No closing quotation"),
-        ("list --feature DerivedAttributes", "0 with --feature DerivedAttributes"),
+        ("list --feature SchedulerFilterTimeout", "0 with --feature SchedulerFilterTimeout"),
         ("list --tier device", "0 with --tier device"),
         ("run --tier cloud", "'cloud' is not one of"),
         ("cleanup", "say where"),

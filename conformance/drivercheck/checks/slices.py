@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 
+from conformance.drivercheck import driver
 from conformance.drivercheck.api.objects import NODE, OTHER_DRIVER, OTHER_NODE
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
-from conformance.drivercheck.driver import START_SECONDS
 from conformance.drivercheck.violations import ViolationError
 from conformance.targets.base import Obj
 from conformance.text import one_line
@@ -70,7 +70,7 @@ def one_generation(bench: Bench) -> None:
         return all(len(found) == 1 for found in pools.values())
 
     bench.published()
-    if not bench.wait(settled, START_SECONDS):
+    if not bench.wait(settled, driver.START_SECONDS):
         raise ViolationError(f"expected one generation of each pool; found {pools}")
 
 
@@ -138,7 +138,7 @@ def same_after_restart(bench: Bench) -> None:
     lists = bench.api.lists
     bench.start()
     bench.serve()
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + driver.START_SECONDS
     while bench.api.lists == lists and time.monotonic() < deadline:
         time.sleep(0.05)  # what is there is still from before
     bench.wait(lambda: _differ(before, bench.slices()), _SETTLE_SECONDS)
