@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from conformance.drivercheck.catalogue import CHECKS, chosen
 from conformance.drivercheck.checks import health, slices
 from conformance.drivercheck.result import Outcome
 from conformance.drivercheck.run import run
+from conformance.targets.base import Obj
 from tests.drivercheck.own_driver import OwnDriver
 from tests.mutants.real_driver.faults import FAULTS
 
@@ -50,3 +52,26 @@ def test_it_is_caught(fault: str) -> None:
         finally:
             bench.close()
     assert [one.outcome for one in result.checks] == [Outcome.FAILED], result.checks
+
+
+def test_a_slice_may_come_back_later_than_other_checks_may_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Upstream's helper takes a minute where its slice is deleted as soon as it is made."""
+    monkeypatch.setattr(driver, "CHECK_SECONDS", 1.0)
+    monkeypatch.setattr(slices, "_BACK_SECONDS", 20.0)
+    with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
+        bench = Bench(Path(folder), OwnDriver("publishes-once"))
+        objects, delete = bench.api.objects, bench.api.objects.delete
+
+        def delete_for_a_while(slice_: Obj) -> None:
+            delete(slice_)
+            again = {**slice_, "metadata": {"generateName": "again-"}}
+            threading.Timer(2.0, objects.create, [again]).start()
+
+        monkeypatch.setattr(objects, "delete", delete_for_a_while)
+        try:
+            result = run(bench, chosen(["slices/deleted-slice-comes-back"]))
+        finally:
+            bench.close()
+    assert [one.outcome for one in result.checks] == [Outcome.PASSED], result.checks
