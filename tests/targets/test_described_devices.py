@@ -301,3 +301,17 @@ def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described
         " the trait refusesDevicesInUse",
         f"{preparation}/refused-claim-is-given-up": f"{profile} has no config refused",
     }
+
+
+def test_a_described_driver_refuses_a_device_in_use_where_its_profile_says_so(
+    tmp_path: Path,
+) -> None:
+    """Else nothing could be compared with it: the reference itself would fail."""
+    traits = "traits: [cdiPerClaim, nodeLocal"
+    profile = (shipped.ROOT / "drivers" / "gpu.example.com.yaml").read_text(encoding="utf-8")
+    file = tmp_path / "profile.yaml"
+    file.write_text(profile.replace(traits, f"{traits}, refusesDevicesInUse"), encoding="utf-8")
+    in_use = [one for one in shipped.shipped() if one.id.endswith("/device-in-use-is-refused")]
+    with open_reference(TargetOptions(driver=str(file))) as opened:
+        [finished] = run_suite(in_use, Setup("t", opened), ()).finished
+    assert (finished.outcome, finished.message) == (Outcome.PASSED, "")

@@ -26,7 +26,8 @@ class DescribedDriver(NodeDriver):
     """The driver of a profile on one node.
 
     Args:
-        profile: its classes are not used here, only ``driver``, ``config`` and ``simulated``.
+        profile: its classes are not used here, only ``driver``, ``config``, ``traits`` and
+            ``simulated``.
         root: where its files are.
         slices: what it publishes on this node.
         network: what is published for all nodes, and what it can prepare as well.
@@ -44,6 +45,7 @@ class DescribedDriver(NodeDriver):
                 device for one in item for device in one["spec"].get("devices") or ()
             )
         }
+        self._held: dict[str, set[tuple[str, str, str]]] = {}
         self._cdi_root.mkdir(parents=True, exist_ok=True)
 
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
@@ -53,6 +55,7 @@ class DescribedDriver(NodeDriver):
         for result in results:
             if REFUSED in self._configured(result, allocation.get("config") or ()):
                 raise PrepareError(f"request {result['request']}: refused by its configuration")
+        self._hold(uid, results)
         edits = {
             result["device"]: self._edits(result, allocation.get("config") or ())
             for result in results
@@ -78,7 +81,22 @@ class DescribedDriver(NodeDriver):
 
     def unprepare(self, uid: str) -> None:
         """See `NodeDriver.unprepare`: removes the claim's CDI spec."""
+        self._held.pop(uid, None)
         cdi.spec_path(self._cdi_root, self.name, uid).unlink(missing_ok=True)
+
+    def _hold(self, uid: str, results: Sequence[Obj]) -> None:
+        """Note what a claim has; where the driver looks, no other may have it."""
+        own = {
+            (item["pool"], item["device"], item.get("shareID") or "")
+            for item in results
+            if not item.get("adminAccess")
+        }
+        if "refusesDevicesInUse" in self._profile.traits:
+            for other, held in self._held.items():
+                if other != uid and own & held:
+                    device = min(own & held)[1]
+                    raise PrepareError(f"device {device} is prepared for claim {other}")
+        self._held[uid] = own
 
     def _edits(self, result: Obj, config: Sequence[Obj]) -> Mapping[str, Any]:
         """``containerEdits`` of one allocated device."""
