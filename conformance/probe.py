@@ -17,8 +17,9 @@ _NODE = "dra-conformance-device-node "
 
 _PRINT = f"echo {BEGIN}; env; find /dev -type c -exec echo '{_NODE}{{}}' \\; ; echo {END}"
 
-HOLD = ("sh", "-c", f"{_PRINT}; trap 'exit 0' TERM; sleep 86400 & wait")
-"""Prints, then runs until it is terminated. ``${probe.hold}`` in a scenario."""
+HOLD = ("sh", "-c", f"trap 'exit 0' TERM; {_PRINT}; sleep 86400 & wait")
+"""Prints, then runs until it is terminated. ``${probe.hold}`` in a scenario. The trap comes first:
+who sees the end of what is printed may terminate it at once."""
 
 EXIT = ("sh", "-c", _PRINT)
 """Prints, then ends with success. ``${probe.exit}`` in a scenario."""

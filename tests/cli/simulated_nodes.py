@@ -111,9 +111,9 @@ def run_compared(name: str, wanted: Collection[str], folder: Path, *options: str
     assert {one["scenario"] for one in ran} == wanted
     skipped = {one["scenario"]: one["message"] for one in ran if one["outcome"] == "skipped"}
     assert {why for why in skipped.values() if not NOT_THE_GPUS.match(why)} == set()
-    others = [one for one in ran if not _shows_a_fault(one)]
-    assert {one["outcome"] for one in others if one["scenario"] not in skipped} == {"passed"}
-    assert {one["outcome"] for one in ran if _shows_a_fault(one)} <= {"passed", "known"}
+    ended = [one for one in ran if one["scenario"] not in skipped]
+    assert {one["outcome"] for one in ended if not _shows_a_fault(one)} == {"passed"}
+    assert {one["outcome"] for one in ended if _shows_a_fault(one)} <= {"passed", "known"}
     compared = records(folder, "compared")
     assert {one["scenario"] for one in compared} == {one["scenario"] for one in ran}
     compared = [one for one in compared if not _shows_a_fault(one)]

@@ -36,8 +36,14 @@ class Round:
     judged: bool
 
 
-def play(step: Churn, context: Context, dealt: Sequence[Operation]) -> Round:
+def play(
+    step: Churn, context: Context, dealt: Sequence[Operation], *, patient: bool = False
+) -> Round:
     """One round: the operations, quiet, and nothing left.
+
+    Args:
+        patient: wait until something was allocated: a scheduler that is behind may not have got to
+            it while objects came and went.
 
     Raises:
         Interrupted: the user wants the run to end.
@@ -47,14 +53,22 @@ def play(step: Churn, context: Context, dealt: Sequence[Operation]) -> Round:
     with closing(context.scope.follow(player.namespaces)) as following:
         player.begin()
         done = player.play(dealt)
+        if patient:
+            timeout = context.scenario.spec.timeouts.eventually
+            context.wait(lambda: _allocated(following.heard()) or None, timeout)
         late = _at_last(lambda: _unquiet(context, following), context, following)
         player.end()
         late += _at_last(lambda: _left(following), context, following)
         versions = following.versions()
     found = [*violations_in(versions, inventory_of(step)), *late]
-    if not found and not any(state and "allocation" in state["status"] for *_, state in versions):
+    if not found and not _allocated(versions):
         found = [Violation("nothing", 0, "no claim was ever allocated")]
     return Round(done, versions, found[0] if found else None, not following.gap)
+
+
+def _allocated(versions: Sequence[Version]) -> bool:
+    """Whether any claim ever had an allocation."""
+    return any(state and "allocation" in state["status"] for *_, state in versions)
 
 
 def inventory_of(step: Churn) -> Inventory:

@@ -38,7 +38,7 @@ def churn(step: Churn, context: Context, again: Again) -> dict[str, Any]:
     while rounds < ceil(budget / step.time) and spent < budget:
         dealt, began = operations(step, first + rounds), time.monotonic()
         try:
-            found = play(step, context, dealt)
+            found = play(step, context, dealt, patient=True)
         except Interrupted:
             if divergence is None:
                 raise

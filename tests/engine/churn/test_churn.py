@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from conformance.engine.churn import round as churn_round
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.knownissues import with_known_issues
 from conformance.engine.scenario_run import Setup
@@ -35,6 +36,15 @@ def test_a_sound_reference_keeps_every_invariant() -> None:
     finished = run()
     assert finished.outcome is Outcome.PASSED, finished.message
     assert finished.steps[-1].observed == ({"seed": 17, "rounds": 1},)
+
+
+def test_a_scheduler_that_is_behind_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    not_yet, allocated = iter([False, False]), churn_round._allocated
+    monkeypatch.setattr(
+        churn_round, "_allocated", lambda versions: next(not_yet, allocated(versions))
+    )
+    finished = run()
+    assert finished.outcome is Outcome.PASSED, finished.message
 
 
 def test_long_churn_is_many_rounds_with_seeds_of_their_own() -> None:
