@@ -70,11 +70,11 @@ def doubly_allocated(folder: Path) -> bool:
     Two pods of one Job that share a claim and end at the same moment can make it do so
     (docs/found/double-allocation.md). It says nothing of the simulated GPUs that are tested here.
     """
-    ended = (one for one in records(folder, "scenario") if not _shows_a_fault(one))
+    ended = (one for one in records(folder, "scenario") if not shows_a_fault(one))
     return any(one["outcome"] == "known" for one in ended)
 
 
-def _shows_a_fault(record: dict[str, Any]) -> bool:
+def shows_a_fault(record: dict[str, Any]) -> bool:
     """Whether a scenario is there to show a fault of Kubernetes, which this version may have."""
     return str(record["scenario"]).startswith("regressions/")
 
@@ -112,11 +112,11 @@ def run_compared(name: str, wanted: Collection[str], folder: Path, *options: str
     skipped = {one["scenario"]: one["message"] for one in ran if one["outcome"] == "skipped"}
     assert {why for why in skipped.values() if not NOT_THE_GPUS.match(why)} == set()
     ended = [one for one in ran if one["scenario"] not in skipped]
-    assert {one["outcome"] for one in ended if not _shows_a_fault(one)} == {"passed"}
-    assert {one["outcome"] for one in ended if _shows_a_fault(one)} <= {"passed", "known"}
+    assert {one["outcome"] for one in ended if not shows_a_fault(one)} == {"passed"}
+    assert {one["outcome"] for one in ended if shows_a_fault(one)} <= {"passed", "known"}
     compared = records(folder, "compared")
     assert {one["scenario"] for one in compared} == {one["scenario"] for one in ran}
-    compared = [one for one in compared if not _shows_a_fault(one)]
+    compared = [one for one in compared if not shows_a_fault(one)]
     judged = {judgement["verdict"] for one in compared for judgement in one["judgements"]}
     assert judged <= {"identical", "admissible"}
 
