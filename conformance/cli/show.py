@@ -71,12 +71,11 @@ def _page(
         nodes = ", ".join(variables.value(f"node.{node}") for node in spec.nodes)
         yield f"# Nodes that the suite brings: {nodes}"
     for number, step in enumerate(steps, 1):
-        [(action, value)] = step.items()
-        yield f"# Step {number}: {action}"
-        if action != "apply":
-            yield from (f"#   {line}" for line in _yaml(value))
-            continue
-        for manifest in value:
+        yield f"# Step {number}: {', '.join(step)}"
+        if "apply" not in step:
+            [first, *more] = step.values()
+            yield from (f"#   {line}" for line in _yaml(step if more else first))
+        for manifest in step.get("apply", ()):
             yield "---"
             yield from _yaml(manifest)
 

@@ -39,6 +39,16 @@ def test_the_objects_are_those_of_the_steps_in_full(
     assert f"# {loaded.scenario.spec.summary}" in out
 
 
+def test_every_shipped_scenario_can_be_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for loaded in shipped():
+        code, out, err = shown(monkeypatch, capsys, str(loaded.document.file))
+        assert (code, err) == (0, ""), loaded.id
+        headings = [line for line in out.splitlines() if line.startswith("# Step ")]
+        assert len(headings) == len(loaded.scenario.spec.steps), loaded.id
+
+
 def test_what_is_a_part_of_several_ids_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
