@@ -43,13 +43,21 @@ class Bench(DriverUnderCheck):
             UnanswerableError: the driver's devices do not suffice.
         """
         claim = self.pending_claim(*requests, name=name)
-        allocation = self.api.objects.allocation(claim)
-        if allocation is None:
+        return self.allocate(claim, self.allocation(claim))
+
+    def allocation(self, claim: Obj) -> dict[str, Any]:
+        """What kube-scheduler would give a claim, to be changed before it is written.
+
+        Raises:
+            UnanswerableError: the driver's devices do not suffice.
+        """
+        found = self.api.objects.allocation(claim)
+        if found is None:
             raise UnanswerableError(
                 "there are not enough devices for it: the driver published "
                 f"{sum(len(one['spec'].get('devices') or ()) for one in self.slices())}"
             )
-        return self.allocate(claim, allocation)
+        return found
 
     def allocate(self, claim: Obj, allocation: Mapping[str, Any]) -> Obj:
         """Give a claim an allocation."""
@@ -78,6 +86,15 @@ class Bench(DriverUnderCheck):
                     f"{one_line(answer[uid].error, 200)}"
                 )
         return [answer[uid].devices for uid in uids]
+
+    def configured_claim(self, driver: str, parameters: Mapping[str, Any]) -> Obj:
+        """An allocated claim with opaque configuration for a driver; raises as `claim`."""
+        claim = self.pending_claim()
+        allocation = self.allocation(claim)
+        opaque = {"driver": driver, "parameters": parameters}
+        config = {"source": "FromClaim", "requests": [], "opaque": opaque}
+        allocation["devices"]["config"] = [config]
+        return self.allocate(claim, allocation)
 
     def refusal(self, *claims: Obj, seconds: float = kubelet.CALL_SECONDS) -> list[str]:
         """Prepare claims that may be refused; the error of each (empty: it was prepared)."""

@@ -257,6 +257,14 @@ class DriverUnderCheck:
             )
         return self.slices()
 
+    def published_devices(self) -> list[tuple[str, str]]:
+        """Pool and name of each device that is published; raises as `published`."""
+        return [
+            (one["spec"]["pool"]["name"], device["name"])
+            for one in self.published()
+            for device in one["spec"].get("devices") or ()
+        ]
+
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Wait until something holds of the objects."""
         return self.api.changes.wait(condition, min(seconds, self.left()))

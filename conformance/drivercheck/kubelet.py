@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import grpc
 
+from conformance.clusters.local.registration import INFO_SECONDS, KNOWN_SERVICES
 from conformance.drivercheck.violations import SilenceError, ViolationError
 from conformance.targets.base import Obj
 from conformance.text import one_line
@@ -27,17 +28,13 @@ from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health_v1
 from nvml_driver.kubeletapi.dra_health.v1alpha1 import api_pb2 as health_v1alpha1
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 
-PLUGIN_TYPE: Final = "DRAPlugin"
-SERVICES: Final[Mapping[str, ModuleType]] = {"v1.DRAPlugin": v1, "v1beta1.DRAPlugin": v1beta1}
-"""What a kubelet of 1.34 to 1.37 knows, newest first (cm/dra/plugin/dra_plugin.go)."""
+SERVICES: Final[Mapping[str, ModuleType]] = dict(zip(KNOWN_SERVICES, (v1, v1beta1), strict=True))
+"""What a kubelet of 1.34 to 1.37 knows, newest first, and the messages of each."""
 
 HEALTH: Final[Mapping[str, ModuleType]] = {
     "v1.DRAResourceHealth": health_v1,
     "v1alpha1.DRAResourceHealth": health_v1alpha1,
 }
-
-INFO_SECONDS: Final = 1.0
-"""For GetInfo (pluginmanager/operationexecutor/operation_generator.go, RegisterPlugin)."""
 
 NOTIFY_SECONDS: Final = 5.0
 """For NotifyRegistrationStatus (operation_generator.go, notifyPlugin)."""

@@ -19,8 +19,9 @@ from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 KNOWN_SERVICES: Final = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
 """`servicesSupportedByKubelet` in pkg/kubelet/cm/dra/plugin/dra_plugin.go, in 1.34 to 1.37."""
 
-_PLUGIN_TYPE = "DRAPlugin"
-_ANSWER_SECONDS = 1.0  # as long as a kubelet waits (pkg/kubelet/pluginmanager/operationexecutor)
+PLUGIN_TYPE: Final = "DRAPlugin"
+INFO_SECONDS: Final = 1.0
+"""For GetInfo (pkg/kubelet/pluginmanager/operationexecutor, RegisterPlugin)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,10 @@ def offers(registrar: Path) -> list[Offer]:
         with grpc.insecure_channel(f"unix:{path}") as channel:
             ask = stub(registration, channel).GetInfo
             try:
-                info = ask(registration.InfoRequest(), timeout=_ANSWER_SECONDS)
+                info = ask(registration.InfoRequest(), timeout=INFO_SECONDS)
             except grpc.RpcError:
                 continue  # it does not serve yet, or not any more
-        if info.type == _PLUGIN_TYPE:
+        if info.type == PLUGIN_TYPE:
             found.append(Offer(info.name, tuple(info.supported_versions)))
     return found
 

@@ -47,11 +47,7 @@ def each_version_streams(bench: Bench) -> None:
 @section.required(f"{_API}, DeviceIdentifier")
 def devices_are_published_ones(bench: Bench) -> None:
     """Each device of a response is published, by pool and name, and is there once."""
-    known = {
-        (one["spec"]["pool"]["name"], device["name"])
-        for one in bench.published()
-        for device in one["spec"].get("devices") or ()
-    }
+    known = set(bench.published_devices())
     seen: set[tuple[str, str]] = set()
     for name in _named(_first(bench, _versions(bench)[0])):
         if name not in known:
@@ -90,11 +86,7 @@ def messages_are_short(bench: Bench) -> None:
 @section.recommended(f"{_API}: the list is complete")
 def first_response_has_all_devices(bench: Bench) -> None:
     """The first response names every device that is published."""
-    known = {
-        (one["spec"]["pool"]["name"], device["name"])
-        for one in bench.published()
-        for device in one["spec"].get("devices") or ()
-    }
+    known = set(bench.published_devices())
     missing = known - set(_named(_first(bench, _versions(bench)[0])))
     if missing:
         raise ViolationError(f"expected all devices; {len(missing)} of {len(known)} are missing")

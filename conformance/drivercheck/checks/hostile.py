@@ -9,6 +9,7 @@ import uuid
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from conformance.clusters.local.registration import INFO_SECONDS
 from conformance.drivercheck import kubelet
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
@@ -126,7 +127,7 @@ def another_protocol(bench: Bench) -> None:
     for path in (Path(bench.info.endpoint or bench.registrar.socket), bench.registrar.socket):
         for said in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096), _PREFACE[:10], b""):
             with socket.socket(socket.AF_UNIX) as client:
-                client.settimeout(kubelet.INFO_SECONDS)
+                client.settimeout(INFO_SECONDS)
                 try:
                     client.connect(str(path))
                     client.sendall(said)
@@ -144,7 +145,7 @@ def clients_that_stall(bench: Bench) -> None:
         for path in (Path(bench.info.endpoint or bench.registrar.socket), bench.registrar.socket):
             for number in range(_STALLED):
                 client = stack.enter_context(socket.socket(socket.AF_UNIX))
-                client.settimeout(kubelet.INFO_SECONDS)
+                client.settimeout(INFO_SECONDS)
                 try:
                     client.connect(str(path))
                     client.sendall(_PREFACE[: number % len(_PREFACE)])

@@ -173,9 +173,7 @@ def prepared_and_new_together(bench: Bench) -> None:
 def results_of_others_are_left_out(bench: Bench) -> None:
     """Of a claim with devices of two drivers, the driver prepares only its own."""
     claim = bench.pending_claim({"name": "one", "exactly": {}}, {"name": "two", "exactly": {}})
-    allocation = bench.api.objects.allocation(claim)
-    if allocation is None:
-        raise UnanswerableError("there are not two devices")
+    allocation = bench.allocation(claim)
     other = allocation["devices"]["results"][1]
     # A device that the driver has, too: what tells them apart is the driver's name.
     other["driver"] = OTHER_DRIVER
@@ -186,14 +184,8 @@ def results_of_others_are_left_out(bench: Bench) -> None:
 @section.required(f"{_TYPES}, OpaqueDeviceConfiguration.Driver")
 def configuration_of_others_is_ignored(bench: Bench) -> None:
     """Opaque configuration for another driver is none of the driver's business."""
-    claim = bench.pending_claim()
-    allocation = bench.api.objects.allocation(claim)
-    if allocation is None:
-        raise UnanswerableError("there is no device")
     parameters = {"apiVersion": "other.dra-conformance.dev/v1", "kind": "Other"}
-    opaque = {"driver": OTHER_DRIVER, "parameters": parameters}
-    allocation["devices"]["config"] = [{"source": "FromClaim", "requests": [], "opaque": opaque}]
-    claim = bench.allocate(claim, allocation)
+    claim = bench.configured_claim(OTHER_DRIVER, parameters)
     expect_allocated(bench, claim, *bench.prepare(claim))
 
 
@@ -203,9 +195,7 @@ def admin_access_beside_a_holder(bench: Bench) -> None:
     holder = bench.claim()
     bench.prepare(holder)
     admin = bench.pending_claim({"name": "gpu", "exactly": {"adminAccess": True}})
-    allocation = bench.api.objects.allocation(admin)
-    if allocation is None:
-        raise UnanswerableError("there is no device")
+    allocation = bench.allocation(admin)
     [held] = results(bench, holder)
     allocation["devices"]["results"][0] |= {key: held[key] for key in ("pool", "device")}
     admin = bench.allocate(admin, allocation)

@@ -6,7 +6,7 @@ from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.cdi import expect_resolved
 from conformance.drivercheck.checks.prepare import expect_allocated, expect_same
-from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
+from conformance.drivercheck.violations import SilenceError, ViolationError
 from conformance.targets.base import Obj
 
 section = Section("refuse")
@@ -48,9 +48,7 @@ def claim_without_allocation(bench: Bench) -> None:
 def unknown_device(bench: Bench) -> None:
     """A claim with a device that the driver does not have is an error."""
     claim = bench.pending_claim()
-    allocation = bench.api.objects.allocation(claim)
-    if allocation is None:
-        raise UnanswerableError("there is no device")
+    allocation = bench.allocation(claim)
     allocation["devices"]["results"][0]["device"] = "no-such-device"
     _refused(bench, bench.allocate(claim, allocation), "a device that does not exist")
 
@@ -72,10 +70,7 @@ def refused_claim_can_be_prepared_later(bench: Bench) -> None:
     """A claim that was refused is prepared once the reason is gone."""
     claim = bench.pending_claim()
     _refused(bench, claim, "a claim without an allocation")
-    allocation = bench.api.objects.allocation(claim)
-    if allocation is None:
-        raise UnanswerableError("there is no device")
-    claim = bench.allocate(claim, allocation)
+    claim = bench.allocate(claim, bench.allocation(claim))
     expect_allocated(bench, claim, *bench.prepare(claim))
 
 
@@ -125,11 +120,6 @@ def api_server_that_is_down(bench: Bench) -> None:
 @section.recommended("k8s.io/api/resource/v1/types.go, OpaqueDeviceConfiguration.Parameters")
 def unknown_configuration(bench: Bench) -> None:
     """Opaque configuration for the driver of a kind that it cannot know is an error."""
-    claim = bench.pending_claim()
-    allocation = bench.api.objects.allocation(claim)
-    if allocation is None:
-        raise UnanswerableError("there is no device")
     parameters = {"apiVersion": "nonsense.dra-conformance.dev/v0", "kind": "Nonsense"}
-    opaque = {"driver": bench.driver, "parameters": parameters}
-    allocation["devices"]["config"] = [{"source": "FromClaim", "requests": [], "opaque": opaque}]
-    _refused(bench, bench.allocate(claim, allocation), "configuration of an unknown kind")
+    claim = bench.configured_claim(bench.driver, parameters)
+    _refused(bench, claim, "configuration of an unknown kind")

@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from conformance.clusters.local.registration import PLUGIN_TYPE
 from conformance.drivercheck import kubelet
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
@@ -44,7 +45,7 @@ def info_within_a_second(bench: Bench) -> None:
 @section.required(f"{_PLUGIN}/dra_plugin_manager.go; pluginregistration/v1/constants.go, DRAPlugin")
 def type_is_dra_plugin(bench: Bench) -> None:
     """PluginInfo.type is DRAPlugin."""
-    _expect("type", kubelet.PLUGIN_TYPE, bench.info.type)
+    _expect("type", PLUGIN_TYPE, bench.info.type)
 
 
 @section.required("k8s.io/api/resource/v1/types.go, ResourceSliceSpec.Driver")

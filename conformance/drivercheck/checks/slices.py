@@ -49,11 +49,7 @@ def only_own_node(bench: Bench) -> None:
 @section.required(f"{_TYPES}, ResourceSlice: a name identifies a device in its pool")
 def device_names_are_unique(bench: Bench) -> None:
     """No two devices of a pool have the same name."""
-    names = Counter(
-        (one["spec"]["pool"]["name"], device["name"])
-        for one in bench.published()
-        for device in one["spec"].get("devices") or ()
-    )
+    names = Counter(bench.published_devices())
     twice = sorted(f"{pool}/{name}" for (pool, name), count in names.items() if count > 1)
     if twice:
         raise ViolationError(f"expected unique names; found twice: {', '.join(twice[:5])}")
