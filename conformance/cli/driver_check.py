@@ -50,7 +50,8 @@ def driver_check(
 ) -> None:
     """Check a driver's contract with the kubelet, without a cluster.
 
-    Exit code: 0 every required rule is kept, 1 one is not, 4 one could not be looked at.
+    Exit code: 0 every required rule is kept, 1 one is not, 2 usage error, 3 a check broke by
+    itself, 4 one could not be looked at.
     """
     from conformance.drivercheck.bench import Bench
     from conformance.drivercheck.catalogue import chosen
