@@ -70,7 +70,7 @@ def _options(
     """A DRA driver for NVIDIA GPUs, or for simulated ones."""
 
 
-@app.command()
+@app.command(short_help="Serve this node's kubelet and publish its GPUs.")
 def run(
     node_name: NodeName = "",
     kubeconfig: Annotated[
@@ -119,11 +119,11 @@ def run(
     device_metadata: Annotated[
         bool,
         typer.Option(
-            "--device-metadata",
+            "--device-metadata/--no-device-metadata",
             envvar="DEVICE_METADATA",
             help="Give containers files that describe their devices.",
         ),
-    ] = False,
+    ] = True,
     dynamic_mig: DynamicMig = False,
     vfio: Vfio = False,
     numa_list: NumaList = False,
@@ -190,7 +190,7 @@ def run(
         driver.stop()
 
 
-@app.command()
+@app.command(short_help="Print the ResourceSlices of this node.")
 def slices(
     node_name: NodeName = "",
     driver_name: DriverName = DEFAULT_DRIVER_NAME,
@@ -222,7 +222,7 @@ def slices(
     typer.echo(yaml.safe_dump_all(found, sort_keys=False), nl=False)
 
 
-@app.command()
+@app.command(short_help="Print this node's GPUs as a profile for --simulate.")
 def dump(
     simulate: Annotated[
         str | None,

@@ -70,7 +70,7 @@ class DriverOptions:
         features: what to publish beyond full GPUs and static MIG devices.
         driver_root: where NVIDIA's driver is installed: ``nvidia-smi``, libraries.
         driver_libraries: give containers the driver's libraries and tools; never those of simulated
-            GPUs, which have none.
+            GPUs, which have none but a simulated ``nvidia-smi``.
         cdi_hook: NVIDIA's CDI hook (``nvidia-cdi-hook``), as the node names it; None: do without.
         device_metadata: give containers files that describe their devices (see ``metadata``).
         durable: fsync what must survive a loss of power; off for in-process use, where nothing

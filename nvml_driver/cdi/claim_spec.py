@@ -19,7 +19,8 @@ Device files: ``/dev/nvidiactl`` and, where the node has them, those of CUDA's u
 ``/dev/nvidia<minor>``; for a MIG device also the two capabilities of its instances in
 ``/dev/nvidia-caps``; for VFIO the group's file, or the device's own where the configuration prefers
 IOMMUFD and the node has it, and, unless the configuration says otherwise, the control files. On
-real GPUs the libraries and tools of the driver, too (see ``driverlibraries``).
+real GPUs the libraries and tools of the driver, too (see ``driver_libraries``), on simulated ones a
+small ``nvidia-smi`` (see ``nvml_driver.simulated.smi``).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from nvml_driver.cdi.metadata import MetadataFiles, base_requests, container_pat
 from nvml_driver.errors import PrepareError
 from nvml_driver.model.inventory import Device, Inventory, MigInstance
 from nvml_driver.model.prepared import ClaimRecord, PreparedDevice
+from nvml_driver.simulated import smi
 from nvml_driver.simulated.node import NULL_DEVICE
 
 CONTROL_DEVICE = "nvidiactl"
@@ -83,6 +85,7 @@ class SpecBuilder:
         declared_only: bool,
         metadata: MetadataFiles | None = None,
         libraries: DriverLibraries | None = None,
+        simulated_smi: Path | None = None,
     ) -> None:
         """Build for an inventory.
 
@@ -94,6 +97,7 @@ class SpecBuilder:
             declared_only: no device files exist, say type and numbers instead.
             metadata: mount these files, None: none.
             libraries: give these to containers, None: none.
+            simulated_smi: give this nvidia-smi to containers, None: none.
         """
         self._inventory = inventory
         self._driver_name = driver_name
@@ -102,6 +106,7 @@ class SpecBuilder:
         self._declared_only = declared_only
         self._metadata = metadata
         self._libraries = libraries
+        self._simulated_smi = simulated_smi
 
     def build(self, record: ClaimRecord) -> dict[str, Any]:
         """The spec for a claim.
@@ -144,6 +149,9 @@ class SpecBuilder:
         if not self._declared_only and not self._inventory.simulated:
             names += [name for name in OPTIONAL_DEVICES if (self._device_root / name).exists()]
         driver = {} if self._libraries is None else self._libraries.edits()
+        if self._simulated_smi is not None:
+            tool = _read_only(self._simulated_smi, smi.CONTAINER_PATH)
+            driver = {**driver, "mounts": [*driver.get("mounts", ()), tool]}
         return {
             **driver,
             "env": [*env, *driver.get("env", ())],
@@ -190,11 +198,8 @@ class SpecBuilder:
     def _metadata_device(
         self, record: ClaimRecord, request: str, files: MetadataFiles
     ) -> dict[str, Any]:
-        mount = {
-            "hostPath": str(files.host_path(record.uid, request)),
-            "containerPath": container_path(record, request, self._driver_name),
-            "options": ["ro", "bind"],
-        }
+        inside = container_path(record, request, self._driver_name)
+        mount = _read_only(files.host_path(record.uid, request), inside)
         name = self.metadata_device_id(record.uid, request).partition("=")[2]
         return {"name": name, "containerEdits": {"mounts": [mount]}}
 
@@ -209,3 +214,8 @@ class SpecBuilder:
                 f"device file {file} is missing; a container would start without its GPU"
             )
         return {"path": path, "hostPath": str(file), "permissions": "rw"}
+
+
+def _read_only(file: Path, inside: str) -> dict[str, Any]:
+    """A mount of a file of the node."""
+    return {"hostPath": str(file), "containerPath": inside, "options": ["ro", "bind"]}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +61,16 @@ class DeviceNode:
 
 @dataclass(frozen=True, slots=True)
 class ContainerEdits:
-    """What a container gets: environment (name to value) and device files, each path once."""
+    """What a container gets: environment, device files, each path once, and mounts.
+
+    Attributes:
+        env: name to value.
+        mounts: path in the container to the path on the node.
+    """
 
     env: Mapping[str, str]
     device_nodes: tuple[DeviceNode, ...]
+    mounts: Mapping[str, str] = field(default_factory=dict)
 
 
 def vendor(driver_name: str) -> str:
@@ -208,7 +214,7 @@ def resolve(cdi_root: Path, cdi_device_ids: Iterable[str]) -> ContainerEdits:
     """What a container with these devices gets, as a container runtime applies it.
 
     The edits of a spec come once, before those of its devices in the order given; a later value
-    of a variable replaces an earlier one, and so for the path of a device file.
+    of a variable replaces an earlier one, and so for the path of a device file or a mount.
 
     Raises:
         CdiError: a device that no spec defines, or what ``read_specs`` raises.
@@ -216,6 +222,7 @@ def resolve(cdi_root: Path, cdi_device_ids: Iterable[str]) -> ContainerEdits:
     defined = read_specs(cdi_root)
     env: dict[str, str] = {}
     nodes: dict[str, DeviceNode] = {}
+    mounts: dict[str, str] = {}
     applied: set[int] = set()
     for name in cdi_device_ids:
         if name not in defined:
@@ -229,4 +236,6 @@ def resolve(cdi_root: Path, cdi_device_ids: Iterable[str]) -> ContainerEdits:
                 env[key] = value
             for node in edits.get("deviceNodes") or ():
                 nodes[node["path"]] = DeviceNode.from_json(node)
-    return ContainerEdits(env, tuple(nodes.values()))
+            for mount in edits.get("mounts") or ():
+                mounts[mount["containerPath"]] = mount["hostPath"]
+    return ContainerEdits(env, tuple(nodes.values()), mounts)

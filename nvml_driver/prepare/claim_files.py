@@ -14,14 +14,18 @@ from nvml_driver.cdi import specs as cdi
 from nvml_driver.cdi.claim_spec import CONTROL_DEVICE, NODE_ANNOTATION, SpecBuilder, device_files
 from nvml_driver.cdi.driver_libraries import DriverLibraries
 from nvml_driver.cdi.metadata import MetadataFiles, base_requests
-from nvml_driver.errors import CdiError, PrepareError
-from nvml_driver.model.inventory import Inventory
+from nvml_driver.errors import CdiError, DriverError, PrepareError
+from nvml_driver.model.inventory import Device, Inventory, MigInstance
 from nvml_driver.model.prepared import ClaimRecord
 from nvml_driver.options import DriverOptions
+from nvml_driver.simulated import smi
 from nvml_driver.simulated.node import make_device_files
 from nvml_driver.storage.files import remove, remove_scratch, write_atomic
 
 _LOG = logging.getLogger(__name__)
+
+SMI_NAME = "nvidia-smi"
+"""The simulated one, in the state directory."""
 
 
 class ClaimFiles:
@@ -50,6 +54,8 @@ class ClaimFiles:
             if options.device_metadata
             else None
         )
+        self._smi = options.state_dir.absolute() / SMI_NAME if simulated else None
+        self._made: dict[tuple[int | None, int | None], tuple[Device, MigInstance]] = {}
         self.use(inventory)
 
     def use(self, inventory: Inventory) -> None:
@@ -67,8 +73,13 @@ class ClaimFiles:
             declared_only=self._declared_only,
             metadata=self._metadata,
             libraries=self._libraries,
+            simulated_smi=self._smi,
         )
         self._make_device_files()
+        try:
+            self._write_smi()
+        except OSError as error:
+            raise DriverError(f"cannot write the simulated {self._smi}: {error}") from None
 
     def metadata_device_ids(self, record: ClaimRecord) -> dict[str, str]:
         """Base request to the CDI device that mounts its metadata; empty without metadata."""
@@ -101,6 +112,7 @@ class ClaimFiles:
         content = cdi.encode(self._specs.build(record))
         path = self._spec_path(record.uid)
         try:
+            self._write_smi(record)
             if self._metadata is not None:
                 self._metadata.write(record, self._inventory)
             if path.is_file() and path.read_bytes() == content:
@@ -129,6 +141,7 @@ class ClaimFiles:
         options = self._options
         prefix = f"{cdi.vendor(options.driver_name)}-{cdi.CLASS}_"
         remove_scratch(options.cdi_root, prefix)
+        remove_scratch(options.state_dir, SMI_NAME)
         for path in options.cdi_root.glob(f"{prefix}*.json"):
             owner = cdi.claim_uid_of(path, options.driver_name)
             if owner is not None and owner not in claims and self._is_own(path):
@@ -159,6 +172,22 @@ class ClaimFiles:
         for folder in {str(Path(name).parent) for name in names}:
             inside = [name for name in dict.fromkeys(names) if str(Path(name).parent) == folder]
             make_device_files(self._device_root / folder, [Path(name).name for name in inside])
+
+    def _write_smi(self, record: ClaimRecord | None = None) -> None:
+        """The simulated nvidia-smi, which also shows the MIG devices that were made for claims."""
+        if self._smi is None:
+            return
+        for prepared in record.devices if record is not None else ():
+            found = self._inventory.get(prepared.device_name)
+            if found is not None and prepared.made is not None:
+                # Numbers of device files are used again, and then show another device.
+                self._made[found.minor, prepared.made.gi_capability] = (found, prepared.made)
+        content = smi.script(self._inventory, self._made.values()).encode()
+        if not self._smi.is_file() or self._smi.read_bytes() != content:
+            durable = self._options.durable
+            write_atomic(self._smi, content, durable=durable, mode=0o755, what="nvidia-smi")
+        # Whatever the umask, and also after a crash before this line: users of containers run it.
+        self._smi.chmod(0o755)
 
     def _is_own(self, path: Path) -> bool:
         """Whether a spec was written for this node; a directory may be shared by mistake."""

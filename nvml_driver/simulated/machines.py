@@ -46,11 +46,13 @@ class Machine:
     def control(self, *lines: str) -> None:
         """Obey control lines, as they may also be appended to a control file.
 
-        - ``fault <GPU index or -> <function or *> <error> [<first call> [<last call>]]``
-        - ``clear <GPU index or -> <function or *>``
-        - ``event <GPU index> <type> <data> [<GPU instance id> <compute instance id>]``
-        - ``recovery <GPU index> <NVML_GPU_RECOVERY_ACTION_*>``
-        - ``mig <GPU index> create <profile id> <start>``, ``... destroy <GPU instance id>`` and
+        A GPU is meant by its index or its PCI bus id (``0000:00:1e.0``).
+
+        - ``fault <GPU or -> <function or *> <error> [<first call> [<last call>]]``
+        - ``clear <GPU or -> <function or *>``
+        - ``event <GPU> <type> <data> [<GPU instance id> <compute instance id>]``
+        - ``recovery <GPU> <NVML_GPU_RECOVERY_ACTION_*>``
+        - ``mig <GPU> create <profile id> <start>``, ``... destroy <GPU instance id>`` and
           ``... mode <0 or 1>``: what somebody else does with ``nvidia-smi mig``
 
         Raises:

@@ -247,10 +247,11 @@ def test_a_crash_before_the_spec_is_written_is_undone_at_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim = make_claim(result("gpu-0"))
+    driver = make_core(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr("nvml_driver.prepare.claim_files.write_atomic", kill)
         with pytest.raises(Killed):
-            make_core(tmp_path).prepare(claim)
+            driver.prepare(claim)
     assert "PrepareStarted" in (tmp_path / "state" / "checkpoint.json").read_text()
     restarted = make_core(tmp_path)
     assert "PrepareStarted" not in (tmp_path / "state" / "checkpoint.json").read_text()

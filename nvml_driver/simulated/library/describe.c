@@ -11,10 +11,12 @@
  *
  * Control lines change a running machine, in the profile's script or in the control file:
  *
- *     fault <gpu index or -> <function or *> <result> [<first call> [<last call>]]
- *     clear <gpu index or -> <function or *>
- *     event <gpu index> <type> <data> [<GPU instance> <compute instance>]
- *     recovery <gpu index> <what NVML says that has to be done, 0 for nothing>
+ * A GPU is meant by its index or its PCI bus id (0000:00:1e.0).
+ *
+ *     fault <gpu or -> <function or *> <result> [<first call> [<last call>]]
+ *     clear <gpu or -> <function or *>
+ *     event <gpu> <type> <data> [<GPU instance> <compute instance>]
+ *     recovery <gpu> <what NVML says that has to be done, 0 for nothing>
  */
 #include <errno.h>
 #include <limits.h>
@@ -345,6 +347,25 @@ machine_t *describe(const char *text, size_t length, char *error, size_t error_s
 
 /* ---- control lines ----------------------------------------------------------------------------- */
 
+/* The GPU of that index or PCI bus id, NULL if there is none. */
+static gpu_t *gpu_called(machine_t *machine, const char *where)
+{
+    long long index = 0;
+    unsigned domain = 0, bus = 0, device = 0;
+    int end = -1;
+    if (read_number(where, 0, (long long)machine->gpu_count - 1, &index))
+        return &machine->gpus[index];
+    if (where == NULL || sscanf(where, "%8x:%2x:%2x.0%n", &domain, &bus, &device, &end) != 3
+        || end < 0 || where[end] != '\0')
+        return NULL;
+    for (unsigned i = 0; i < machine->gpu_count; i++) {
+        gpu_t *gpu = &machine->gpus[i];
+        if (gpu->pci_domain == domain && gpu->pci_bus == bus && gpu->pci_device == device)
+            return gpu;
+    }
+    return NULL;
+}
+
 static int control_line(void *context, unsigned number, char *line, const char **complaint)
 {
     machine_t *machine = context;
@@ -354,13 +375,10 @@ static int control_line(void *context, unsigned number, char *line, const char *
     if (verb == NULL)
         return SUCCESS;
     char *where = next_word(&rest);
-    long long index = -1;
+    gpu_t *gpu = gpu_called(machine, where);
     *complaint = "there is no such GPU";
-    if (where == NULL
-        || (strcmp(where, "-") != 0
-            && !read_number(where, 0, (long long)machine->gpu_count - 1, &index)))
+    if (where == NULL || (gpu == NULL && strcmp(where, "-") != 0))
         return INVALID_ARGUMENT;
-    gpu_t *gpu = index >= 0 ? &machine->gpus[index] : NULL;
     faults_t *faults = gpu != NULL ? &gpu->faults : &machine->faults;
     *complaint = "unknown command or bad value";
     if (strcmp(verb, "fault") == 0)

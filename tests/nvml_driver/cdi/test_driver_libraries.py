@@ -16,6 +16,7 @@ from nvml_driver.devices.discovery import discover
 from nvml_driver.nvml.installation import DriverRoot
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
+from nvml_driver.simulated import smi
 from tests.nvml_driver.helpers import NOWHERE, make_claim, makes_device_files, result
 
 VERSION = "580.95.05"
@@ -191,5 +192,5 @@ def test_simulated_gpus_come_without_a_driver(tmp_path: Path) -> None:
         driver_root=install(tmp_path / "driver"),
     )
     common = spec_of(DriverCore(options, NvmlLibrary.simulated("t4x4")))["containerEdits"]
-    assert "mounts" not in common
+    assert [mount["containerPath"] for mount in common["mounts"]] == [smi.CONTAINER_PATH]
     assert not any("LIBCUDA" in variable for variable in common["env"])

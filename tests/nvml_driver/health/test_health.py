@@ -13,6 +13,7 @@ import pynvml
 import pytest
 
 from nvml_driver.devices.discovery import discover
+from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.health.conditions import Condition, HealthReport, apply_health
 from nvml_driver.health.monitor import HealthMonitor
 from nvml_driver.mig.instances import NvmlPartitions
@@ -189,6 +190,19 @@ def test_events_reach_a_running_process_through_the_control_file(tmp_path: Path)
         with control.open("a") as file:
             file.write("recovery 2 0\n")
         watched.kinds()
+
+
+def test_a_gpu_can_be_called_by_its_pci_bus_id() -> None:
+    library = NvmlLibrary.simulated("t4x4")
+    assert library.machine is not None
+    assert library.profile is not None
+    with watch(library=library) as watched:
+        watched.kinds()
+        library.machine.control(f"event {library.profile.gpus[3].pci_bus_id} 8 79")
+        watched.kinds(("gpu-3", "xid"))
+    for wrong in ("0000:ff:1e.0", "0000:00:1e.1", "0000:00:1e.0x", "4", "-1"):
+        with pytest.raises(NvmlUnavailableError, match="there is no such GPU"):
+            library.machine.control(f"event {wrong} 8 79")
 
 
 def test_an_xid_in_a_gpu_instance_concerns_the_devices_in_its_place(tmp_path: Path) -> None:

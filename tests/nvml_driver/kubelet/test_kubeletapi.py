@@ -11,6 +11,7 @@ from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
 from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health_v1
 from nvml_driver.kubeletapi.dra_health.v1alpha1 import api_pb2 as health_v1alpha1
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
+from nvml_driver.kubeletapi.podresources.v1 import api_pb2 as podresources
 
 DRA = {
     "Claim": {"namespace": 1, "uid": 2, "name": 3},
@@ -41,6 +42,15 @@ HEALTH = {
     },
     "NodeWatchResourcesResponse": {"devices": 1},
 }
+POD_RESOURCES = {
+    "ListPodResourcesRequest": {},
+    "ListPodResourcesResponse": {"pod_resources": 1},
+    "PodResources": {"name": 1, "namespace": 2, "containers": 3},
+    "ContainerResources": {"name": 1, "dynamic_resources": 5},
+    "DynamicResource": {"claim_name": 2, "claim_namespace": 3, "claim_resources": 4},
+    "ClaimResource": {"cdi_devices": 1, "driver_name": 2, "pool_name": 3, "device_name": 4},
+    "CDIDevice": {"name": 1},
+}
 DRA_METHODS = ["NodePrepareResources", "NodeUnprepareResources"]
 
 
@@ -57,8 +67,9 @@ DRA_METHODS = ["NodePrepareResources", "NodeUnprepareResources"]
             ["GetInfo", "NotifyRegistrationStatus"],
             REGISTRATION,
         ),
+        (podresources, "v1.PodResourcesLister", ["List"], POD_RESOURCES),
     ],
-    ids=["dra v1", "dra v1beta1", "health v1", "health v1alpha1", "registration"],
+    ids=["dra v1", "dra v1beta1", "health v1", "health v1alpha1", "registration", "podresources"],
 )
 def test_names_and_numbers_are_the_kubelets(
     module: Any, service: str, methods: list[str], messages: dict[str, dict[str, int]]

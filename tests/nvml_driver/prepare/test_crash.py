@@ -19,8 +19,9 @@ from tests.nvml_driver.prepare.crashing_driver import CLAIMS, HISTORY
 REPOSITORY = Path(__file__).resolve().parents[3]
 WRITE_BOUNDARIES = ("begin", "written", "replaced", "synced")
 """Of a file that is replaced: before anything, scratch file complete, renamed, directory synced."""
+WRITTEN = ("checkpoint", "cdi-spec", "metadata", "nvidia-smi")
 POINTS = (
-    *(f"{file}:{at}" for file in ("checkpoint", "cdi-spec", "metadata") for at in WRITE_BOUNDARIES),
+    *(f"{file}:{at}" for file in WRITTEN for at in WRITE_BOUNDARIES),
     *(f"{file}:{at}" for file in ("cdi-spec", "metadata") for at in ("removing", "removed")),
     *(f"mig-{what}:{at}" for what in ("create", "destroy") for at in ("begin", "done")),
     *(f"time-slice{what}:{at}" for what in ("", "-reset") for at in ("begin", "done")),

@@ -1,0 +1,123 @@
+"""A small ``nvidia-smi`` for containers with simulated GPUs, which says that it is one.
+
+It answers in the formats of the real one and, like it, shows only the devices whose files are in
+the container. It knows two questions and refuses any other. Nobody should take what it says for
+hardware, so its output begins with :data:`MARK`.
+
+It is a shell script, as containers have no Python. :func:`output` is what it would print, for the
+reference, which runs no processes.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterable, Iterator
+
+from nvml_driver.model.inventory import Device, Inventory, MigInstance
+
+CONTAINER_PATH = "/usr/bin/nvidia-smi"
+"""Where NVIDIA's container toolkit puts the real one."""
+
+MARK = "simulated nvidia-smi of nvml-dra-driver: there is no hardware"
+"""The first line of its output."""
+
+LIST = "-L"
+QUERY = "--query-gpu=uuid,name,memory.total,compute_mode --format=csv,noheader"
+
+_HEAD = (
+    """\
+#!/bin/sh
+# Written by nvml-dra-driver, for containers with simulated GPUs.
+echo '@MARK@'
+case "$*" in
+'@LIST@') asked=list ;;
+'@QUERY@') asked=query ;;
+*)
+  echo 'it knows only @LIST@ and @QUERY@' >&2
+  exit 2
+  ;;
+esac
+n=0
+gpu() { # FILE LISTED QUERIED
+  if [ -c "/dev/$1" ]; then
+    case $asked in
+    list) echo "GPU $n: $2" ;;
+    query) echo "$3" ;;
+    esac
+    n=$((n + 1))
+  fi
+}
+mig() { # FILE LISTED
+  if [ $asked = list ] && [ -c "/dev/$1" ]; then echo "  $2"; fi
+}
+""".replace("@MARK@", MARK)
+    .replace("@LIST@", LIST)
+    .replace("@QUERY@", QUERY)
+)
+
+
+def script(inventory: Inventory, made: Iterable[tuple[Device, MigInstance]] = ()) -> str:
+    """The script of a node.
+
+    Args:
+        inventory: the node's devices.
+        made: MIG devices that were made for claims, each with the device that it was made for.
+    """
+    devices = [device for device in inventory if device.minor is not None]
+    instances = [(item, item.instance) for item in devices if item.instance is not None]
+    lines = []
+    for minor in dict.fromkeys(device.minor for device in devices):
+        of_gpu = [device for device in devices if device.minor == minor]
+        lines.append(_gpu(next((one for one in of_gpu if one.parent is None), of_gpu[0])))
+        parts = [found for found in (*instances, *made) if found[0].minor == minor]
+        lines += [_mig(number, part) for number, (_, part) in enumerate(parts)]
+    return _HEAD + "".join(f"{line}\n" for line in lines)
+
+
+def output(text: str, options: str, files: Collection[str]) -> str:
+    """What a script prints.
+
+    Args:
+        text: the script.
+        options: all of them, as one text.
+        files: paths of the device files in the container.
+    """
+    if options not in (LIST, QUERY):
+        return f"{MARK}\nit knows only {LIST} and {QUERY}\n"
+    return "".join(f"{line}\n" for line in (MARK, *_shown(text, options, files)))
+
+
+def _shown(text: str, options: str, files: Collection[str]) -> Iterator[str]:
+    number = 0
+    for line in text.removeprefix(_HEAD).splitlines():
+        what, file, *words = shlex.split(line)
+        if f"/dev/{file}" not in files:
+            continue
+        if what == "gpu":
+            listed, queried = words
+            yield f"GPU {number}: {listed}" if options == LIST else queried
+            number += 1
+        elif options == LIST:
+            yield f"  {words[0]}"
+
+
+def _gpu(device: Device) -> str:
+    """The line of a GPU, by its own device or one that is a part of it."""
+    uuid = _text(device, "parentUUID" if device.parent else "uuid")
+    name = _text(device, "productName")
+    # The memory of a part is not that of the GPU.
+    memory = None if device.parent else device.capacity.get("memory")
+    total = "[N/A]" if memory is None else f"{memory // 2**20} MiB"
+    queried = f"{uuid}, {name}, {total}, Default"
+    return shlex.join(["gpu", f"nvidia{device.minor}", f"{name} (UUID: {uuid})", queried])
+
+
+def _mig(number: int, made: MigInstance) -> str:
+    file = f"nvidia-caps/nvidia-cap{made.gi_capability}"
+    listed = f"MIG {made.place.profile:<12} Device {number:>2}: (UUID: {made.uuid})"
+    return shlex.join(["mig", file, listed])
+
+
+def _text(device: Device, name: str) -> str:
+    found = device.attributes.get(name)
+    return "[N/A]" if found is None else str(found.value)
