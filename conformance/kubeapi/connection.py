@@ -38,6 +38,7 @@ from conformance.text import one_line
 PATIENCE = 30.0
 """Seconds for which an unanswered request is repeated before it is an error."""
 
+APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -55,12 +56,14 @@ class RequestOptions(TypedDict, total=False):
         content_type: of the body; JSON.
         accept: what the answer may be; JSON.
         agent: who asks, for the server's log.
+        headers: further ones, for example of impersonation.
         patience: seconds for which it is repeated; `PATIENCE`.
     """
 
     content_type: str
     accept: str
     agent: str
+    headers: Mapping[str, str]
     patience: float
 
 
@@ -253,6 +256,7 @@ class Connection:
         agent = options.get("agent", "")
         made_by = f"dra-conformance/{__version__}" + (f" ({agent})" if agent else "")
         headers = {"Accept": options.get("accept", _JSON), "User-Agent": made_by}
+        headers |= options.get("headers", {})
         return headers if self._keep else {**headers, "Connection": "close"}
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> str:

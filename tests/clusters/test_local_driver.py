@@ -48,7 +48,7 @@ def slice_spec(pool: str = "p", generation: int = 1, count: int = 1, **more: Any
     } | more
 
 
-def test_driver_gets_the_five_variables_that_drivers_read() -> None:
+def test_driver_gets_the_variables_that_drivers_read_and_a_folder_of_its_own() -> None:
     spec = driver_spec(LAYOUT, LocalOptions(driver_command=("true",)), 2)
     assert dict(spec.env) == {
         "NODE_NAME": "node-2",
@@ -56,6 +56,7 @@ def test_driver_gets_the_five_variables_that_drivers_read() -> None:
         "CDI_ROOT": "/s/a/n2/cdi",
         "KUBELET_REGISTRAR_DIRECTORY_PATH": "/s/a/n2/k/plugins_registry",
         "KUBELET_PLUGINS_DIRECTORY_PATH": "/s/a/n2/k/plugins",
+        "DRA_CONFORMANCE_DRIVER_DIRECTORY": "/s/a/n2/d",
     }
     assert spec.inherit_env
     assert spec.inside == ""

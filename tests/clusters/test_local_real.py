@@ -202,9 +202,9 @@ def test_killed_component_is_seen_and_comes_back(running: Running) -> None:
         return statuses["kube-scheduler"]
 
     before = scheduler()
-    running.cluster.kill("kube-scheduler")
+    running.cluster.disturb("kube-scheduler", "kill")
     assert not scheduler().running
-    running.cluster.restart("kube-scheduler")
+    running.cluster.disturb("kube-scheduler", "start")
     assert scheduler().running
     assert scheduler().pid != before.pid
 
@@ -213,7 +213,7 @@ def test_killed_component_is_seen_and_comes_back(running: Running) -> None:
 def test_component_of_a_node_restarts_under_a_running_pod(running: Running, component: str) -> None:
     name = f"restart-{component}"
     uid = run_pod(running, name, "node-2").metadata.uid
-    running.cluster.restart(f"node-2/{component}")
+    running.cluster.disturb(f"node-2/{component}", "restart")
     core = client.CoreV1Api(running.api)
     found = core.read_namespaced_pod(name, "default")
     assert found.metadata.uid == uid
@@ -224,7 +224,7 @@ def test_component_of_a_node_restarts_under_a_running_pod(running: Running, comp
 
 def test_component_that_does_not_exist_is_refused_naming_those_that_do(running: Running) -> None:
     with pytest.raises(ClusterUsageError, match=r"no component 'etc'.*it has: etcd, kube-apis"):
-        running.cluster.restart("etc")
+        running.cluster.disturb("etc", "restart")
 
 
 def test_second_start_under_the_same_name_is_refused(running: Running) -> None:

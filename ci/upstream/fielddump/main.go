@@ -22,11 +22,13 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,7 +37,8 @@ import (
 
 // kinds has a value of every kind, by the apiVersion in which it is served.
 var kinds = map[string][]any{
-	"v1":       {corev1.Event{}, corev1.Namespace{}, corev1.Node{}, corev1.Pod{}},
+	"v1":       {corev1.Event{}, corev1.Namespace{}, corev1.Node{}, corev1.Pod{}, corev1.ResourceQuota{}},
+	"apps/v1":  {appsv1.DaemonSet{}},
 	"batch/v1": {batchv1.Job{}},
 	"resource.k8s.io/v1": {
 		resourcev1.DeviceClass{}, resourcev1.DeviceTaintRule{}, resourcev1.ResourceClaim{},
@@ -50,6 +53,7 @@ var kinds = map[string][]any{
 		resourcev1beta2.ResourceClaim{}, resourcev1beta2.ResourceClaimTemplate{},
 		resourcev1beta2.ResourceSlice{},
 	},
+	"scheduling.k8s.io/v1": {schedulingv1.PriorityClass{}},
 }
 
 // special types have a form in JSON that their Go type does not show.

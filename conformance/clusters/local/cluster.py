@@ -23,7 +23,7 @@ from conformance.clusters.local import (
     status,
 )
 from conformance.clusters.local.binaries import resolve_binaries
-from conformance.clusters.local.components import Components
+from conformance.clusters.local.components import STOP_SECONDS, Components
 from conformance.clusters.local.layout import (
     STATE_FILE,
     Layout,
@@ -120,22 +120,40 @@ class LocalCluster:
         """Each component of the cluster; empty where there is none."""
         return status.component_statuses(self._processes)
 
-    def kill(self, component: str) -> None:
-        """End a component at once (SIGKILL), as a fault; `restart` brings it back.
+    def components(self) -> list[str]:
+        """Names of what `disturb` can stop and start."""
+        return self._components().names()
 
-        Raises:
-            ClusterUsageError: there is no such component.
-        """
-        self._components().kill(component)
+    def disturb(self, component: str, action: str) -> None:
+        """Disturb a component; whoever starts it waits until it is ready.
 
-    def restart(self, component: str) -> None:
-        """Stop a component where it runs, start it again and wait until it is ready.
+        Args:
+            component: for example ``node-1/kubelet``; ``node-1/node`` is the whole of a node.
+            action: ``stop``, ``kill`` (SIGKILL), ``start`` (nothing if it runs), or ``restart``.
 
         Raises:
             ClusterUsageError: there is no such component.
             ClusterError: it did not come back.
         """
-        self._components().restart(component)
+        components = self._components()
+        if action != "start":
+            components.stop(component, 0 if action == "kill" else STOP_SECONDS)
+        if action in {"restart", "start"}:
+            components.start(component)
+
+    def metrics(self, component: str) -> str | None:
+        """What a component of the control plane counts, as text; None without an answer.
+
+        Raises:
+            ClusterUsageError: there is no such component.
+        """
+        return self._components().metrics(component)
+
+    def pod_resources(self) -> dict[str, Path]:
+        """Node -> the socket on which its kubelet serves the PodResources API."""
+        state = read_state(self.layout)
+        nodes = [self.layout.node(index + 1) for index in range(state.nodes if state else 0)]
+        return {node.name: node.pod_resources for node in nodes}
 
     def simulation(self) -> Simulation | None:
         """The simulated GPUs that our own driver shows in the cluster that runs.

@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from conformance.clusters.base import ClusterError, ClusterUsageError
-from conformance.clusters.local import driver, node, nodeconfig, owndriver, procfs
+from conformance.clusters.local import driver, node, nodeconfig, owndriver, poweroff, procfs
 from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.network import LOOPBACK
@@ -23,6 +23,9 @@ READY_SECONDS = 120.0
 """Longest that a component may take. Ordinary machines need 1 to 10 s; a loaded one much more."""
 
 STOP_SECONDS = 15.0
+
+NODE = "node"
+"""What stands behind a node's name for the whole of it."""
 
 _CLAIMS_PATH = "/apis/resource.k8s.io/v1/resourceclaims"
 _NOT_READY_TAINT = "node.kubernetes.io/not-ready"
@@ -43,9 +46,28 @@ class Components:
     @cached_property
     def api(self) -> LocalApi:
         """The API server, as administrator."""
+        return self._as_administrator(self._state.ports.api)
+
+    def metrics(self, name: str) -> str | None:
+        """The metrics of kube-controller-manager or kube-scheduler; None without an answer."""
+        server = self._servers.get(name)
+        if server is None:
+            raise ClusterUsageError(f"no metrics are read of component {name!r}")
+        return self._as_administrator(server).text("/metrics")
+
+    @property
+    def _servers(self) -> dict[str, int]:
+        """What serves beside the API server, and its port."""
+        ports = self._state.ports
+        return {
+            "kube-controller-manager": ports.controller_manager,
+            "kube-scheduler": ports.scheduler,
+        }
+
+    def _as_administrator(self, port: int) -> LocalApi:
         document = yaml.safe_load(self._layout.kubeconfig.read_text())
         token = document["users"][0]["user"]["token"]
-        return LocalApi(LOOPBACK, self._state.ports.api, ca=self._ca, token=token)
+        return LocalApi(LOOPBACK, port, ca=self._ca, token=token)
 
     def wait_ready(self, name: str) -> None:
         """Wait until the component does its work.
@@ -56,30 +78,48 @@ class Components:
         check, what = self._readiness(name)
         self._processes.wait_ready(name, check, READY_SECONDS, what)
 
-    def kill(self, name: str) -> None:
-        """End a component at once.
+    def names(self) -> list[str]:
+        """What can be stopped and started: the components, and each node as a whole."""
+        nodes = self._node_names()
+        parts = [name for name in self._processes.records() if name not in (*nodes, "reaper")]
+        return [*parts, *(f"{name}/{NODE}" for name in nodes)]
+
+    def stop(self, name: str, grace_seconds: float = STOP_SECONDS) -> None:
+        """End a component; a node at once, and with all that it had in memory.
 
         Raises:
             ClusterUsageError: there is no such component.
+            ClusterError: something of a node does not end.
         """
-        self._spec(name)
-        self._processes.stop(name, grace_seconds=0)
+        node_name, _, part = name.partition("/")
+        if part != NODE:
+            self._spec(name)
+            self._processes.stop(name, grace_seconds=grace_seconds)
+            return
+        self._processes.stop(*self._on_node(node_name), grace_seconds=0)
+        layout = self._layout.node(self._index(node_name))
+        poweroff.lose_memory(layout, self._processes.node_init(node_name))
 
-    def restart(self, name: str) -> None:
-        """Stop a component, start it as before, and wait until it is ready.
+    def start(self, name: str) -> None:
+        """Start a component as before, and wait until it is ready; nothing happens if it runs.
 
         Raises:
-            ClusterUsageError: there is no such component, or it cannot be restarted alone.
+            ClusterUsageError: there is no such component, or it cannot be started alone.
             ClusterError: it did not come back.
         """
+        node_name, _, part = name.partition("/")
+        if part == NODE:
+            for one in self._on_node(node_name):
+                self.start(one)
+            return
         spec = self._spec(name)
-        self._processes.stop(name, grace_seconds=STOP_SECONDS)
-        if name.endswith("/driver"):
+        if self._processes.alive(name):
+            return
+        if part == "driver":
             self.start_driver(spec)
             return
         self._processes.start(spec)
         self.wait_ready(name)
-        node_name, _, part = name.partition("/")
         if part == "kubelet" and self._processes.alive(f"{node_name}/driver"):
             self._processes.wait_ready(
                 name,
@@ -133,13 +173,17 @@ class Components:
 
     def _spec(self, name: str) -> ProcessSpec:
         records = self._processes.records()
-        if name not in records or name == "reaper" or name in self._node_names():
-            names = [one for one in records if one != "reaper" and one not in self._node_names()]
+        if name not in self.names() or name not in records:
             raise ClusterUsageError(
-                f"the local cluster has no component {name!r} that can be killed or restarted; "
-                f"it has: {', '.join(names)}"
+                f"the local cluster has no component {name!r} that can be stopped or started; "
+                f"it has: {', '.join(self.names())}"
             )
         return records[name].spec
+
+    def _on_node(self, node_name: str) -> list[str]:
+        """The components of a node, in the order in which they start."""
+        names = [f"{node_name}/{part}" for part in ("containerd", "kubelet", "driver")]
+        return [name for name in names if name in self._processes.records()]
 
     def _readiness(self, name: str) -> tuple[Callable[[], bool], str]:
         ports = self._state.ports
@@ -150,12 +194,8 @@ class Components:
             return partial(etcd.healthy, "/health"), "waiting for /health"
         if name == "kube-apiserver":
             return partial(self.api.healthy, "/readyz"), "waiting for /readyz"
-        servers = {
-            "kube-controller-manager": ports.controller_manager,
-            "kube-scheduler": ports.scheduler,
-        }
-        if name in servers:
-            server = LocalApi(LOOPBACK, servers[name], ca=self._ca)
+        if name in self._servers:
+            server = LocalApi(LOOPBACK, self._servers[name], ca=self._ca)
             return partial(server.healthy, "/healthz"), "waiting for /healthz"
         node_name, _, part = name.partition("/")
         if part == "":

@@ -1,7 +1,8 @@
 """Attaching a DRA driver: it runs as an ordinary process beside each node's kubelet.
 
 The driver gets what upstream's example driver and others read from their environment: NODE_NAME,
-KUBECONFIG, CDI_ROOT, KUBELET_REGISTRAR_DIRECTORY_PATH and KUBELET_PLUGINS_DIRECTORY_PATH.
+KUBECONFIG, CDI_ROOT, KUBELET_REGISTRAR_DIRECTORY_PATH and KUBELET_PLUGINS_DIRECTORY_PATH. A folder
+for files of its own, which a profile's `stimulus` speaks of, is DRA_CONFORMANCE_DRIVER_DIRECTORY.
 
 It counts as attached when both of these hold, whatever language it is written in:
 - the kubelet has a registered plugin (a node gets one driver, and leftovers of an earlier one are
@@ -97,6 +98,7 @@ def driver_environment(layout: Layout, node: NodeLayout) -> dict[str, str]:
         "CDI_ROOT": str(node.cdi),
         "KUBELET_REGISTRAR_DIRECTORY_PATH": str(node.registrar),
         "KUBELET_PLUGINS_DIRECTORY_PATH": str(node.plugins),
+        "DRA_CONFORMANCE_DRIVER_DIRECTORY": str(node.driver),
     }
 
 

@@ -75,7 +75,7 @@ def _config(image: Image) -> dict[str, Any]:
         "architecture": _ARCHITECTURES.get(machine, machine),
         "os": "linux",
         "created": _EPOCH,
-        "config": {"Env": ["PATH=/bin"], **image.config},
+        "config": {"Env": ["PATH=/usr/bin:/bin"], **image.config},
         "rootfs": {
             "type": "layers",
             "diff_ids": [f"sha256:{hashlib.sha256(image.layer).hexdigest()}"],

@@ -71,6 +71,11 @@ class NodeLayout:
         return self.kubelet_root / "plugins"
 
     @property
+    def pod_resources(self) -> Path:
+        """The kubelet's socket of the PodResources API (pkg/kubelet/kubelet_getters.go)."""
+        return self.kubelet_root / "pod-resources" / "kubelet.sock"
+
+    @property
     def cdi(self) -> Path:
         """CDI_ROOT of a driver, and the one directory where containerd looks for CDI specs."""
         return self.dir / "cdi"

@@ -85,6 +85,15 @@ def forget(node: NodeLayout) -> None:
         shutil.rmtree(node.driver / kept, ignore_errors=True)
 
 
+def reboot(node: NodeLayout) -> None:
+    """Let our driver on a node find another boot id, and no MIG device that it made.
+
+    What it kept stays (simulated/node.py, nvml/library.py).
+    """
+    for name in ("boot_id", "nvml-state"):
+        (node.driver / "state" / name).unlink(missing_ok=True)
+
+
 def check_unused(claims: Sequence[dict[str, Any]], driver_name: str) -> None:
     """Refuse to take away devices that are in use.
 

@@ -118,6 +118,13 @@ def children(pid: int) -> list[int]:
     return []
 
 
+def descendants(pid: int) -> list[int]:
+    """Pids of all processes below `pid`."""
+    with contextlib.suppress(psutil.Error):
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    return []
+
+
 def marked(state_dir: Path) -> list[int]:
     """Pids of processes that carry the mark of the cluster in `state_dir`, zombies left out."""
     found = []

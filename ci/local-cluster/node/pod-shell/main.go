@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// shell runs `sh -c COMMAND`, `sh FILE`, or the commands of its standard input as they come.
+// shell runs `sh -c COMMAND`, `sh FILE ARGUMENT...`, or the commands of its standard input as they come.
 func shell(args []string) error {
 	runner, err := interp.New(
 		interp.StdIO(os.Stdin, os.Stdout, os.Stderr),
@@ -89,6 +89,10 @@ func shell(args []string) error {
 		}
 		defer file.Close()
 		source = file
+		// After --, as an argument may look like an option of the shell.
+		if err := interp.Params(append([]string{"--"}, args[1:]...)...)(runner); err != nil {
+			return err
+		}
 	}
 	program, err := parser.Parse(source, "")
 	if err != nil {
