@@ -20,6 +20,9 @@ from conformance.clusters.base import RUN_LABEL
 from conformance.errors import TargetError
 from conformance.kubeapi.errors import ApiError, Cause, Obj
 from conformance.scenario.expectations.base import ContainerView
+from conformance.scenario.metrics import Component, Sample
+from conformance.scenario.podresources import ListedClaim
+from conformance.scenario.stimulus import Health
 from conformance.targets.following import Following
 from conformance.targets.overlaps import Overlap
 
@@ -29,17 +32,21 @@ __all__ = [
     "ApiError",
     "Capabilities",
     "Cause",
+    "Component",
     "ContainerView",
     "Decision",
+    "FieldManager",
     "Obj",
     "Objs",
     "Overlap",
     "Ref",
     "Request",
+    "Sample",
     "Scope",
     "Target",
     "TargetError",
     "Tier",
+    "User",
 ]
 
 Objs = list[Obj]
@@ -50,6 +57,7 @@ WORKER_LABEL = "dra-conformance.dev/worker"
 """The pytest-xdist worker that made an object, beside the run's label."""
 
 KUBELET_METRICS = "kubelet-metrics"
+POD_RESOURCES = "pod-resources"
 DISTINCT_DEVICES = "distinct-devices"
 """Abilities, see `Capabilities`."""
 
@@ -78,6 +86,32 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True)
+class User:
+    """A service account in whose name a request is made.
+
+    Attributes:
+        namespace: of the account.
+        name: of the account.
+        node: the node on which it acts, as the token of a pod there says; empty for none.
+    """
+
+    namespace: str
+    name: str
+    node: str = ""
+
+    def __str__(self) -> str:
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldManager:
+    """Who applies fields by server-side apply, and whether against the will of others."""
+
+    name: str
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A request that changes something, as a scenario words it.
 
@@ -89,6 +123,8 @@ class Request:
         subresource: for example ``status``; with ``create`` ``eviction`` or ``binding``.
         labels: of what is deleted by ``deletecollection``.
         dry_run: nothing is stored.
+        user: in whose name; None is who runs the suite.
+        manager: of a patch that is a server-side apply; the body is what is applied.
     """
 
     verb: Literal["create", "update", "patch", "delete", "deletecollection"]
@@ -97,6 +133,8 @@ class Request:
     subresource: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     dry_run: bool = False
+    user: User | None = None
+    manager: FieldManager | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +155,13 @@ class Capabilities:
         one_device: of the node with most devices the one that is had last: its name, and CEL that
             no other device of the driver fits.
         abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
-            ``kubelet-metrics`` (see how many claims a kubelet has prepared), ``double-allocation``
-            (one device may be given to two claims), ``distinct-devices`` (``one_device`` is known),
-            ``fault:<component>`` (restart that component, or all of a role), ``image`` (run probe
+            ``kubelet-metrics``, ``metrics:<component>`` (read what it counts), ``pod-resources``
+            (ask kubelets by that API),
+            ``double-allocation`` (one device may be given to two claims), ``distinct-devices``
+            (``one_device`` is known),
+            ``impersonation`` (requests in the name of accounts that the suite gives rights),
+            ``fault:<component>`` (stop and start that component, or all of a role),
+            ``device-health`` (have the driver find devices healthy or not), ``image`` (run probe
             containers).
         lacking: ability -> why it is not there, where there is more to say than that.
         feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
@@ -173,11 +215,12 @@ class Scope(Protocol):
 
     namespace: str
 
-    def create(self, obj: Obj) -> Obj:
+    def create(self, obj: Obj, user: User | None = None) -> Obj:
         """Create an object, unknown fields being an error (``fieldValidation=Strict``).
 
-        For a Node that brings ``status``, the status is written too (a hollow node that is Ready).
-        A namespaced object without a namespace goes into the scope's.
+        In the name of ``user``, or of who runs the suite. For a Node that brings ``status``, the
+        status is written too (a hollow node that is Ready). A namespaced object without a namespace
+        goes into the scope's.
 
         Raises:
             ApiError: the API server refused it.
@@ -224,6 +267,17 @@ class Scope(Protocol):
         """
         ...
 
+    def grant(self, user: User, rules: Sequence[Obj], labels: Mapping[str, str]) -> None:
+        """Let an account do what RBAC rules say in the scope's namespace, and wait until it may.
+
+        What is made for that is labelled, and goes with the namespace (ability ``impersonation``).
+
+        Raises:
+            ApiError: refused; nobody can grant what they may not do themselves.
+            TargetError: the rights did not become known.
+        """
+        ...
+
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
         """Call ``check`` now and whenever something changed, until it returns not None.
 
@@ -243,6 +297,10 @@ class Scope(Protocol):
         """Let the target's time pass."""
         ...
 
+    def now(self) -> float:
+        """Seconds of the target's time, as `Target.now`."""
+        ...
+
     def observe(self, pod: str, container: str) -> ContainerView | None:
         """What that container saw, None as long as it has not run the probe (see probe.py)."""
         ...
@@ -251,10 +309,18 @@ class Scope(Protocol):
         """Claim uid -> names of CDI spec files that mention it, on all nodes (ability ``cdi``)."""
         ...
 
-    def prepared_claims(self, node: str) -> int | None:
-        """How many claims of the target's driver the node's kubelet has prepared.
+    def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
+        """The series of a metric of ``conformance.scenario.metrics``, whatever this minor calls it.
 
-        None where it does not tell now (ability ``kubelet-metrics``).
+        Of the kubelet of a node (ability ``kubelet-metrics``), or of a component of the control
+        plane (``metrics:<component>``). None where it does not tell now.
+        """
+        ...
+
+    def pod_resources(self, node: str, pod: str, container: str) -> Sequence[ListedClaim] | None:
+        """What the PodResources API of the node's kubelet says of a container of this namespace.
+
+        None where it does not list it, or does not answer now (ability ``pod-resources``).
         """
         ...
 
@@ -263,7 +329,26 @@ class Scope(Protocol):
         ...
 
     def fault(self, component: str, action: str) -> None:
-        """``restart`` or ``kill`` a component (ability ``fault:<component>``)."""
+        """Disturb a component, or all of a role (ability ``fault:<component>``).
+
+        Args:
+            component: its name, or its role.
+            action: ``restart``, ``kill`` (at once), ``stop`` or ``start``. One that was stopped or
+                killed does nothing until it is started; to start one that runs does nothing.
+        """
+        ...
+
+    def set_health(self, node: str, device: Obj, health: Health) -> None:
+        """Have a node's driver find a device healthy or not (ability ``device-health``).
+
+        Args:
+            node: its name.
+            device: the device as its ResourceSlice has it.
+            health: what it is from now on.
+
+        Raises:
+            TargetError: the driver cannot be told.
+        """
         ...
 
     def decisions(self) -> Sequence[Decision]:

@@ -26,7 +26,7 @@ from conformance.targets.offer import with_devices
 from conformance.targets.options import TargetOptions
 from conformance.targets.sources import (
     cdi_reader,
-    injector,
+    control_files,
     kind_cluster,
     kubeconfig_cluster,
     local_cluster,
@@ -169,8 +169,11 @@ def _connected(
         only_read=only_read,
         double_allocation=options.double_allocation or options.cluster != "kubeconfig",
         cdi=cdi_reader(options, access),
-        fault=injector(local) if local else None,
-        fault_components=[row.name for row in local.status()] if local else (),
+        pod_resources=local.pod_resources() if local else None,
+        metrics=local.metrics if local else None,
+        fault=local.disturb if local else None,
+        fault_components=local.components() if local else (),
+        control=control_files(options, access),
     )
     try:
         yield target

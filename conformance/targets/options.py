@@ -80,8 +80,8 @@ class TargetOptions:
     driver_options: Annotated[
         tuple[str, ...],
         Given(
-            "Feature gate or setting of the driver that is on, of those that its profile names. "
-            "Can be given several times.",
+            "Feature gate or setting of the driver that is on, of those that its profile names "
+            "(repeatable).",
             flag="--driver-option",
             metavar="NAME",
         ),
@@ -132,8 +132,8 @@ class TargetOptions:
     feature_gates: Annotated[
         Mapping[str, bool],
         Given(
-            "NAME=true or NAME=false, on the reference or every component of a local cluster. "
-            "Can be given several times.",
+            "NAME=true or NAME=false, on the reference or every component of a local cluster "
+            "(repeatable).",
             flag="--feature-gate",
             type=tuple[str, ...],
             convert=gates_of,
@@ -143,7 +143,7 @@ class TargetOptions:
     image_archives: Annotated[
         tuple[Path, ...],
         Given(
-            "Image file that a kind cluster loads. Can be given several times.",
+            "Image file that a kind cluster loads (repeatable).",
             flag="--image-archive",
             places=("kind",),
         ),

@@ -6,10 +6,11 @@ stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.clusters.base import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from conformance.clusters.kubeconfig import KubeconfigCluster
     from conformance.clusters.local import LocalCluster
     from conformance.targets.cluster.cdi import CdiFiles
+    from conformance.targets.cluster.control_files import ControlFiles
 
 
 @contextmanager
@@ -146,6 +148,22 @@ def cdi_reader(options: TargetOptions, access: ClusterAccess) -> CdiFiles | None
     return None
 
 
+def control_files(options: TargetOptions, access: ClusterAccess) -> ControlFiles | None:
+    """What tells the drivers of a cluster's nodes of the health of devices; None where nobody can.
+
+    Nobody can where a driver has not made the file that its profile names: it does not follow it.
+    """
+    stimulus = options.profile().spec.stimulus
+    if options.cluster != "local" or stimulus is None or not access.nodes:
+        return None
+    from conformance.targets.cluster.control_files import ControlFiles
+
+    layout = local_cluster(options).layout
+    nodes = [layout.node(i + 1) for i in range(len(access.nodes))]
+    files = {node.name: node.driver / stimulus.file for node in nodes}
+    return ControlFiles(stimulus, files) if all(map(Path.is_file, files.values())) else None
+
+
 def running(local: LocalCluster) -> ClusterAccess | None:
     """A local cluster that runs already; None where none does."""
     try:
@@ -196,10 +214,3 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
             f"dra-conformance cluster driver --name {options.name} {wanted_gpus}"
         )
     return replace(options, simulate=shown.simulate, dynamic_mig=shown.dynamic_mig)
-
-
-def injector(local: LocalCluster) -> Callable[[str, str], None]:
-    """Restart or kill a component of a local cluster."""
-    return lambda component, action: (
-        local.kill(component) if action == "kill" else local.restart(component)
-    )

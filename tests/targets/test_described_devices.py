@@ -10,7 +10,7 @@ import pytest
 
 from conformance.compare.reference import on_reference
 from conformance.engine.events import Outcome, ScenarioFinished
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.loader import load_scenarios
@@ -287,7 +287,13 @@ def test_a_cluster_whose_rules_are_not_known_is_told(tmp_path: Path) -> None:
 
 def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described() -> None:
     scenarios = shipped.on_reference()
-    names = ("DRAListTypeAttributes", "DRANodeAllocatableResources", "DRADerivedAttributes")
+    names = (
+        "DRAListTypeAttributes",
+        "DRANodeAllocatableResources",
+        "DRADerivedAttributes",
+        "DRADeviceCompatibilityGroups",
+        "DRAOptionalNodeOperations",
+    )
     gates = dict.fromkeys(names, True)
     with open_reference(TargetOptions(driver="gpu.example.com", feature_gates=gates)) as opened:
         found = run_suite(scenarios, Setup("t", opened), ()).finished
@@ -295,8 +301,15 @@ def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described
         item.scenario.id: item.message for item in found if item.outcome is not Outcome.PASSED
     }
     profile = "driver profile gpu.example.com"
+    hardware = {name: why for name, why in others.items() if "/hardware-" in name}
+    assert len(hardware) == 5
+    assert all(why.startswith(f"{profile} has no command") for why in hardware.values())
     preparation = "extended/device-preparation"
-    assert others == {
+    assert {name: why for name, why in others.items() if name not in hardware} == {
+        f"{preparation}/claim-uid-in-environment": f"{profile} does not say how claims show in"
+        " containers (probe.claimEnv)",
+        f"{preparation}/containers-read-device-metadata": f"{profile} does not say that the driver"
+        " has the trait deviceMetadata",
         f"{preparation}/device-in-use-is-refused": f"{profile} does not say that the driver has"
         " the trait refusesDevicesInUse",
         f"{preparation}/refused-claim-is-given-up": f"{profile} has no config refused",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.engine.events import Outcome
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.targets.opening import open_reference
@@ -32,7 +32,13 @@ def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_scenarios_without_devices_run_and_the_others_say_what_to_install() -> None:
     said = list[str]()
     scenarios = on_reference()
-    gates = ("DRANodeAllocatableResources", "DRAListTypeAttributes", "DRADerivedAttributes")
+    gates = (
+        "DRANodeAllocatableResources",
+        "DRAListTypeAttributes",
+        "DRADerivedAttributes",
+        "DRADeviceCompatibilityGroups",
+        "DRAOptionalNodeOperations",
+    )
     alpha = dict.fromkeys(gates, True)
     options = TargetOptions(feature_gates=alpha)
     with open_reference(options, progress=said.append) as opened:

@@ -7,9 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.clusters.base import is_ready
 from conformance.kubeapi.api import Api
-from conformance.targets.base import KUBELET_METRICS, Capabilities, Obj, Tier
+from conformance.scenario.accounts import IMPERSONATION
+from conformance.scenario.metrics import CONTROL_PLANE, ability
+from conformance.scenario.stimulus import DEVICE_HEALTH
+from conformance.targets.base import KUBELET_METRICS, POD_RESOURCES, Capabilities, Obj, Tier
+from conformance.targets.cluster.accounts import why_no_accounts
 from conformance.targets.cluster.gates import feature_gates
-from conformance.targets.cluster.kubelet_metrics import why_not
+from conformance.targets.cluster.metrics import why_not
+from conformance.targets.components import START_ORDER
 from conformance.targets.simulation import simulated_devices
 
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
@@ -46,18 +51,36 @@ def discover_capabilities(
     tiers: set[Tier] = {"allocation"}
     can = set(abilities)
     names = tuple(sorted(node["metadata"]["name"] for node in usable))
-    lacking: dict[str, str] = {}
+    lacking = {
+        f"fault:{role}": "components are disturbed on local clusters only"
+        for role in START_ORDER
+        if f"fault:{role}" not in can
+    }
+    lacking |= {
+        name: "the control plane's metrics are read on local clusters only"
+        for name in map(ability, CONTROL_PLANE)
+        if name not in can
+    }
+    if POD_RESOURCES not in can:
+        lacking[POD_RESOURCES] = "kubelets are asked by their sockets on local clusters only"
+    if DEVICE_HEALTH not in can:
+        lacking[DEVICE_HEALTH] = (
+            "devices get unhealthy on local clusters only, where the driver has made the file that"
+            " its profile names (stimulus)"
+        )
+    if refused := why_no_accounts(api):
+        lacking[IMPERSONATION] = refused
+    else:
+        can.add(IMPERSONATION)
     if usable:
         can.add("image")
         if driver is not None:
-            tiers.add("node")
-            why = why_not(api.connection, names, driver)
+            tiers |= {"node", "device"}
+            why = why_not(api.connection, names)
             if why:
                 lacking[KUBELET_METRICS] = why
             else:
                 can.add(KUBELET_METRICS)
-            if not simulated:
-                tiers.add("device")
     matched = _VERSION.match(git_version)
     version = matched[1] if matched else git_version
     return Capabilities(

@@ -8,7 +8,8 @@ from conformance.kubeapi.api import Api
 from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.errors import UnsureError
 from conformance.kubeapi.store import has_labels
-from conformance.targets.base import RUN_LABEL, ApiError, Obj, TargetError
+from conformance.targets.base import RUN_LABEL, ApiError, Obj, TargetError, User
+from conformance.targets.cluster.accounts import headers_of
 from conformance.targets.cluster.hollow import HollowNodes
 
 _MAKES_PODS = frozenset(
@@ -27,7 +28,9 @@ class Creator:
         self._agent = agent
         self._young_namespaces: set[str] = set()
 
-    def create(self, resource: Resource, namespace: str | None, obj: Obj) -> Obj:
+    def create(
+        self, resource: Resource, namespace: str | None, obj: Obj, user: User | None = None
+    ) -> Obj:
         """Create an object, unknown fields being an error; what the server made of it.
 
         Raises:
@@ -36,14 +39,14 @@ class Creator:
         """
         if resource.kind in _MAKES_PODS and namespace in self._young_namespaces:
             self._await_service_account(namespace)
-        created = self._once(resource, namespace, obj)
+        created = self._once(resource, namespace, obj, user)
         if resource.kind == "Namespace" and not resource.group:
             self._young_namespaces.add(created["metadata"]["name"])
         if resource.kind == "Node" and obj.get("status"):
             created = self._hollow.adopt(created, obj["status"], self._agent)
         return created
 
-    def _once(self, resource: Resource, namespace: str | None, obj: Obj) -> Obj:
+    def _once(self, resource: Resource, namespace: str | None, obj: Obj, user: User | None) -> Obj:
         """Create; where the answer got lost, look whether it was done, and if not, do it again.
 
         That is known only of an object with a name and with the labels of this run.
@@ -54,7 +57,12 @@ class Creator:
         for attempt in range(_ATTEMPTS):
             try:
                 made: Obj = self._api.connection.request(
-                    "POST", resource.path(namespace), query, obj, agent=self._agent
+                    "POST",
+                    resource.path(namespace),
+                    query,
+                    obj,
+                    agent=self._agent,
+                    headers=headers_of(user),
                 )
             except UnsureError:
                 last = attempt == _ATTEMPTS - 1

@@ -45,6 +45,8 @@ class Health:
         self._wake = wake
         self._lock = threading.Lock()
         self._message = ""
+        self._began = 0.0
+        self._paused = False
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._end_watch = watch(self._died) if watch else None
@@ -73,12 +75,23 @@ class Health:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(PERIOD + 1)
 
+    def pause(self) -> None:
+        """A scenario disturbs the cluster: that the API server is silent means nothing."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """From now on it means something again."""
+        self._began = time.monotonic()
+        self._paused = False
+
     def _look(self) -> None:
-        began = time.monotonic()
+        self._began = time.monotonic()
         while not self._stopping.wait(PERIOD):
-            if self._silence(began) < PERIOD or self._connection.answers(PERIOD):
+            if self._paused or self._silence() < PERIOD or self._connection.answers(PERIOD):
                 continue
-            if self._silence(began) >= SILENCE and not self._stopping.is_set():
+            if self._paused or self._stopping.is_set():
+                continue
+            if self._silence() >= SILENCE:
                 log = self._logs.get("kube-apiserver")
                 self._gone(
                     f"the API server {self._connection.where} has not answered for {SILENCE:g} s"
@@ -101,6 +114,6 @@ class Health:
     def _error(self) -> TargetGoneError:
         return TargetGoneError(self._message)
 
-    def _silence(self, began: float) -> float:
+    def _silence(self) -> float:
         """Seconds since the server said anything, or since it is looked after."""
-        return time.monotonic() - max(began, self._connection.last_answer)
+        return time.monotonic() - max(self._began, self._connection.last_answer)

@@ -40,6 +40,7 @@ class History:
         self._condition = threading.Condition()
         self._lives: dict[str, dict[str, _Life]] = {}  # kind -> uid -> life
         self._gaps: list[tuple[str, int, int]] = []  # kind, last known version, the next
+        self._compared: dict[str, int] = {}  # kind -> version of a list that said nothing new
         self.newest = 0
 
     def add(self, kind: str, uid: str, version: int, state: Obj | None) -> None:
@@ -65,7 +66,9 @@ class History:
         """
         there = set(uids)
         with self._condition:
-            self._gaps.append((kind, since, version))
+            known = max(since, self._compared.get(kind, 0))
+            if known < version:
+                self._gaps.append((kind, known, version))
             missing = [
                 uid
                 for uid, life in self._lives.get(kind, {}).items()
@@ -106,6 +109,8 @@ class History:
     ) -> bool:
         """Wait until everything is known that a list made at ``version`` has or no longer has.
 
+        Then the kind is known up to that version, however long nothing was said of it.
+
         Args:
             kind: the kind of the list.
             listed: uid -> version of each listed object.
@@ -119,11 +124,13 @@ class History:
                 if left <= 0:
                     return False
                 self._condition.wait(left)
+            self._compared[kind] = max(version, self._compared.get(kind, 0))
             return True
 
     def prune(self, floor: int) -> None:
         """Forget what nobody asks for who asks for versions from ``floor`` on."""
         with self._condition:
+            self._gaps = [gap for gap in self._gaps if gap[2] >= floor]
             for by_uid in self._lives.values():
                 for uid, life in list(by_uid.items()):
                     index = bisect_right(life.versions, floor) - 1

@@ -18,7 +18,8 @@ from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.informer import Informer
 from conformance.kubeapi.informers import InformerFactory
 from conformance.kubeapi.store import has_labels
-from conformance.targets.base import Obj, Ref, TargetError
+from conformance.targets.base import Obj, Ref, TargetError, User
+from conformance.targets.cluster.accounts import headers_of
 
 JSON = "application/json"
 
@@ -98,10 +99,17 @@ class Objects:
         *,
         body: Obj,
         content_type: str = JSON,
+        user: User | None = None,
     ) -> Obj:
-        """A request that changes something, in the scenario's name."""
+        """A request that changes something, in the scenario's name or in that of an account."""
         found: Obj = self._api.connection.request(
-            method, path, query, body, content_type=content_type, agent=self._default
+            method,
+            path,
+            query,
+            body,
+            content_type=content_type,
+            agent=self._default,
+            headers=headers_of(user),
         )
         return found
 

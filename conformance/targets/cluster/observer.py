@@ -54,7 +54,7 @@ class Observer:
             self._tries[run] = tries + 1
             self._changes.recheck_in(min(_FIRST * 2**tries, _LONGEST))
             return None
-        self._views[run] = ContainerView(output.environment, output.device_nodes)
+        self._views[run] = ContainerView(output.environment, output.device_nodes, output.outputs)
         return self._views[run]
 
     def _log(self, pod: Obj, container: str, waiting: bool) -> str:

@@ -11,6 +11,7 @@ _ADMISSION = "admissionregistration.k8s.io"
 _KINDS = (
     (f"{_ADMISSION}/v1", "ValidatingAdmissionPolicyBinding"),
     (f"{_ADMISSION}/v1", "ValidatingAdmissionPolicy"),
+    ("apps/v1", "DaemonSet"),
     ("batch/v1", "Job"),
     ("v1", "Pod"),
     (DRA_GROUP, "ResourceClaim"),
@@ -20,6 +21,7 @@ _KINDS = (
     (DRA_GROUP, "DeviceClass"),
     (DRA_GROUP, "ResourceSlice"),
     ("v1", "Node"),
+    ("scheduling.k8s.io/v1", "PriorityClass"),
 )
 """What scenarios make, in deletion order: what makes others before what it makes, users before what
 they use."""

@@ -10,9 +10,12 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 from conformance.kubeapi.changes import Changes
-from conformance.kubeapi.connection import JSON_PATCH, MERGE_PATCH
+from conformance.kubeapi.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
 from conformance.kubeapi.informers import InformerFactory
 from conformance.scenario.expectations.base import ContainerView
+from conformance.scenario.metrics import Component, Sample
+from conformance.scenario.podresources import ListedClaim
+from conformance.scenario.stimulus import Health
 from conformance.targets.base import (
     ApiError,
     Decision,
@@ -21,20 +24,27 @@ from conformance.targets.base import (
     Ref,
     Request,
     TargetError,
+    User,
 )
 from conformance.targets.claims_in_use import in_use
+from conformance.targets.cluster.accounts import give_rights, may
 from conformance.targets.cluster.cdi import claims_in
 from conformance.targets.cluster.creator import Creator
 from conformance.targets.cluster.diagnostics import diagnose
 from conformance.targets.cluster.followed import follow
-from conformance.targets.cluster.kubelet_metrics import prepared_claims
+from conformance.targets.cluster.metrics import of_kubelet, samples_in
 from conformance.targets.cluster.objects import JSON, Objects
 from conformance.targets.cluster.observer import Observer
-from conformance.targets.cluster.shared import Shared, role_of
+from conformance.targets.cluster.podresources import listed
+from conformance.targets.cluster.shared import Shared
 from conformance.targets.cluster.snapshots import present_snapshot
+from conformance.targets.components import API, meant
 from conformance.targets.following import Following
 
 T = TypeVar("T")
+
+RIGHTS_SECONDS = 10.0
+"""The longest that the API server's authorizer may be behind a RoleBinding."""
 
 _METHODS = {
     "create": "POST",
@@ -68,7 +78,7 @@ class ClusterScope:
 
     # -- requests ------------------------------------------------------------------------------
 
-    def create(self, obj: Obj) -> Obj:
+    def create(self, obj: Obj, user: User | None = None) -> Obj:
         """See `Scope.create`."""
         self._shared.health.check()
         given = obj["metadata"].get("namespace")
@@ -76,7 +86,7 @@ class ClusterScope:
             obj.get("apiVersion", ""), obj.get("kind", ""), namespaced=given is not None
         )
         namespace = self._objects.namespace(resource, given)
-        return self._objects.learn(resource, self._creator.create(resource, namespace, obj))
+        return self._objects.learn(resource, self._creator.create(resource, namespace, obj, user))
 
     def get(self, ref: Ref) -> Obj | None:
         """See `Scope.get`."""
@@ -103,21 +113,19 @@ class ClusterScope:
 
     def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
         """See `Scope.delete`. What depends on the object goes in the background."""
-        resource, namespace = self._objects.place(ref)
         # A Job's own default would leave its pods behind.
         options: Obj = {"propagationPolicy": "Background"}
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        try:
-            self._objects.request("DELETE", resource.path(namespace, ref.name), body=options)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-        self._objects.relearn(resource, namespace, ref.name)
+        self._send(Request("delete", ref, options))
 
     def send(self, request: Request) -> None:
         """See `Scope.send`."""
         self._shared.health.check()
+        self._send(request)
+
+    def _send(self, request: Request) -> None:
+        """Send a request, also to a cluster that may be gone: to clean up is tried all the same."""
         ref = request.ref
         resource, namespace = self._objects.place(ref)
         query = {"fieldValidation": "Strict"} if request.verb in ("patch", "update") else {}
@@ -128,15 +136,35 @@ class ClusterScope:
         content = JSON
         if request.verb == "patch":
             content = JSON_PATCH if isinstance(request.body, builtins.list) else MERGE_PATCH
+        if request.manager is not None:
+            content = APPLY_PATCH
+            query["fieldManager"] = request.manager.name
+            query["force"] = "true" if request.manager.force else "false"
         path = resource.path(namespace, ref.name, request.subresource)
         method = _METHODS[request.verb]
         try:
-            self._objects.request(method, path, query, body=request.body, content_type=content)
+            self._objects.request(
+                method, path, query, body=request.body, content_type=content, user=request.user
+            )
         except ApiError as error:
             if request.verb != "delete" or error.code != 404:
                 raise
         if ref.name:
             self._objects.relearn(resource, namespace, ref.name)
+
+    def grant(self, user: User, rules: Sequence[Obj], labels: Mapping[str, str]) -> None:
+        """See `Scope.grant`."""
+        give_rights(self._api.connection, user, rules, labels, self._agent)
+
+        def known() -> bool | None:
+            self._changes.recheck_in(0.1)
+            return may(self._api.connection, user, rules[-1], self._agent) or None
+
+        if rules and self.wait(known, RIGHTS_SECONDS) is None:
+            raise TargetError(
+                f"{user} may not do after {RIGHTS_SECONDS:g} s what RBAC says; does this cluster"
+                " authorize by RBAC?"
+            )
 
     # -- waiting -------------------------------------------------------------------------------
 
@@ -171,6 +199,10 @@ class ClusterScope:
         """See `Scope.pause`; ends early when the scope is closed."""
         self._closed.wait(seconds)
 
+    def now(self) -> float:
+        """See `Scope.now`."""
+        return time.monotonic()
+
     # -- what a scenario sees --------------------------------------------------------------------
 
     def observe(self, pod: str, container: str) -> ContainerView | None:
@@ -187,14 +219,23 @@ class ClusterScope:
             raise TargetError("this cluster's CDI specs cannot be read from here (no ability cdi)")
         return claims_in(self._shared.cdi())
 
-    def prepared_claims(self, node: str) -> int | None:
-        """See `Scope.prepared_claims`. Metrics send no events: a waiting check is repeated soon."""
+    def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
+        """See `Scope.samples`. Metrics send no events: a waiting check is repeated soon."""
         self._changes.recheck_in(0.5)
-        driver = self._shared.capabilities().driver or ""
         try:
-            return prepared_claims(self._api.connection, node, driver, self._agent)
+            if node is not None:
+                text: str | None = of_kubelet(self._api.connection, node, self._agent)
+            else:
+                text = self._shared.metrics(component) if self._shared.metrics else None
         except (ApiError, TargetError):  # a kubelet that restarts is asked again
             return None
+        return None if text is None else samples_in(text, name)
+
+    def pod_resources(self, node: str, pod: str, container: str) -> Sequence[ListedClaim] | None:
+        """See `Scope.pod_resources`. It sends no events: a waiting check is repeated soon."""
+        self._changes.recheck_in(0.5)
+        socket = self._shared.pod_resources.get(node)
+        return None if socket is None else listed(socket, self.namespace, pod, container)
 
     def claims_in_use(self, node: str) -> int:
         """See `Scope.claims_in_use`."""
@@ -205,14 +246,38 @@ class ClusterScope:
     def fault(self, component: str, action: str) -> None:
         """See `Scope.fault`."""
         fault, components = self._shared.fault, self._shared.fault_components
-        meant = [name for name in components if component in (name, role_of(name))]
-        if fault is None or not meant:
+        names = meant(component, components)
+        if fault is None or not names:
             known = ", ".join(components) or "none"
             raise TargetError(
                 f"this cluster cannot {action} {component}; components that it can: {known}"
             )
-        for name in meant:
-            fault(name, action)
+        # The API server forgets where watches were: what was said before must be recorded by then.
+        self._catch_up(names)
+        self._shared.health.pause()
+        try:
+            for name in names:
+                fault(name, action)
+                if action in {"kill", "stop"}:
+                    self._shared.down.add(name)
+                else:
+                    self._shared.down.discard(name)
+        finally:
+            if not self._shared.down & API:
+                self._shared.health.resume()
+        self._catch_up(names)
+
+    def set_health(self, node: str, device: Obj, health: Health) -> None:
+        """See `Scope.set_health`."""
+        if self._shared.control is None:
+            raise TargetError("this cluster's driver cannot be told (no ability device-health)")
+        self._shared.control.set_health(node, device, health)
+
+    def _catch_up(self, disturbed: builtins.list[str]) -> None:
+        """Let the record have all that was said, if the API server is disturbed and answers."""
+        recorder = self._shared.recorder
+        if recorder is not None and API & {*disturbed} and not self._shared.down & API:
+            recorder.catch_up()
 
     def decisions(self) -> builtins.list[Decision]:
         """See `Scope.decisions`; empty where the target does not record."""

@@ -10,15 +10,21 @@ from conformance.clusters.base import ClusterAccess
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.informers import InformerFactory
-from conformance.targets.base import ApiError, Capabilities, Ref
+from conformance.scenario.metrics import CONTROL_PLANE, ability
+from conformance.scenario.stimulus import DEVICE_HEALTH
+from conformance.targets.base import POD_RESOURCES, ApiError, Capabilities, Ref
 from conformance.targets.cluster.capabilities import discover_capabilities
 from conformance.targets.cluster.cdi import CdiFiles
+from conformance.targets.cluster.control_files import ControlFiles
 from conformance.targets.cluster.health import Health
 from conformance.targets.cluster.hollow import HollowNodes
+from conformance.targets.cluster.metrics import MetricsReader
 from conformance.targets.cluster.ownership import owned
+from conformance.targets.cluster.podresources import PodResourcesSockets
 from conformance.targets.cluster.recorder import Recorder, attach
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.cluster.shared import FaultInjector, Shared, role_of
+from conformance.targets.cluster.shared import FaultInjector, Shared
+from conformance.targets.components import fault_abilities
 from conformance.targets.overlaps import ClaimHolders
 
 
@@ -30,8 +36,11 @@ class ClusterTarget:
         name: the target's name in reports.
         driver: the DRA driver whose devices scenarios of the ``node`` tier use; None without one.
         cdi: reads the nodes' CDI specs, where the cluster's source can.
+        metrics: reads those of the control plane, where the cluster's source can.
+        pod_resources: by which nodes' kubelets are asked, where they can be reached.
         fault: restarts and kills components, where the cluster's source can.
         fault_components: the components that ``fault`` knows.
+        control: tells drivers of the health of devices, where the suite has started them.
         record: follow all claims, slices, classes and nodes, so that `Scope.decisions` works.
         only_read: find out what the cluster can do by reading alone.
         double_allocation: scenarios may give one device to two claims.
@@ -47,8 +56,11 @@ class ClusterTarget:
         name: str = "cluster",
         driver: str | None = None,
         cdi: CdiFiles | None = None,
+        metrics: MetricsReader | None = None,
+        pod_resources: PodResourcesSockets | None = None,
         fault: FaultInjector | None = None,
         fault_components: Sequence[str] = (),
+        control: ControlFiles | None = None,
         record: bool = False,
         only_read: bool = False,
         double_allocation: bool = False,
@@ -76,8 +88,11 @@ class ClusterTarget:
             claims=ClaimHolders(),
             logs=access.component_logs,
             cdi=cdi,
+            metrics=metrics,
+            pod_resources=pod_resources or {},
             fault=fault,
             fault_components=tuple(fault_components) if fault else (),
+            control=control,
         )
 
     def capabilities(self) -> Capabilities:
@@ -89,11 +104,15 @@ class ClusterTarget:
         """
         with self._lock:
             if self._capabilities is None:
-                components = self._shared.fault_components
-                known = {*components, *map(role_of, components)}
-                abilities = {f"fault:{name}" for name in known}
+                abilities = fault_abilities(self._shared.fault_components)
                 if self._shared.cdi is not None:
                     abilities.add("cdi")
+                if self._shared.pod_resources:
+                    abilities.add(POD_RESOURCES)
+                if self._shared.metrics is not None:
+                    abilities |= set(map(ability, CONTROL_PLANE))
+                if self._shared.control is not None:
+                    abilities.add(DEVICE_HEALTH)
                 if self._double_allocation:
                     abilities.add("double-allocation")
                 self._capabilities = discover_capabilities(

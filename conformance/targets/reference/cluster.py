@@ -10,6 +10,7 @@ from typing import Any, Final
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.clock import VirtualClock
+from conformance.targets.reference.counts import Counts
 from conformance.targets.reference.store import (
     Identity,
     Store,
@@ -31,6 +32,7 @@ class Cluster:
         features: what the allocator may use, from the Kubernetes version and gates.
         gates: feature gates of this version as they are set.
         minor: of Kubernetes, for example ``1.37``.
+        counts: what the components have counted.
         log: namespace and line of what happened lately, for diagnostics.
     """
 
@@ -40,6 +42,7 @@ class Cluster:
     features: Features
     gates: Mapping[str, bool]
     minor: str
+    counts: Counts = field(default_factory=Counts)
     log: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_LOG_LINES))
 
     def slices(self) -> list[Obj]:
@@ -133,7 +136,7 @@ def set_condition(status: Obj, condition: Obj, now: str) -> None:
     for index, present in enumerate(conditions):
         if present["type"] == condition["type"]:
             moved = present["status"] != condition["status"]
-            since = now if moved else present["lastTransitionTime"]
+            since = now if moved else present.get("lastTransitionTime", now)
             conditions[index] = {**condition, "lastTransitionTime": since}
             return
     conditions.append({**condition, "lastTransitionTime": now})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.store import uid_of
+from reference_allocator.api.quantity import parse_quantity
 
 
 def is_finished(pod: Mapping[str, Any]) -> bool:
@@ -22,6 +24,40 @@ def is_deleted(obj: Mapping[str, Any]) -> bool:
 def will_not_run(pod: Mapping[str, Any]) -> bool:
     """The pod is done, or was deleted before it got a node (``isPodDone`` upstream)."""
     return is_finished(pod) or (is_deleted(pod) and not pod["spec"].get("nodeName"))
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """All of its containers are ready."""
+    conditions = pod["status"].get("conditions") or []
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def priority(pod: Mapping[str, Any]) -> int:
+    """``spec.priority``, 0 as long as admission has not set it."""
+    return int(pod["spec"].get("priority") or 0)
+
+
+def requests(pod: Mapping[str, Any]) -> Counter[str]:
+    """What the containers of a pod ask for at most at any time, in units of 1e-9.
+
+    Init containers run one after the other before the containers; those that go on running
+    (sidecars) run beside all that start after them (``aggregateContainerResourcesByFn`` of
+    k8s.io/component-helpers/resource).
+    """
+    going_on: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    for container in pod["spec"].get("initContainers") or []:
+        most |= going_on + _requests(container)
+        if container.get("restartPolicy") == "Always":
+            going_on += _requests(container)
+    for container in pod["spec"].get("containers") or []:
+        going_on += _requests(container)
+    return most | going_on
+
+
+def _requests(container: Mapping[str, Any]) -> Counter[str]:
+    found = (container.get("resources") or {}).get("requests") or {}
+    return Counter({name: parse_quantity(amount).nanos for name, amount in found.items()})
 
 
 def claim_name(pod: Mapping[str, Any], pod_claim: Mapping[str, Any]) -> str | None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 from conformance.scenario.expectations.base import ContainerView
+from conformance.scenario.metrics import Component, Sample
+from conformance.scenario.podresources import ListedClaim
+from conformance.scenario.stimulus import Health
 from conformance.targets.base import (
     Decision,
     Obj,
@@ -17,17 +20,18 @@ from conformance.targets.base import (
     Request,
     Scope,
     TargetError,
+    User,
 )
 from conformance.targets.claims_in_use import in_use
+from conformance.targets.components import meant
 from conformance.targets.following import Following
+from conformance.targets.reference.metrics import samples
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.world import World
 
 T = TypeVar("T")
 Again = Callable[[str], AbstractContextManager[Scope]]
 """Opens the scope of a namespace in a new target."""
-RESTARTED = ("driver", "kubelet")
-"""Components that ``fault`` knows."""
 _Decisions = list[Decision]
 """``list`` is a method of the scope."""
 
@@ -43,14 +47,14 @@ class ReferenceScope:
         world.claims.follow(namespace)
         self._again = again
 
-    def create(self, obj: Obj) -> Obj:
+    def create(self, obj: Obj, user: User | None = None) -> Obj:
         """Create an object; unknown fields are an error.
 
         Raises:
             ApiError: refused.
         """
-        with self._lock:
-            created = self._world.api.create(obj, self.namespace)
+        with self._requests():
+            created = self._world.handler.create(obj, self.namespace, user)
             self._world.settle()
             return created
 
@@ -78,14 +82,14 @@ class ReferenceScope:
         Raises:
             ApiError: refused.
         """
-        with self._lock:
+        with self._requests():
             patched = self._world.api.patch(ref, patch, subresource, self.namespace)
             self._world.settle()
             return patched
 
     def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
         """Ask for deletion; an object that is already gone is not an error."""
-        with self._lock:
+        with self._requests():
             self._world.api.delete(ref, grace_seconds, self.namespace)
             self._world.settle()
 
@@ -95,9 +99,19 @@ class ReferenceScope:
         Raises:
             ApiError: refused.
         """
-        with self._lock:
+        with self._requests():
             self._world.handler.handle(request, self.namespace)
             self._world.settle()
+
+    def grant(
+        self,
+        user: User,
+        rules: Sequence[Obj],
+        labels: Mapping[str, str],  # noqa: ARG002 -- no object is made
+    ) -> None:
+        """See `Scope.grant`."""
+        with self._lock:
+            self._world.handler.authorizer.grant(user, rules)
 
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
         """Call ``check`` at each moment at which something can change.
@@ -125,6 +139,11 @@ class ReferenceScope:
                 pass
             self._world.settle()
 
+    def now(self) -> float:
+        """See `Scope.now`: virtual."""
+        with self._lock:
+            return self._world.clock.now
+
     def observe(self, pod: str, container: str) -> ContainerView | None:
         """What a container saw in its latest run, None as long as it had none."""
         with self._lock:
@@ -145,29 +164,47 @@ class ReferenceScope:
             return found
 
     def fault(self, component: str, action: str) -> None:
-        """Restart the driver or the kubelet of every node, which is all that the reference can.
+        """See `Scope.fault`.
 
         Raises:
-            TargetError: anything else.
+            TargetError: there is no such component.
         """
-        if component not in RESTARTED or action != "restart":
-            raise TargetError(
-                f"the reference cannot {action} {component}, only restart {' or '.join(RESTARTED)}"
-            )
         with self._lock:
-            for kubelet in self._world.kubelets:
-                part = kubelet if component == "kubelet" else kubelet.driver
-                if part is not None:
-                    part.restart()
-            self._world.settle()
+            names = meant(component, self._world.components.names)
+            if not names:
+                known = ", ".join(self._world.components.names)
+                raise TargetError(f"the reference has no {component} to {action}; it has: {known}")
+            for name in names:
+                self._world.fault(name, action)
 
-    def prepared_claims(self, node: str) -> int | None:
-        """See `Scope.prepared_claims`."""
+    def set_health(self, node: str, device: Obj, health: Health) -> None:
+        """See `Scope.set_health`.
+
+        Raises:
+            TargetError: there is no driver.
+        """
         with self._lock:
             for kubelet in self._world.kubelets:
-                if kubelet.node == node:
-                    return sum(item.complete for item in kubelet.dra_manager.prepared.values())
-            return None
+                if kubelet.node == node and kubelet.driver is not None:
+                    self._world.set_health(kubelet, device["name"], health)
+                    return
+            raise TargetError(f"the reference has no driver on {node} that could be told")
+
+    def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
+        """See `Scope.samples`."""
+        with self._lock:
+            return samples(self._world, component, name, node)
+
+    def pod_resources(self, node: str, pod: str, container: str) -> Sequence[ListedClaim] | None:
+        """See `Scope.pod_resources`."""
+        with self._lock:
+            found = self._world.cluster.store.get("Pod", self.namespace, pod)
+            kubelet = next((item for item in self._world.kubelets if item.node == node), None)
+            if found is None or kubelet is None:
+                return None
+            if not self._world.components.runs(kubelet.component):
+                return None
+            return kubelet.pod_resources.listed(found, container)
 
     def claims_in_use(self, node: str) -> int:
         """See `Scope.claims_in_use`."""
@@ -230,3 +267,15 @@ class ReferenceScope:
 
     def close(self) -> None:
         """Nothing to stop."""
+
+    @contextmanager
+    def _requests(self) -> Iterator[None]:
+        """While nobody else changes anything.
+
+        Raises:
+            TargetError: the API server was stopped.
+        """
+        with self._lock:
+            if not self._world.components.runs(""):
+                raise TargetError("the API server does not answer: a step has stopped it")
+            yield

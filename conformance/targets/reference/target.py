@@ -19,28 +19,44 @@ from typing import Any, Final
 
 from conformance import __version__
 from conformance.clusters.base import usable_nodes
+from conformance.scenario.accounts import IMPERSONATION
+from conformance.scenario.metrics import CONTROL_PLANE, ability
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.base import KUBELET_METRICS, RUN_LABEL, Capabilities, Obj, Ref
+from conformance.scenario.stimulus import DEVICE_HEALTH
+from conformance.targets.base import (
+    KUBELET_METRICS,
+    POD_RESOURCES,
+    RUN_LABEL,
+    Capabilities,
+    Obj,
+    Ref,
+    Tier,
+)
+from conformance.targets.components import fault_abilities
 from conformance.targets.reference.nodes.device_source import DeviceSource, NoDriver, SimulatedGpus
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.nodes.shaped import fit
 from conformance.targets.reference.resources import served_apis
-from conformance.targets.reference.scope import RESTARTED, ReferenceScope
+from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.world import World
 from reference_allocator.gates import check_gates, gates_for_version
 
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private one in it
+_WITH_DRIVER: Final[tuple[Tier, ...]] = ("node", "device")
 _DELETION_ORDER: Final = (
+    "DaemonSet",
     "Job",
     "Pod",
     "ResourceClaim",
     "ResourceClaimTemplate",
+    "ResourceQuota",
     "Event",
     "Namespace",
     "DeviceTaintRule",
     "ResourceSlice",
     "DeviceClass",
     "Node",
+    "PriorityClass",
 )
 
 
@@ -112,13 +128,17 @@ class ReferenceTarget:
         return Capabilities(
             kubernetes_version=self.options.kubernetes_version,
             served_apis=served_apis(self._gates),
-            tiers=frozenset({"allocation", "node"} if devices.driver and nodes else {"allocation"}),
-            unserved={"node": devices.why} if isinstance(devices, NoDriver) else {},
+            tiers=frozenset({"allocation", *(_WITH_DRIVER if devices.driver and nodes else ())}),
+            unserved=dict.fromkeys(_WITH_DRIVER, devices.why)
+            if isinstance(devices, NoDriver)
+            else {},
             driver=devices.driver,
             nodes=nodes,
             abilities=frozenset(
-                {"cdi", "double-allocation", "image", KUBELET_METRICS}
-                | {f"fault:{name}" for name in RESTARTED}
+                {"cdi", "double-allocation", "image", IMPERSONATION, KUBELET_METRICS, POD_RESOURCES}
+                | set(map(ability, CONTROL_PLANE))
+                | fault_abilities(self.world.components.names)
+                | ({DEVICE_HEALTH} if devices.driver else set())
             ),
             feature_gates=self._gates,
             simulated=(

@@ -6,24 +6,29 @@ Then time jumps to the next moment at which something is due.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from conformance.scenario.shape import ShapeNode
+from conformance.scenario.stimulus import Health
 from conformance.targets.base import Obj, TargetError
 from conformance.targets.overlaps import ClaimHolders
 from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.components import MANAGER, SCHEDULER, Components
 from conformance.targets.reference.controllers import Controller
 from conformance.targets.reference.controllers.claims import ClaimController
+from conformance.targets.reference.controllers.daemonsets import DaemonSetController
 from conformance.targets.reference.controllers.eviction import EvictionController
 from conformance.targets.reference.controllers.garbage_collection import (
     GarbageCollector,
     NamespaceController,
 )
 from conformance.targets.reference.controllers.jobs import JobController
+from conformance.targets.reference.controllers.node_lifecycle import NodeLifecycleController
+from conformance.targets.reference.controllers.quotas import QuotaController
 from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublisher
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.nodes.shaped import hold, node_object
@@ -68,26 +73,42 @@ class World:
         self.cluster = Cluster(self.clock, identity, store, features, gates, minor)
         self.api = ApiServer(self.cluster)
         self.handler = Handler(self.cluster, self.api)
-        self.scheduler = Scheduler(self.cluster, kubernetes_version)
+        self.scheduler = Scheduler(self.cluster, self.api, kubernetes_version)
         self.kubelets: list[Kubelet] = []
         published: list[tuple[str | None, Obj]] = [(None, item) for item in network]
         for node in nodes:
             driver = drivers[node.name]
-            store.add(node_object(node, kubernetes_version))
+            store.add(node_object(node, kubernetes_version, gates))
             published += [(node.name, item) for item in driver.slices] if driver else []
             if node.ready:
                 self.kubelets.append(Kubelet(self.cluster, self.api, node.name, driver))
         gone = frozenset(node.name for node in nodes if not node.ready)
-        self.controllers: list[Controller] = [
-            ClaimController(self.cluster, self.api),
-            JobController(self.cluster, self.api),
-            EvictionController(self.cluster, self.api),
-            self.scheduler,
-            *self.kubelets,
-            SlicePublisher(self.cluster, self.api, published, gone),
-            GarbageCollector(self.cluster, self.api),
-            NamespaceController(self.cluster, self.api),
+        self.publisher = SlicePublisher(self.cluster, self.api, published, gone, self._publishes)
+        self._told = {name: driver.slices for name, driver in drivers.items() if driver is not None}
+        claims = ClaimController(self.cluster, self.api)
+        evictions = EvictionController(self.cluster, self.api)
+        garbage = GarbageCollector(self.cluster, self.api)
+        lifecycle = NodeLifecycleController(self.cluster, self.api, self.kubelets)
+        parts: list[tuple[str, Controller]] = [
+            (MANAGER, claims),
+            (MANAGER, DaemonSetController(self.cluster, self.api)),
+            (MANAGER, JobController(self.cluster, self.api)),
+            (MANAGER, QuotaController(self.cluster, self.api)),
+            (MANAGER, evictions),
+            (SCHEDULER, self.scheduler),
+            *((f"{kubelet.node}/kubelet", kubelet) for kubelet in self.kubelets),
+            ("", self.publisher),
+            (MANAGER, garbage),
+            (MANAGER, NamespaceController(self.cluster, self.api)),
+            (MANAGER, lifecycle),
         ]
+        self._names = [name for name, _ in parts]
+        self.controllers = [controller for _, controller in parts]
+        remembering = {
+            MANAGER: (claims, evictions, garbage, lifecycle),
+            SCHEDULER: (self.scheduler,),
+        }
+        self.components = Components(remembering, self.kubelets)
         self._seen: list[tuple[float, int]] = [(-1.0, -1)] * len(self.controllers)
         for node in nodes:
             driver = drivers[node.name]
@@ -105,7 +126,7 @@ class World:
         for _ in range(_MAX_ROUNDS):
             before = store.revision
             worked = False
-            for index, controller in enumerate(self.controllers):
+            for index, controller in self._running():
                 newest = max(map(store.changed, controller.watches))
                 if self._seen[index] == (now, newest):
                     continue
@@ -134,5 +155,38 @@ class World:
         store, now = self.cluster.store, self.clock.now
         return any(
             self._seen[index] != (now, max(map(store.changed, controller.watches)))
-            for index, controller in enumerate(self.controllers)
+            for index, controller in self._running()
         )
+
+    def fault(self, component: str, action: str) -> None:
+        """Stop a component (``kill``, ``stop``), start it (``start``), or both (``restart``)."""
+        if action != "start":
+            self.components.stop(component)
+        if action in {"restart", "start"}:
+            self.components.start(component)
+        self._look_again()
+
+    def set_health(self, kubelet: Kubelet, device: str, health: Health) -> None:
+        """Have the driver of a kubelet's node find a device healthy or not."""
+        assert kubelet.driver is not None
+        kubelet.driver.set_health(device, health)
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Who was started, reaches the API server again or heard news looks at everything."""
+        for kubelet in self.kubelets:
+            driver, node = kubelet.driver, kubelet.node
+            if driver is not None and self._publishes(node) and driver.slices != self._told[node]:
+                self._told[node] = driver.slices
+                self.publisher.change(node, driver.slices)
+        self._seen = [(-1.0, -1)] * len(self.controllers)
+        self.settle()
+
+    def _running(self) -> Iterator[tuple[int, Controller]]:
+        for index, controller in enumerate(self.controllers):
+            if self.components.runs(self._names[index]):
+                yield index, controller
+
+    def _publishes(self, node: str | None) -> bool:
+        """Whether the driver of a node runs."""
+        return node is None or f"{node}/driver" not in self.components.down

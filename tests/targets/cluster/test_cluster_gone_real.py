@@ -14,7 +14,7 @@ from conformance.clusters.base import ClusterAccess
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.clusters.local.processes import Processes
 from conformance.engine.events import Event, Outcome, StepStarted
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.opening import Opened

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from conformance.engine.events import Outcome, RunFinished, RunStopping
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import TargetGoneError
 from conformance.targets.base import Ref

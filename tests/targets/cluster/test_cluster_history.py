@@ -210,3 +210,24 @@ def test_a_decision_in_a_gap_of_any_kind_is_not_known_and_others_are() -> None:
     assert "ResourceClaim" in known["within"]
     assert "between resourceVersion 11 and 20" in known["within"]
     assert "ResourceSlice" in known["unseen-slices"]
+
+
+def test_a_kind_is_known_up_to_a_list_that_says_nothing_new() -> None:
+    history = Recorded()
+    history.tell(10, claim("before", "gpu-0", "p0"))
+    assert history.await_list("DeviceTaintRule", {}, 12, timeout=0)
+    history.tell(15, claim("within", "gpu-1", "p1"))
+    history.list_was("DeviceTaintRule", [], 20, since=3)
+    known = {names(list(item.claims))[0]: item.unknown for item in history.decided()}
+    assert known["before"] == ""
+    assert "between resourceVersion 12 and 20" in known["within"]
+
+
+def test_a_gap_is_forgotten_with_the_versions_in_it() -> None:
+    history = Recorded()
+    history.tell(10, claim("before", "gpu-0", "p0"))
+    history.list_was("DeviceTaintRule", [], 20, since=10)
+    history.prune(20)
+    assert "between resourceVersion 10 and 20" in history.gap(20)
+    history.prune(21)
+    assert history.gap(20) == ""

@@ -59,7 +59,7 @@ def test_capabilities_come_from_the_api_server(api: FakeApi, make_target: MakeTa
     }
 
 
-def test_devices_that_say_they_are_simulated_serve_no_device_tier(
+def test_devices_that_say_they_are_simulated_are_named(
     api: FakeApi, make_target: MakeTarget
 ) -> None:
     info = {"kubeletVersion": "v1.37.1", "containerRuntimeVersion": "containerd://2.4.1"}
@@ -69,7 +69,7 @@ def test_devices_that_say_they_are_simulated_serve_no_device_tier(
     api.put("resourceslices", published("node-1", [{"name": "a", "attributes": mark}]))
     found = make_target(driver=DRIVER).capabilities()
     assert found.simulated == (f"the devices of {DRIVER}",)
-    assert found.tiers == {"allocation", "node"}
+    assert found.tiers == {"allocation", "node", "device"}
 
 
 def test_a_control_plane_alone_serves_allocation_only(

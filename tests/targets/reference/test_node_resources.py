@@ -18,11 +18,8 @@ NODE = Ref("v1", "Node", kit.NODE)
 
 @pytest.fixture
 def cores(open_target: Open) -> ReferenceScope:
-    """A namespace on a reference with the gate, and a node that knows of such devices."""
-    scope = new_scope(open_target(feature_gates=GATES))
-    declared = {"status": {"declaredFeatures": ["DRANodeAllocatableResources"]}}
-    scope.patch(NODE, declared, "status")
-    return scope
+    """A namespace on a reference with the gate, whose kubelet declares the feature."""
+    return new_scope(open_target(feature_gates=GATES))
 
 
 def device(name: str, **resources: Any) -> Obj:
@@ -119,6 +116,7 @@ def test_consumed_capacity_is_what_is_taken_of_the_node(cores: ReferenceScope) -
 
 def test_node_must_know_of_such_devices(open_target: Open) -> None:
     scope = new_scope(open_target(feature_gates=GATES))
+    scope.patch(NODE, {"status": {"declaredFeatures": []}}, "status")  # as an older kubelet
     with pytest.raises(ApiError) as caught:
         publish(scope, cpus("d0", 8))
     assert caught.value.code == 403

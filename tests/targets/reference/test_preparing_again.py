@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from conformance.targets.base import Obj, TargetError
+from conformance.scenario.metrics import PREPARED, total
+from conformance.targets.base import Obj
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from nvml_driver.errors import PrepareError
@@ -47,6 +46,12 @@ def use(scope: ReferenceScope, pod: str, *claims: str) -> None:
     scope.create(kit.pod(pod, kit.container("ctr0", *entries), claims=entries))
 
 
+def prepared(scope: ReferenceScope) -> float:
+    found = scope.samples("kubelet", PREPARED, NODE)
+    assert found is not None
+    return total(found, {"driver_name": kit.DRIVER})
+
+
 def test_after_a_refusal_all_claims_of_the_pod_are_asked_for_again(
     target: ReferenceTarget, scope: ReferenceScope
 ) -> None:
@@ -55,11 +60,11 @@ def test_after_a_refusal_all_claims_of_the_pod_are_asked_for_again(
     scope.create(kit.claim("b"))
     use(scope, "p", "a", "b")
     assert asked.prepare == ["a", "b"]
-    assert scope.prepared_claims(NODE) == 0
+    assert prepared(scope) == 0
     asked.refused.clear()
     kit.runs(scope, "p")
     assert asked.prepare == ["a", "b", "a", "b"]
-    assert scope.prepared_claims(NODE) == 2 == scope.claims_in_use(NODE)
+    assert prepared(scope) == 2 == scope.claims_in_use(NODE)
 
 
 def test_what_was_refused_is_unprepared_with_the_pod(
@@ -98,11 +103,3 @@ def test_a_restarted_driver_knows_what_it_has_prepared(scope: ReferenceScope) ->
     scope.delete(kit.pod_ref("p"), 0)
     kit.gone(scope, kit.pod_ref("p"))
     assert not scope.cdi_claims()
-
-
-@pytest.mark.parametrize(("component", "action"), [("etcd", "restart"), ("kubelet", "kill")])
-def test_the_reference_says_what_it_cannot_disturb(
-    scope: ReferenceScope, component: str, action: str
-) -> None:
-    with pytest.raises(TargetError, match=f"cannot {action} {component}"):
-        scope.fault(component, action)

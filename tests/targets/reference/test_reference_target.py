@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import RUN_LABEL, Obj, Ref, Scope, Target, TargetError
+from conformance.targets.base import RUN_LABEL, Obj, Ref, Scope, Target
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from conformance.targets.reference.nodes.device_source import SimulatedGpus
 from conformance.targets.reference.scope import ReferenceScope
@@ -26,11 +26,22 @@ def test_it_is_a_target_and_its_scopes_are_scopes(target: ReferenceTarget) -> No
 def test_capabilities_say_what_it_serves(open_target: Open) -> None:
     target = open_target(devices=SimulatedGpus("a100-40x8", "gpu.example.org"))
     found = target.capabilities()
-    assert found.tiers == {"allocation", "node"}
+    assert found.tiers == {"allocation", "node", "device"}
     assert found.driver == "gpu.example.org"
     assert found.nodes == ("reference-node-0",)
-    restarted = {"fault:driver", "fault:kubelet"}
-    assert found.abilities == {"cdi", "double-allocation", "image", "kubelet-metrics"} | restarted
+    others = {name for name in found.abilities if not name.startswith("fault:")}
+    assert others == {
+        "cdi",
+        "device-health",
+        "double-allocation",
+        "image",
+        "impersonation",
+        "kubelet-metrics",
+        "metrics:kube-controller-manager",
+        "metrics:kube-scheduler",
+        "pod-resources",
+    }
+    assert {"fault:kube-scheduler", "fault:kubelet", "fault:node"} <= found.abilities
     assert {"v1", "batch/v1", "resource.k8s.io/v1", "resource.k8s.io/v1beta1"} <= found.served_apis
     assert found.feature_gates["DynamicResourceAllocation"] is True
     assert "NVML" in found.simulated
@@ -127,15 +138,6 @@ def test_owned_lists_what_carries_the_run_label_in_deletion_order(
     assert [ref.kind for ref in target.owned("r1")] == ["Pod", "ResourceClaim", "DeviceClass"]
     assert target.owned("r1")[0] == Ref("v1", "Pod", "p", "ns")
     assert len(target.owned()) == 4
-
-
-@pytest.mark.parametrize(
-    ("component", "action"), [("kube-scheduler", "restart"), ("kubelet", "kill")]
-)
-def test_other_faults_are_refused(scope: ReferenceScope, component: str, action: str) -> None:
-    said = f"the reference cannot {action} {component}, only restart driver or kubelet"
-    with pytest.raises(TargetError, match=said):
-        scope.fault(component, action)
 
 
 def test_diagnostics_show_objects_log_and_snapshot(

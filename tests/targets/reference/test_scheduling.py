@@ -316,3 +316,15 @@ def test_pod_with_gates_or_another_scheduler_is_left_alone(bare: ReferenceScope)
         found = kit.get(bare, kit.pod_ref(name))
         assert "nodeName" not in found["spec"]
         assert "conditions" not in found["status"]
+
+
+def test_sidecars_need_their_cpu_beside_the_containers(bare: ReferenceScope) -> None:
+    def wants(name: str, cpu: int, **more: Any) -> Obj:
+        return kit.container(name, resources={"requests": {"cpu": str(cpu)}}, **more)
+
+    bare.create(kit.node("node-a"))  # has 4
+    sidecar = wants("sidecar", 2, restartPolicy="Always")
+    bare.create(kit.pod("one", wants("a", 3), initContainers=[sidecar]))
+    bare.create(kit.pod("two", wants("a", 3), initContainers=[wants("init", 4)]))
+    assert "Insufficient cpu" in kit.why_pending(bare, "one")
+    assert kit.get(bare, kit.pod_ref("two"))["spec"]["nodeName"] == "node-a"

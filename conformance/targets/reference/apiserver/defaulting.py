@@ -32,6 +32,14 @@ def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
             obj["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
         case "Job":
             _job(obj)
+        case "DaemonSet":
+            template = obj.setdefault("spec", {}).setdefault("template", {})
+            template["spec"] = _pod_spec(template.get("spec") or {}, "Always")
+            obj["spec"].setdefault("updateStrategy", {}).setdefault("type", "RollingUpdate")
+            obj["status"] = {}
+        case "PriorityClass":
+            obj.setdefault("value", 0)
+            obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
         case "ResourceClaim":
             _device_requests(obj.get("spec"), flat=flat)
             obj["status"] = {}
@@ -39,6 +47,8 @@ def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
             _device_requests((obj.get("spec") or {}).get("spec"), flat=flat)
         case "ResourceSlice":
             _resource_slice(obj, clock)
+        case "ResourceQuota":
+            obj["status"] = {}
         case "DeviceTaintRule":
             _taint((obj.get("spec") or {}).get("taint"), clock)
             obj["status"] = {}
@@ -48,6 +58,27 @@ def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
             labels = obj["metadata"].setdefault("labels", {})
             if obj["metadata"].get("name"):
                 labels["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
+
+
+def drop_deallocated(new: Obj, old: Obj) -> None:
+    """Drop a claim's reports on devices that it has no more (``dropDeallocatedStatusDevices``)."""
+    gone = _devices(old) - _devices(new)
+    reports = new["status"].get("devices") or []
+    kept = [report for report in reports if _device(report) not in gone]
+    if kept != reports:
+        new["status"]["devices"] = kept
+        if not kept:
+            del new["status"]["devices"]
+
+
+def _devices(claim: Obj) -> set[tuple[str | None, ...]]:
+    allocation = claim["status"].get("allocation") or {}
+    results = (allocation.get("devices") or {}).get("results") or []
+    return {_device(result) for result in results}
+
+
+def _device(entry: Obj) -> tuple[str | None, ...]:
+    return tuple(entry.get(field) for field in ("driver", "pool", "device", "shareID"))
 
 
 def apply_to_change(obj: Obj, old: Obj, clock: VirtualClock) -> None:

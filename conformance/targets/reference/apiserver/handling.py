@@ -5,10 +5,13 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from conformance.targets.base import ApiError, Obj, Request
+from conformance.targets.base import ApiError, Obj, Request, User
 from conformance.targets.reference.apiserver import jsonpatch
-from conformance.targets.reference.apiserver.server import ApiServer
+from conformance.targets.reference.apiserver.authorization import Attributes, Authorizer
+from conformance.targets.reference.apiserver.fieldmanagers import FieldManagers
+from conformance.targets.reference.apiserver.server import ApiServer, StatusCheck
 from conformance.targets.reference.cluster import Cluster, set_condition
+from conformance.targets.reference.resources import kind_of, resolve
 from conformance.targets.reference.store import name_of, namespace_of
 
 
@@ -18,6 +21,20 @@ class Handler:
     def __init__(self, cluster: Cluster, api: ApiServer) -> None:
         self._cluster = cluster
         self._api = api
+        self.authorizer = Authorizer(cluster)
+        self.fields = FieldManagers()
+
+    def create(self, obj: Obj, namespace: str, user: User | None) -> Obj:
+        """Create an object, in the name of an account if one is given.
+
+        Raises:
+            ApiError: refused.
+        """
+        if user is not None:
+            kind = kind_of(obj, self._cluster.gates)
+            place = obj["metadata"].get("namespace", namespace)
+            self.authorizer.check(user, Attributes("create", kind, "", place))
+        return self._api.create(obj, namespace)
 
     def handle(self, request: Request, namespace: str) -> None:
         """Carry out a request.
@@ -34,14 +51,23 @@ class Handler:
 
     def _handle(self, request: Request, namespace: str) -> None:
         api, ref, body = self._api, request.ref, request.body
+        status_check = None
+        if request.user is not None:
+            kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
+            place = ref.namespace or namespace
+            wanted = Attributes(request.verb, kind, request.subresource, place, ref.name)
+            self.authorizer.check(request.user, wanted)
+            status_check = self.authorizer.of_status(request.user, wanted)
         match request.verb, request.subresource:
+            case "patch", subresource if request.manager is not None:
+                self._apply(request, namespace, status_check)
             case "patch", subresource:
                 if isinstance(body, list):
-                    api.change(ref, jsonpatch.apply(body), subresource, namespace)
+                    api.change(ref, jsonpatch.apply(body), subresource, namespace, status_check)
                 else:
-                    api.patch(ref, body, subresource, namespace)
+                    api.patch(ref, body, subresource, namespace, status_check)
             case "update", subresource:
-                api.update(ref, body, subresource, namespace)
+                api.update(ref, body, subresource, namespace, status_check)
             case "delete", "":
                 self._delete(request, namespace)
             case "deletecollection", "":
@@ -57,9 +83,44 @@ class Handler:
                 text = "the server does not allow this method on the requested resource"
                 raise ApiError(405, "MethodNotAllowed", text)
 
+    def _apply(self, request: Request, namespace: str, check: StatusCheck | None) -> None:
+        """Server-side apply, which creates what is not there (and not a subresource of it).
+
+        To create one must be allowed to, too (``withAuthorization`` of the API server's handlers).
+        """
+        assert request.manager is not None
+        ref, subresource = request.ref, request.subresource
+        if self._api.get(ref, namespace) is None and not subresource:
+            stored = self.create(request.body, namespace, request.user)
+        else:
+            made = self.fields.change(request)
+            stored = self._api.change(ref, made, subresource, namespace, check)
+        if not request.dry_run:
+            self.fields.applied(request, stored)
+
     def _delete(self, request: Request, namespace: str) -> None:
         ref, options = request.ref, request.body
+        found = self._api.get(ref, namespace)
+        if found is not None:
+            self.check_preconditions(found, options.get("preconditions") or {})
         self._api.delete(ref, options.get("gracePeriodSeconds"), namespace)
+
+    def check_preconditions(self, obj: Obj, wanted: Obj) -> None:
+        """Refuse to delete another object than is meant (``Preconditions.Check`` of storage).
+
+        Raises:
+            ApiError: 409.
+        """
+        for field, words in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+            is_now = obj["metadata"][field]
+            if wanted.get(field, is_now) != is_now:
+                kind = kind_of(obj, self._cluster.gates)
+                why = f"{words} in precondition: {wanted[field]}, {words} in object meta: {is_now}"
+                text = (
+                    f'Operation cannot be fulfilled on {kind.resource} "{name_of(obj)}":'
+                    f" Precondition failed: {why}"
+                )
+                raise ApiError(409, "Conflict", text)
 
     def _stored(self, obj: Obj) -> Obj:
         found = self._cluster.store.by_uid(obj["metadata"]["uid"])

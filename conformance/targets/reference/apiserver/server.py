@@ -15,12 +15,18 @@ from conformance.targets.reference.apiserver import (
     decoding,
     defaulting,
     disabled_fields,
+    priority,
     validation,
 )
 from conformance.targets.reference.apiserver.fieldselectors import selects
+from conformance.targets.reference.apiserver.quota import Quotas
+from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import Kind, kind_of, resolve
 from conformance.targets.reference.store import clone, not_found
+
+StatusCheck = Callable[[Obj, Obj], list[FieldError]]
+"""From a new and an old object to what is not permitted of the difference of their status."""
 
 _SYSTEM_METADATA = (
     "uid",
@@ -42,6 +48,7 @@ class ApiServer:
         self._cluster = cluster
         self._store = cluster.store
         self._expressions = validation.Expressions(cluster.minor, cluster.gates)
+        self.quotas = Quotas(cluster)
 
     def create(self, obj: Obj, default_namespace: str) -> Obj:
         """Store a new object.
@@ -68,6 +75,8 @@ class ApiServer:
         defaulting.apply(new, self._cluster.clock, submitted_as=obj["apiVersion"])
         if kind.name == "Node":
             new["status"] = status or {}
+        if kind.name == "Pod":
+            priority.admit(self._store, new)
         disabled_fields.drop(self._cluster.gates, new)
         labels = self._namespace_labels(kind, meta.get("namespace", ""), meta.get("name", ""))
         checked = new
@@ -75,6 +84,7 @@ class ApiServer:
             checked = {**new, "metadata": {**meta, "name": f"{meta['generateName']}00000"}}
         disabled_fields.admit(self._cluster.gates, self._store, checked)
         self.validate_new(kind, checked, labels)
+        self.quotas.admit(checked)
         return conversion.to_version(self._store.add(new), obj["apiVersion"])
 
     def validate_new(self, kind: Kind, obj: Obj, namespace_labels: Mapping[str, str]) -> None:
@@ -124,15 +134,31 @@ class ApiServer:
         matching.sort(key=lambda obj: obj["metadata"]["name"])
         return [conversion.to_version(obj, api_version) for obj in matching]
 
-    def patch(self, ref: Ref, patch: Obj, subresource: str | None, default_namespace: str) -> Obj:
+    def patch(
+        self,
+        ref: Ref,
+        patch: Obj,
+        subresource: str | None,
+        default_namespace: str,
+        authorize: StatusCheck | None = None,
+    ) -> Obj:
         """Apply a merge patch; without subresource it does not reach the status.
 
         Raises:
             ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
         """
-        return self.change(ref, lambda old: merge(old, patch), subresource, default_namespace)
+        return self.change(
+            ref, lambda old: merge(old, patch), subresource, default_namespace, authorize
+        )
 
-    def update(self, ref: Ref, obj: Obj, subresource: str | None, default_namespace: str) -> Obj:
+    def update(
+        self,
+        ref: Ref,
+        obj: Obj,
+        subresource: str | None,
+        default_namespace: str,
+        authorize: StatusCheck | None = None,
+    ) -> Obj:
         """Replace an object, or its status; without a resourceVersion whatever there is.
 
         Raises:
@@ -143,7 +169,7 @@ class ApiServer:
             version = {"resourceVersion": old["metadata"]["resourceVersion"]}
             return {**obj, "metadata": {**version, **obj["metadata"]}}
 
-        return self.change(ref, replaced, subresource, default_namespace)
+        return self.change(ref, replaced, subresource, default_namespace, authorize)
 
     def change(
         self,
@@ -151,6 +177,7 @@ class ApiServer:
         change: Callable[[Obj], Obj],
         subresource: str | None,
         default_namespace: str,
+        authorize: StatusCheck | None = None,
     ) -> Obj:
         """Change an object in the version that the reference names, or its status.
 
@@ -159,6 +186,7 @@ class ApiServer:
             change: from what it is to what it should be.
             subresource: ``status``, or none, which leaves the status as it is.
             default_namespace: of a reference that names none.
+            authorize: what the one who asks may not change of a status.
 
         Raises:
             ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
@@ -178,8 +206,12 @@ class ApiServer:
             )
         merged["apiVersion"], merged["kind"] = ref.api_version, ref.kind
         new = conversion.to_storage(decoding.decode(kind, merged))
+        forbidden: list[FieldError] = []
         if subresource == "status":
             new = {**clone(old), "status": new.get("status") or {}}
+            if kind.name == "ResourceClaim":
+                defaulting.drop_deallocated(new, old)
+            forbidden = [] if authorize is None else authorize(new, old)
         else:
             for field in _IMMUTABLE_METADATA:
                 new["metadata"].pop(field, None)
@@ -190,7 +222,14 @@ class ApiServer:
                 new["status"] = clone(old["status"])
             defaulting.apply_to_change(new, old, self._cluster.clock)
             disabled_fields.admit(self._cluster.gates, self._store, new)
-        self.validate_change(kind, new, old, status=subresource == "status")
+        try:
+            self.validate_change(kind, new, old, status=subresource == "status")
+        except ApiError as error:
+            forbidden += (FieldError(c.field, c.reason, c.message) for c in error.causes)
+            if not error.causes:
+                raise
+        if forbidden:
+            raise invalid_status(kind, ref.name, forbidden)
         return conversion.to_version(self._store.replace(new), ref.api_version)
 
     def delete(self, ref: Ref, grace_seconds: int | None, default_namespace: str) -> None:

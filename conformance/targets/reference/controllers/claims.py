@@ -7,28 +7,33 @@ from __future__ import annotations
 
 from typing import Final
 
-from conformance.scenario.base import POD_CLAIM_ANNOTATION
-from conformance.targets.base import Obj
+from conformance.scenario.base import POD_CLAIM_ANNOTATION, generate_name
+from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
 from reference_allocator.api.limits import RESERVED_FOR_MAX
 
+_COMPONENT: Final = "kube-controller-manager"
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-_MAX_GENERATE_NAME: Final = 57
 
 
 class ClaimController:
     """Reconciles pods (claims they need) and claims (users they have)."""
 
-    watches = frozenset({"Pod", "ResourceClaim", "ResourceClaimTemplate"})
+    watches = frozenset({"Pod", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota"})
 
     def __init__(self, cluster: Cluster, api: ApiServer) -> None:
         self._cluster = cluster
         self._store = cluster.store
         self._api = api
         self._reported: dict[str, str] = {}
+
+    def restart(self) -> None:
+        """See `Remembers.restart`."""
+        self._reported.clear()
+        self._cluster.counts.forget(_COMPONENT)
 
     def sync(self) -> None:
         """One round over all pods and claims."""
@@ -78,19 +83,33 @@ class ClaimController:
                 f'PodResourceClaim {pod_claim}: resource claim template "{template_name}": '
                 f'resourceclaimtemplate.resource.k8s.io "{template_name}" not found'
             )
-            if self._reported.get(uid_of(pod)) != message:
-                self._reported[uid_of(pod)] = message
-                self._cluster.event(
-                    pod, "Warning", "FailedResourceClaimCreation", message, "resource_claim"
-                )
+            self._report(pod, message)
             return None
-        return self._store.add(self.new_claim(pod, pod_claim, template))
+        claim = self.new_claim(pod, pod_claim, template)
+        try:
+            self._api.quotas.admit(claim)
+        except ApiError as error:
+            self._cluster.counts.created(_COMPONENT, claim, success=False)
+            self._report(
+                pod, f"PodResourceClaim {pod_claim}: create ResourceClaim : {error.message}"
+            )
+            return None
+        self._cluster.counts.created(_COMPONENT, claim, success=True)
+        return self._store.add(claim)
+
+    def _report(self, pod: Obj, message: str) -> None:
+        """Say once why a claim was not made."""
+        if self._reported.get(uid_of(pod)) != message:
+            self._reported[uid_of(pod)] = message
+            self._cluster.event(
+                pod, "Warning", "FailedResourceClaimCreation", message, "resource_claim"
+            )
 
     def new_claim(self, pod: Obj, pod_claim: str, template: Obj) -> Obj:
         """The claim that a template makes for one entry of a pod's ``spec.resourceClaims``."""
         extra = template["spec"].get("metadata") or {}
         meta: Obj = {
-            "generateName": _generate_name(name_of(pod), pod_claim),
+            "generateName": generate_name(name_of(pod), pod_claim),
             "namespace": namespace_of(pod),
             "annotations": {**(extra.get("annotations") or {}), POD_CLAIM_ANNOTATION: pod_claim},
             "ownerReferences": [
@@ -158,15 +177,6 @@ class ClaimController:
                 current = self._store.by_uid(uid_of(claim))
                 if current is not None:
                     self._api.delete_stored(current)
-
-
-def _generate_name(pod: str, pod_claim: str) -> str:
-    name = f"{pod}-{pod_claim}-"
-    if len(name) <= _MAX_GENERATE_NAME:
-        return name
-    cut_pod = pod[: len(pod) * _MAX_GENERATE_NAME // len(name)]
-    cut_claim = pod_claim[: len(pod_claim) * _MAX_GENERATE_NAME // len(name)]
-    return f"{cut_pod}-{cut_claim}"
 
 
 def _remember(pod: Obj, made: dict[str, str]) -> None:

@@ -38,6 +38,11 @@ class EvictionController:
         """Rule uid -> pods that had to go because of it."""
         self.reporter = RuleReporter(cluster, self._evicted)
 
+    def restart(self) -> None:
+        """See `Remembers.restart`."""
+        self._evicted.clear()
+        self.reporter.restart()
+
     def sync(self) -> None:
         """One round over all rules, then over all pods that have a node."""
         if not self._cluster.gates.get("DRADeviceTaints"):

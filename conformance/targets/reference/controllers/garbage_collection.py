@@ -26,6 +26,10 @@ class GarbageCollector:
         self._api = api
         self._orphaned_at: dict[str, float] = {}
 
+    def restart(self) -> None:
+        """See `Remembers.restart`: pods of gone nodes are waited for anew."""
+        self._orphaned_at.clear()
+
     def sync(self) -> None:
         """One round."""
         for obj in self._store.everything():

@@ -12,6 +12,7 @@ from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster, set_condition
+from conformance.targets.reference.controllers.templates import PodMaker
 from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
@@ -21,12 +22,13 @@ _COMPONENT: Final = "job-controller"
 class JobController:
     """Reconciles Jobs."""
 
-    watches = frozenset({"Job", "Pod"})
+    watches = frozenset({"Job", "Pod", "PriorityClass", "ResourceQuota"})
 
     def __init__(self, cluster: Cluster, api: ApiServer) -> None:
         self._cluster = cluster
         self._api = api
         self._store = cluster.store
+        self._pods = PodMaker(cluster, api, _COMPONENT)
 
     def sync(self) -> None:
         """One round over all jobs, and over pods that lost theirs."""
@@ -73,7 +75,12 @@ class JobController:
         for pod in active[wanted:]:
             self._api.delete_stored(pod)
         active = active[:wanted]
-        active += [self._add_pod(job) for _ in range(wanted - len(active))]
+        for _ in range(wanted - len(active)):
+            spec = clone(job["spec"]["template"]["spec"])
+            made = self._pods.make(job, spec, labels=_labels(job), finalizers=[TRACKING])
+            if made is None:
+                break
+            active.append(made)
         status["active"] = len(active)
         status["ready"] = sum(1 for pod in active if pod["status"].get("phase") == "Running")
         if not active:
@@ -110,38 +117,6 @@ class JobController:
                 "lastProbeTime": now,
             }
             set_condition(status, condition, now)
-
-    def _add_pod(self, job: Obj) -> Obj:
-        template = clone(job["spec"]["template"])
-        meta = template.get("metadata") or {}
-        pod = self._store.add(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {
-                    "generateName": f"{name_of(job)}-",
-                    "namespace": namespace_of(job),
-                    "labels": {**(meta.get("labels") or {}), **_labels(job)},
-                    **({"annotations": meta["annotations"]} if meta.get("annotations") else {}),
-                    "finalizers": [TRACKING],
-                    "ownerReferences": [
-                        {
-                            "apiVersion": "batch/v1",
-                            "kind": "Job",
-                            "name": name_of(job),
-                            "uid": uid_of(job),
-                            "controller": True,
-                            "blockOwnerDeletion": True,
-                        }
-                    ],
-                },
-                "spec": template["spec"],
-                "status": {"phase": "Pending", "qosClass": "BestEffort"},
-            }
-        )
-        message = f"Created pod: {name_of(pod)}"
-        self._cluster.event(job, "Normal", "SuccessfulCreate", message, _COMPONENT)
-        return pod
 
 
 def _labels(job: Obj) -> dict[str, str]:

@@ -44,6 +44,10 @@ class RuleReporter:
         self._evicted = evicted
         self._reported: dict[str, tuple[int, float]] = {}
 
+    def restart(self) -> None:
+        """See `Remembers.restart`: what was reported stands in the rules."""
+        self._reported.clear()
+
     def report(self) -> None:
         """One round: at once for a new or changed rule, later not more often than each period."""
         now = self._cluster.clock.now

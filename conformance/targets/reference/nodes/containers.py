@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from enum import Enum
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from conformance import probe
+from conformance.probe import METADATA, Probe
 from conformance.scenario.expectations.base import ContainerView
 from conformance.targets.base import Obj
 from nvml_driver.cdi.specs import ContainerEdits
+from nvml_driver.simulated import smi
 
 EXIT_SECONDS: Final = 1.0
 """How long a container with the ``exit`` probe runs."""
@@ -32,17 +33,9 @@ CANNOT_RUN: Final = (
 )
 
 
-class Command(Enum):
-    """What a container runs."""
-
-    HOLD = probe.HOLD
-    EXIT = probe.EXIT
-
-
-def command_of(container: Mapping[str, Any]) -> Command | None:
+def probe_of(container: Mapping[str, Any]) -> Probe | None:
     """The probe that a container runs, None for anything else."""
-    words = (*(container.get("command") or ()), *(container.get("args") or ()))
-    return next((command for command in Command if command.value == words), None)
+    return Probe.of((*(container.get("command") or ()), *(container.get("args") or ())))
 
 
 @dataclass(slots=True)
@@ -55,7 +48,7 @@ class Run:
         restarts: how often it was started before.
     """
 
-    command: Command
+    probe: Probe
     view: ContainerView
     started_at: float
     ends_at: float | None
@@ -66,7 +59,9 @@ class Run:
         return self.ends_at is not None and self.ends_at <= now
 
 
-def view(pod: Mapping[str, Any], container: Obj, edits: ContainerEdits) -> ContainerView:
+def view(
+    pod: Mapping[str, Any], container: Obj, edits: ContainerEdits, probe: Probe
+) -> ContainerView:
     """What a container sees: runtime defaults, its own ``env``, then what CDI adds."""
     environment = {**_ENVIRONMENT, "HOSTNAME": pod["metadata"]["name"]}
     for variable in container.get("env") or []:
@@ -75,4 +70,19 @@ def view(pod: Mapping[str, Any], container: Obj, edits: ContainerEdits) -> Conta
     environment.update(edits.env)
     paths = {f"/dev/{name}" for name in _DEVICES}
     paths |= {node.path for node in edits.device_nodes}
-    return ContainerView(environment, tuple(sorted(paths)))
+    outputs = {name: _output(run, edits, paths) for name, run in probe.commands.items()}
+    outputs |= {
+        path: Path(file).read_text(encoding="utf-8")
+        for path, file in edits.mounts.items()
+        if path.startswith(f"{METADATA}/")
+    }
+    return ContainerView(environment, tuple(sorted(paths)), outputs)
+
+
+def _output(run: str, edits: ContainerEdits, paths: Set[str]) -> str:
+    """What a command prints: the simulated nvidia-smi, if the container has it."""
+    command, _, options = run.partition(" ")
+    file = edits.mounts.get(smi.CONTAINER_PATH)
+    if command != PurePosixPath(smi.CONTAINER_PATH).name or file is None:
+        return f"sh: {command}: not found\n"
+    return smi.output(Path(file).read_text(encoding="utf-8"), options, paths)

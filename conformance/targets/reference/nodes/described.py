@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.scenario.profile import REFUSED, ProfileSpec
+from conformance.scenario.stimulus import Health
 from conformance.targets.base import Obj
 from conformance.targets.reference.nodes.driver import NodeDriver
 from nvml_driver.cdi import specs as cdi
@@ -26,8 +27,8 @@ class DescribedDriver(NodeDriver):
     """The driver of a profile on one node.
 
     Args:
-        profile: its classes are not used here, only ``driver``, ``config``, ``traits`` and
-            ``simulated``.
+        profile: its classes are not used here, only ``driver``, ``config``, ``traits``,
+            ``stimulus`` and ``simulated``.
         root: where its files are.
         slices: what it publishes on this node.
         network: what is published for all nodes, and what it can prepare as well.
@@ -46,6 +47,7 @@ class DescribedDriver(NodeDriver):
             )
         }
         self._held: dict[str, set[tuple[str, str, str]]] = {}
+        self._not_healthy: dict[str, Health] = {}
         self._cdi_root.mkdir(parents=True, exist_ok=True)
 
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
@@ -83,6 +85,21 @@ class DescribedDriver(NodeDriver):
         """See `NodeDriver.unprepare`: removes the claim's CDI spec."""
         self._held.pop(uid, None)
         cdi.spec_path(self._cdi_root, self.name, uid).unlink(missing_ok=True)
+
+    def set_health(self, device: str, health: Health) -> None:
+        """See `NodeDriver.set_health`: it taints the device where its profile says so."""
+        self._not_healthy.pop(device, None)
+        if health != "Healthy":
+            self._not_healthy[device] = health
+        if "taintsUnhealthyDevices" in self._profile.traits:
+            taint = {"key": f"{self.name}/unhealthy", "effect": "NoSchedule"}
+            unhealthy = [name for name, one in self._not_healthy.items() if one == "Unhealthy"]
+            self._publish({name: [taint] for name in unhealthy})
+
+    def _known_health(self, device: str) -> tuple[Health, str]:
+        """A driver that cannot be told need not know of health at all."""
+        told = self._profile.stimulus is not None
+        return self._not_healthy.get(device, "Healthy" if told else "Unknown"), ""
 
     def _hold(self, uid: str, results: Sequence[Obj]) -> None:
         """Note what a claim has; where the driver looks, no other may have it."""

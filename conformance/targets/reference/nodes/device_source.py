@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -48,9 +49,9 @@ class SimulatedGpus:
         from nvml_driver.nvml.library import NvmlLibrary
         from nvml_driver.options import Features
 
-        library = NvmlLibrary.simulated(node.gpus or self.profile)
+        simulated = partial(NvmlLibrary.simulated, node.gpus or self.profile)
         features = Features(dynamic_mig=self.dynamic_mig)
-        return NvmlDriver(self.driver, node.name, root, library, features)
+        return NvmlDriver(self.driver, node.name, root, simulated, features)
 
 
 @dataclass(frozen=True, slots=True)

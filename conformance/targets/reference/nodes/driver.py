@@ -7,10 +7,11 @@ runtime does.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from conformance.targets.base import Obj
+from conformance.scenario.stimulus import Health
+from conformance.targets.base import Obj, Ref
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import name_of, uid_of
@@ -24,12 +25,15 @@ class NodeDriver(ABC):
     Attributes:
         name: the driver's name in slices and allocations.
         slices: the ResourceSlices that it publishes.
+        stopped_at: virtual time, None while it runs.
     """
 
     def __init__(self, name: str, cdi_root: Path, slices: Sequence[Obj]) -> None:
         self.name = name
-        self.slices = tuple(slices)
+        self.slices = self._plain = tuple(slices)
+        self.stopped_at: float | None = None
         self._cdi_root = cdi_root
+        self._fixed: Mapping[str, Sequence[Obj]] = {}
 
     @property
     def devices(self) -> list[str]:
@@ -38,8 +42,26 @@ class NodeDriver(ABC):
         return [device["name"] for devices in found for device in devices]
 
     def taint(self, taints: Mapping[str, Sequence[Obj]]) -> None:
-        """Publish taints too: device -> taints."""
-        self.slices = tuple(_tainted(item, taints) for item in self.slices)
+        """Publish taints too, whatever the health of devices: device -> taints."""
+        self._fixed = taints
+        self._publish({})
+
+    def health(self, device: str) -> tuple[Health, str]:
+        """What the driver tells the kubelet of a device, with a message."""
+        return self._known_health(device) if self.stopped_at is None else ("Unknown", "")
+
+    @abstractmethod
+    def set_health(self, device: str, health: Health) -> None:
+        """Find a device healthy or not from now on."""
+
+    @abstractmethod
+    def _known_health(self, device: str) -> tuple[Health, str]:
+        """What it is, and a message."""
+
+    def _publish(self, found: Mapping[str, Sequence[Obj]]) -> None:
+        """Publish taints beside those that are fixed: device -> taints."""
+        slices = (_tainted(item, self._fixed) for item in self._plain)
+        self.slices = tuple(_tainted(item, found) for item in slices)
 
     @abstractmethod
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
@@ -58,7 +80,12 @@ class NodeDriver(ABC):
         """
 
     def restart(self) -> None:  # noqa: B027 -- most have nothing to take up again
-        """End and start again."""
+        """Start again, with what is on disk."""
+
+    def reboot(self) -> None:
+        """Lose what lies in memory: ``/run``, and with it the CDI specs."""
+        for path in self._cdi_root.glob("*"):
+            path.unlink()
 
     def edits(self, cdi_device_ids: Iterable[str]) -> cdi.ContainerEdits:
         """What a container with these CDI devices gets.
@@ -93,6 +120,7 @@ class SlicePublisher:
         api: ApiServer,
         published: Iterable[tuple[str | None, Obj]],
         gone: Collection[str],
+        runs: Callable[[str | None], bool],
     ) -> None:
         """Publish slices, each with the node that owns it, if one does.
 
@@ -101,12 +129,14 @@ class SlicePublisher:
             api: through which, so that fields behind a gate that is off do not get in.
             published: owning node and slice.
             gone: nodes whose driver publishes once and then no more.
+            runs: whether the driver of a node runs.
         """
         self._cluster = cluster
         self._store = cluster.store
         self._api = api
         self._published = tuple(published)
         self._gone = gone
+        self._runs = runs
         self._stored: dict[str, Obj] = {}
         """Name -> spec as the API server has stored it."""
 
@@ -115,6 +145,8 @@ class SlicePublisher:
         if not self._cluster.gates.get("DynamicResourceAllocation"):
             return
         for node_name, wanted in self._published:
+            if not self._runs(node_name):
+                continue
             node = None if node_name is None else self._store.get("Node", "", node_name)
             stored = self._stored.get(name_of(wanted))
             if (node_name is not None and node is None) or (stored and node_name in self._gone):
@@ -124,6 +156,19 @@ class SlicePublisher:
                 self._stored[name_of(wanted)] = self._api.create(_owned(wanted, node), "")["spec"]
             elif present["spec"] != stored:
                 self._store.replace({**present, "spec": stored})
+
+    def change(self, node: str, slices: Sequence[Obj]) -> None:
+        """The driver of a node publishes the same slices with another content from now on."""
+        new = {name_of(item): item for item in slices}
+        self._published = tuple(
+            (owner, new.get(name_of(item), item)) for owner, item in self._published
+        )
+        for name, wanted in new.items():
+            if self._store.get("ResourceSlice", "", name) is None:
+                self._stored.pop(name, None)  # made anew when the driver publishes again
+                continue
+            changed = _owned(wanted, self._store.get("Node", "", node))
+            self._stored[name] = self._api.update(Ref.of(wanted), changed, None, "")["spec"]
 
 
 def _tainted(resource_slice: Obj, taints: Mapping[str, Sequence[Obj]]) -> Obj:

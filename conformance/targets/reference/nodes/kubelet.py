@@ -13,20 +13,24 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from conformance.scenario.expectations.base import ContainerView
+from conformance.scenario.metrics import OPERATIONS
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
-from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.nodes import containers, podstatus
-from conformance.targets.reference.nodes.containers import Command, Run
+from conformance.targets.reference.nodes.containers import Run
 from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
 from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.nodes.podresources import PodResources
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
 
 _RETRY_SECONDS: Final = 2.0
 _MAX_RETRY_SECONDS: Final = 60.0
 _RESTART_SECONDS: Final = 10.0
 _MAX_RESTART_SECONDS: Final = 300.0
+_WIPING_DELAY: Final = 30.0
+"""Seconds from a driver's end until its slices are deleted (cm/dra/manager.go)."""
 
 
 @dataclass(slots=True)
@@ -54,7 +58,14 @@ class PodRun:
 
 
 class Kubelet:
-    """The kubelet of one node."""
+    """The kubelet of one node, and what it talks to there.
+
+    Attributes:
+        component: its name among the components.
+        driver: the node's, if it has one.
+        runtime_runs: whether containerd can be asked; without it no pod is looked at.
+        stopped_at: virtual time, None while it runs.
+    """
 
     watches = frozenset({"Pod", "ResourceClaim"})
 
@@ -62,11 +73,15 @@ class Kubelet:
         self, cluster: Cluster, api: ApiServer, node: str, driver: NodeDriver | None
     ) -> None:
         self.node = node
+        self.component = f"{node}/kubelet"
         self.driver = driver
+        self.runtime_runs = True
+        self.stopped_at: float | None = None
         self._cluster = cluster
         self._store = cluster.store
         self._api = api
-        self.dra_manager = DRAManager(cluster, driver)
+        self.dra_manager = DRAManager(cluster, driver, self.component)
+        self.pod_resources = PodResources(self.dra_manager)
         self._pods: dict[str, PodRun] = {}
         self._views: dict[tuple[str, str, str], tuple[str, ContainerView]] = {}
 
@@ -79,6 +94,12 @@ class Kubelet:
     def sync(self) -> None:
         """One round over the node's pods."""
         now = self._cluster.clock.now
+        driver = self.driver
+        gone = driver.stopped_at if driver is not None else None
+        if driver is not None and gone is not None and now >= gone + _WIPING_DELAY:
+            self.wipe_slices(driver.name)
+        if not self.runtime_runs:
+            return
         present = set()
         for pod in self._store.all("Pod"):
             if pod["spec"].get("nodeName") != self.node:
@@ -113,12 +134,21 @@ class Kubelet:
         try:
             self.dra_manager.prepare(run.pod)
             run.prepared, run.problem = True, ""
+            self._count("PrepareResources", failed=False)
         except NotPreparedError as error:
+            self._count("PrepareResources", failed=True)
             self._fail(
                 run,
                 "FailedPrepareDynamicResources",
                 f"Failed to prepare dynamic resources: {error}",
             )
+
+    def _count(self, operation: str, *, failed: bool) -> None:
+        """Of pods without claims too (PrepareResources of pkg/kubelet/cm/dra/manager.go)."""
+        is_error = str(failed).lower()
+        self._cluster.counts.count(
+            self.component, OPERATIONS, operation_name=operation, is_error=is_error
+        )
 
     def _fail(self, run: PodRun, reason: str, message: str) -> None:
         run.problem = message
@@ -147,7 +177,7 @@ class Kubelet:
         is_init = container in (run.pod["spec"].get("initContainers") or [])
         if sidecar or (not is_init and run.pod["spec"]["restartPolicy"] == "Always"):
             delay = min(_RESTART_SECONDS * 2**current.restarts, _MAX_RESTART_SECONDS)
-            ended = current.ends_at or now
+            ended = now if current.ends_at is None else current.ends_at
             if now >= ended + delay:
                 self._start(run, container, current.restarts + 1)
             else:
@@ -155,20 +185,21 @@ class Kubelet:
         return True
 
     def _start(self, run: PodRun, container: Obj, restarts: int) -> None:
-        command = containers.command_of(container)
-        if command is None:
+        probe = containers.probe_of(container)
+        if probe is None:
             return
         now = self._cluster.clock.now
         try:
-            seen = containers.view(run.pod, container, self.dra_manager.edits(run.pod, container))
+            edits = self.dra_manager.edits(run.pod, container)
         except NotPreparedError as error:
             if run.retry_at <= now:
                 self._fail(run, "Failed", f"Error: {error}")
             return
+        seen = containers.view(run.pod, container, edits, probe)
         ends_at = None
-        if command is Command.EXIT:
+        if not probe.holds:
             ends_at = self._cluster.clock.wake_in(containers.EXIT_SECONDS)
-        run.runs[container["name"]] = Run(command, seen, now, ends_at, restarts)
+        run.runs[container["name"]] = Run(probe, seen, now, ends_at, restarts)
         key = (namespace_of(run.pod), name_of(run.pod), container["name"])
         self._views[key] = (uid_of(run.pod), seen)
         self._cluster.note(key[0], f"kubelet {self.node}: started {key[1]}/{key[2]}")
@@ -198,7 +229,9 @@ class Kubelet:
             return True
         try:
             self.dra_manager.unprepare(uid_of(run.pod))
+            self._count("UnprepareResources", failed=False)
         except NotPreparedError as error:
+            self._count("UnprepareResources", failed=True)
             run.problem = f"unprepare dynamic resources: {error}"
             run.retry_at = self._cluster.clock.wake_in(_RETRY_SECONDS)
             text = f"kubelet {self.node}: {name_of(run.pod)}: {run.problem}"
@@ -220,19 +253,71 @@ class Kubelet:
             started_at=run.started_at,
             clock=self._cluster.clock,
         )
+        for found, container in zip(
+            status["containerStatuses"], run.pod["spec"]["containers"], strict=True
+        ):
+            if health := self.dra_manager.allocated_resources_status(run.pod, container):
+                found["allocatedResourcesStatus"] = health
         if status != run.pod["status"]:
             run.pod = self._store.modify(run.pod, lambda new: new.update(status=status))
 
-    def restart(self) -> None:
-        """End and start again, containers running on.
+    def stop(self) -> None:
+        """End; containers run on."""
+        self.stopped_at = self._cluster.clock.now
 
-        A kubelet that starts deletes the slices of its node, for their driver might be gone
+    def start(self) -> None:
+        """Start again: containers and the checkpoint tell of which pods there is something left.
+
+        The slices of the node go, for their driver might be gone
         (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go).
         """
+        self.stopped_at = None
+        self._cluster.counts.forget(self.component)
         self.dra_manager.restart()
+        users = {uid for entry in self.dra_manager.prepared.values() for uid in entry.pods}
+        self._pods = {
+            uid: PodRun(run.pod, run.started_at, prepared=run.prepared, runs=run.runs)
+            for uid, run in self._pods.items()
+            if run.prepared or uid in users
+        }
+        self.wipe_slices()
+        node = self._store.get("Node", "", self.node)
+        if node is not None:
+            self._store.modify(node, self._ready)
+
+    def stop_driver(self) -> None:
+        """The node's driver ends."""
+        assert self.driver is not None
+        self.driver.stopped_at = self._cluster.clock.now
+        self._cluster.clock.wake_in(_WIPING_DELAY)
+
+    def start_driver(self) -> None:
+        """It starts again, with what it has kept, and registers."""
+        assert self.driver is not None
+        self.driver.restart()
+        self.driver.stopped_at = None
+
+    def switch_off(self) -> None:
+        """The node loses its containers, and what its driver has in memory."""
+        now = self._cluster.clock.now
+        for run in self._pods.values():
+            run.prepared = False
+            for current in run.runs.values():
+                if not current.has_ended(now):
+                    current.ends_at = now
+        if self.driver is not None:
+            self.driver.reboot()
+
+    def wipe_slices(self, driver: str = "") -> None:
+        """Delete what a driver has published for the node, or what all have."""
         for item in self._store.all("ResourceSlice"):
-            if item["spec"].get("nodeName") == self.node:
+            spec = item["spec"]
+            if spec.get("nodeName") == self.node and driver in ("", spec["driver"]):
                 self._api.delete_stored(item)
+
+    def _ready(self, node: Obj) -> None:
+        condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+        set_condition(node["status"], condition, self._cluster.clock.timestamp())
 
     def running(self) -> Iterator[str]:
         """Names of pods with running containers, for diagnostics."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
+from conformance.scenario.stimulus import Health
 from conformance.targets.base import Obj
+from conformance.targets.reference.nodes.conditions import Conditions
 from conformance.targets.reference.nodes.driver import NodeDriver
 from nvml_driver.core import DriverCore
 from nvml_driver.model.prepared import PreparedDevice
@@ -14,10 +16,23 @@ from nvml_driver.options import DriverOptions, Features
 
 
 class NvmlDriver(NodeDriver):
-    """Discovery, preparation and CDI specs are those of ``nvml_driver``."""
+    """Discovery, preparation and CDI specs are those of ``nvml_driver``.
+
+    Args:
+        name: the driver's.
+        node: the node's name.
+        root: where its files are.
+        simulated: makes the simulated GPUs of a node that was just switched on.
+        features: what it publishes.
+    """
 
     def __init__(
-        self, name: str, node: str, root: Path, library: NvmlLibrary, features: Features
+        self,
+        name: str,
+        node: str,
+        root: Path,
+        simulated: Callable[[], NvmlLibrary],
+        features: Features,
     ) -> None:
         options = DriverOptions(
             node_name=node,
@@ -25,12 +40,15 @@ class NvmlDriver(NodeDriver):
             state_dir=root / "state",
             driver_name=name,
             device_nodes="declare",
+            device_metadata=True,
             durable=False,
             features=features,
         )
-        self._start = partial(DriverCore, options, library)
-        self._core = self._start()
+        self._options, self._simulated = options, simulated
+        self._library = simulated()
+        self._core = DriverCore(options, self._library)
         super().__init__(name, options.cdi_root, self._core.resource_slices())
+        self._conditions = Conditions(name)
 
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
         """See `NodeDriver.prepare`."""
@@ -42,4 +60,23 @@ class NvmlDriver(NodeDriver):
 
     def restart(self) -> None:
         """See `NodeDriver.restart`: what is on disk stays."""
-        self._core = self._start()
+        self._core = DriverCore(self._options, self._library)
+        self._conditions = Conditions(self.name)
+        self._publish({})
+
+    def set_health(self, device: str, health: Health) -> None:
+        """See `NodeDriver.set_health`."""
+        self._conditions.tell(self._core.inventory, device, health)
+        self._publish(self._conditions.taints(self._core.inventory))
+
+    def _known_health(self, device: str) -> tuple[Health, str]:
+        return self._conditions.health(self._core.inventory, device)
+
+    def reboot(self) -> None:
+        """See `NodeDriver.reboot`: the node has another boot id, too.
+
+        MIG devices do not outlive a reboot (NVIDIA's MIG User Guide, "Creating GPU Instances").
+        """
+        super().reboot()
+        self._library = self._simulated()
+        self._core.roots.boot_id.unlink()

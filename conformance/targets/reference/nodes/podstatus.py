@@ -8,7 +8,7 @@ from typing import Any
 from conformance.targets.base import Obj
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import set_condition
-from conformance.targets.reference.nodes.containers import CANNOT_RUN, Run, command_of
+from conformance.targets.reference.nodes.containers import CANNOT_RUN, Run, probe_of
 from conformance.targets.reference.store import clone, uid_of
 
 
@@ -99,7 +99,7 @@ def _state(
         waiting = {"reason": "ContainerCreating"}
         if problem:
             waiting["message"] = problem
-        elif prepared and command_of(container) is None:
+        elif prepared and probe_of(container) is None:
             waiting = {"reason": "CreateContainerError", "message": CANNOT_RUN}
         return {"waiting": waiting}
     started = clock.timestamp(run.started_at - clock.now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from conformance import probe
@@ -17,11 +17,15 @@ SOMEBODY: Final = "somebody-else"
 """Namespace of those who hold devices and are not the suite."""
 
 _RESOURCES: Final = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
+_DECLARED: Final = ("DRANodeAllocatableResources", "DRAOptionalNodeOperations")
 _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 
 
-def node_object(node: ShapeNode, kubernetes_version: str) -> Obj:
+def node_object(node: ShapeNode, kubernetes_version: str, gates: Mapping[str, bool]) -> Obj:
     """The Node, with what the node lifecycle controller has made of its state.
+
+    Of features its kubelet declares those that concern DRA (k8s.io/component-helpers,
+    nodedeclaredfeatures/features).
 
     Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go, UnreachableTaintTemplate and
     taintKeyToNodeConditionMap.
@@ -39,6 +43,7 @@ def node_object(node: ShapeNode, kubernetes_version: str) -> Obj:
         "kubernetes.io/hostname": node.name,
         "kubernetes.io/os": "linux",
     }
+    declared = [name for name in _DECLARED if gates.get(name) and gates.get("NodeDeclaredFeatures")]
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -51,6 +56,7 @@ def node_object(node: ShapeNode, kubernetes_version: str) -> Obj:
             "capacity": dict(_RESOURCES),
             "allocatable": dict(_RESOURCES),
             "conditions": [ready],
+            **({"declaredFeatures": declared} if declared else {}),
             "nodeInfo": {"kubeletVersion": f"v{kubernetes_version}"},
         },
     }

@@ -15,6 +15,7 @@ from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.controllers.claims import FINALIZER
 from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
 
+COMPONENT: Final = "kube-scheduler"
 SCHEDULER: Final = "default-scheduler"
 
 
@@ -42,6 +43,16 @@ class Plan:
     node_allocatable: list[Obj] = field(default_factory=list)
     unavailable: list[Obj] = field(default_factory=list)
 
+    def fill(self, other: Plan) -> None:
+        """Take over what was found for another plan of the same pod."""
+        self.node, self.to_allocate, self.allocations = (
+            other.node,
+            other.to_allocate,
+            other.allocations,
+        )
+        self.special, self.mappings = other.special, other.mappings
+        self.node_allocatable = other.node_allocatable
+
 
 class Binder:
     """Binds pods in one cluster."""
@@ -66,6 +77,7 @@ class Binder:
         status: Obj = {}
         if plan.special is not None:
             stored = self._store.add(_unnamed(plan.special))
+            self._cluster.counts.created(COMPONENT, stored, success=True)
             special_uid = uid_of(plan.special)
             written[special_uid] = self.reserve_claim(pod, stored, found[special_uid])
             status["extendedResourceClaimStatus"] = {
@@ -83,6 +95,7 @@ class Binder:
 
         def bound(new: Obj) -> None:
             new["spec"]["nodeName"] = node
+            new["status"].pop("nominatedNodeName", None)
             condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
             set_condition(new["status"], condition, self._cluster.clock.timestamp())
 

@@ -1,15 +1,18 @@
 """Finds the node: what concerns the pod itself first, then node by node, devices last.
 
 Follows PreFilter and Filter of the dynamicresources plugin (pkg/scheduler/framework/plugins/
-dynamicresources/dynamicresources.go). The first node that works is taken. Those with fewer pods are
+dynamicresources/dynamicresources.go), and its Score: of nodes that offer alternatives of a request
+the one with the best is taken. Otherwise it is the first node that works. Those with fewer pods are
 tried first, because the real scheduler's scores spread pods like that (NodeResourcesFit with
 LeastAllocated counts 100m and 200Mi for a pod without requests); among equals, by name.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 from conformance.targets.base import Obj
@@ -25,7 +28,7 @@ from reference_allocator.allocatable import AllocatableError, PodClaim
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import NodeSelector, ResourceSlice
 from reference_allocator.api.defaulting import default_claim
-from reference_allocator.api.limits import RESERVED_FOR_MAX
+from reference_allocator.api.limits import FIRST_AVAILABLE_MAX, RESERVED_FOR_MAX
 from reference_allocator.extended import classes_by_resource, extended_claim
 from reference_allocator.rules.node_eligibility import selector_matches
 
@@ -34,6 +37,27 @@ _SPECIAL_NAME: Final = "<extended-resources>"
 
 class SchedulingError(Exception):
     """Scheduling this pod failed, as opposed to finding no place for it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Round:
+    """What holds while the nodes for a pod are looked at.
+
+    Attributes:
+        resources: extended resource -> the DeviceClass behind it.
+        allocatable: what devices take of their nodes, None where they take nothing.
+        allocator: gives the allocator, which is brought up to date at the first call.
+        pods: node -> the pods that are on it.
+    """
+
+    resources: Mapping[str, str]
+    allocatable: NodeAllocatable | None
+    allocator: Callable[[], Allocator]
+    pods: Mapping[str, Sequence[Obj]]
+
+    def on(self, node: Obj) -> Sequence[Obj]:
+        """The pods on a node."""
+        return self.pods.get(name_of(node), ())
 
 
 class Filter:
@@ -51,6 +75,8 @@ class Filter:
         self._conditions = conditions
         self._cluster = cluster
         self._store = cluster.store
+        # Since 1.35 (kubernetes#134711).
+        self._scores = cluster.minor != "1.34" and bool(cluster.gates.get("DRAPrioritizedList"))
 
     def prefilter(self, pod: Obj, claims: Sequence[Obj]) -> str | None:
         """Why the pod fits no node whatever the node is, None if it may fit one."""
@@ -60,7 +86,7 @@ class Filter:
                 if len(users) >= RESERVED_FOR_MAX and not pods.is_reserved(claim, pod):
                     return "resourceclaim in use"
                 continue
-            for request in (claim["spec"].get("devices") or {}).get("requests") or []:
+            for request in _requests(claim):
                 for name, wanted in _alternatives(request):
                     class_name = wanted["deviceClassName"]
                     if self._store.get("DeviceClass", "", class_name) is None:
@@ -68,7 +94,7 @@ class Filter:
         return None
 
     def filter(self, pod: Obj, plan: Plan, nodes: Sequence[Obj]) -> Mapping[str, Sequence[Misfit]]:
-        """Fill the plan in with the first node that suits.
+        """Fill the plan in with the first node that suits, of those with the best alternatives.
 
         Returns:
             Node -> why it does not suit; empty when one was found.
@@ -78,49 +104,76 @@ class Filter:
             AllocationError: a node selector does not parse.
             InputError: an object in the store has not the form that the allocator expects.
         """
-        resources = self.extended_resources()
-        backed = frozenset(resources)
-        others_on = self._pods_by_node()
-        allocator: Allocator | None = None
-        allocatable = self.allocatable()
+        round_ = self.round(pod)
         unfit: dict[str, Sequence[Misfit]] = {}
-        for node in sorted(nodes, key=lambda node: (len(others_on[name_of(node)]), name_of(node))):
-            others = others_on[name_of(node)]
-            found: Sequence[Misfit] = misfits(pod, node, others, backed)
-            if not found:
-                found = self._unavailable(pod, plan, node, allocatable)
-            if not found:
-                to_allocate = [c for c in plan.claims if "allocation" not in c["status"]]
-                special, mappings = self.extended_claim(pod, node, resources)
-                if special is not None:
-                    to_allocate.append(special)
-                if to_allocate and allocator is None:
-                    allocator = self._cache.allocator()
-                allocations: tuple[Obj, ...] = ()
-                if to_allocate and allocator is not None:
-                    allocations, found = self.allocate(allocator, node, to_allocate)
-                statuses: list[Obj] = []
-                if not found and allocatable is not None:
-                    entries = self._pod_claims(pod, to_allocate, allocations)
-                    try:
-                        statuses, found = allocatable.fit(pod, entries, node, others)
-                    except AllocatableError as error:
-                        raise SchedulingError(str(error)) from None
-                if not found:
-                    plan.node, plan.to_allocate, plan.allocations = node, to_allocate, allocations
-                    plan.special, plan.mappings = special, mappings
-                    plan.node_allocatable = statuses
-                    return {}
-            unfit[name_of(node)] = found
-        return unfit
+        best = plan
+        for node in sorted(nodes, key=lambda node: (len(round_.on(node)), name_of(node))):
+            found = dataclasses.replace(plan)
+            unfit[name_of(node)] = self.fit(pod, found, node, round_.on(node), round_)
+            if found.node is not None and (best is plan or self.score(found) > self.score(best)):
+                best = found
+                if not (self._scores and _has_alternatives(plan.claims)):
+                    break
+        if best is plan:
+            return unfit
+        plan.fill(best)
+        return {}
 
-    def _pods_by_node(self) -> Mapping[str, Sequence[Obj]]:
-        """The pods that run on each node, or are about to."""
+    def score(self, plan: Plan) -> int:
+        """How good the alternatives are that a plan has found (``computeScore``)."""
+        return sum(map(_score, plan.to_allocate, plan.allocations)) if self._scores else 0
+
+    def round(self, pod: Obj) -> Round:
+        """What holds while the nodes for a pod are looked at."""
+        resources, allocatable = self.extended_resources(), self.allocatable()
+        return Round(resources, allocatable, cache(self._cache.allocator), self._pods_by_node(pod))
+
+    def fit(
+        self, pod: Obj, plan: Plan, node: Obj, others: Sequence[Obj], round_: Round
+    ) -> Sequence[Misfit]:
+        """Why a pod does not suit a node on which others are; if it does, the plan is filled in.
+
+        Raises:
+            SchedulingError, AllocationError, InputError: as for `filter`.
+        """
+        found: Sequence[Misfit] = misfits(pod, node, others, frozenset(round_.resources))
+        if not found:
+            found = self._unavailable(pod, plan, node, round_.allocatable)
+        if found:
+            return found
+        to_allocate = [c for c in plan.claims if "allocation" not in c["status"]]
+        special, mappings = self.extended_claim(pod, node, round_.resources)
+        if special is not None:
+            to_allocate.append(special)
+        allocations: tuple[Obj, ...] = ()
+        if to_allocate:
+            allocations, found = self.allocate(round_.allocator(), node, to_allocate)
+        statuses: list[Obj] = []
+        if not found and round_.allocatable is not None:
+            entries = self._pod_claims(pod, to_allocate, allocations)
+            try:
+                statuses, found = round_.allocatable.fit(pod, entries, node, others)
+            except AllocatableError as error:
+                raise SchedulingError(str(error)) from None
+        if not found:
+            plan.node, plan.to_allocate, plan.allocations = node, to_allocate, allocations
+            plan.special, plan.mappings = special, mappings
+            plan.node_allocatable = statuses
+        return found
+
+    def _pods_by_node(self, pod: Obj) -> Mapping[str, Sequence[Obj]]:
+        """The pods that run on each node or are about to, as one sees it that is to be placed.
+
+        Room that was made for a pod by preemption is kept for it, but not from higher priorities.
+        """
         found: defaultdict[str, list[Obj]] = defaultdict(list)
-        for pod in self._store.all("Pod"):
-            node = pod["spec"].get("nodeName") or self.assumed.get(uid_of(pod))
-            if node and not pods.is_finished(pod):
-                found[node].append(pod)
+        for other in self._store.all("Pod"):
+            node = other["spec"].get("nodeName") or self.assumed.get(uid_of(other))
+            nominated = (other.get("status") or {}).get("nominatedNodeName")
+            if not node and other is not pod and pods.priority(other) >= pods.priority(pod):
+                node = nominated
+            if node and not pods.is_finished(other):
+                found[node].append(other)
         return found
 
     def extended_resources(self) -> Mapping[str, str]:
@@ -205,6 +258,25 @@ class Filter:
         if exclusive:
             return exclusive
         return [Misfit("resourceclaim not available on the node")] if given_up else []
+
+
+def _has_alternatives(claims: Sequence[Obj]) -> bool:
+    return any("firstAvailable" in request for claim in claims for request in _requests(claim))
+
+
+def _requests(claim: Obj) -> list[Obj]:
+    return (claim["spec"].get("devices") or {}).get("requests") or []
+
+
+def _score(claim: Obj, allocation: Obj) -> int:
+    """The best alternative of a request counts 8, the next one 7, and so on."""
+    chosen = {result["request"] for result in allocation["devices"].get("results") or ()}
+    return sum(
+        FIRST_AVAILABLE_MAX - place
+        for request in _requests(claim)
+        for place, (name, _) in enumerate(_alternatives(request))
+        if request.get("firstAvailable") and name in chosen
+    )
 
 
 def _alternatives(request: Obj) -> list[tuple[str, Obj]]:

@@ -8,10 +8,12 @@ DRANodeAllocatableResources.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.targets.base import Obj
+from conformance.targets.reference import pods
 from conformance.targets.reference.scheduling import nodefit
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.store import name_of
@@ -73,12 +75,9 @@ class NodeAllocatable:
             name: parse_quantity(str(amount))
             for name, amount in ((node.get("status") or {}).get("allocatable") or {}).items()
         }
-        own = _quantities(nodefit.requests({**pod, "status": {}}))
+        own = _quantities(pods.requests(pod))
         extra = allocatable.demand(statuses)
-        used: dict[str, int] = {}
-        for other in others:
-            for name, nanos in nodefit.requests(other).items():
-                used[name] = used.get(name, 0) + nanos
+        used = sum(map(nodefit.requests, others), Counter[str]())
         reasons = allocatable.lacking(own, extra, room, _quantities(used))
         never = bool(allocatable.lacking(own, extra, room, {}))
         return statuses, [Misfit(reason, resolvable=not never) for reason in reasons]

@@ -6,12 +6,13 @@ The texts are those of the scheduler's plugins (pkg/scheduler/framework/plugins/
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from conformance.clusters.base import is_ready
 from conformance.targets.base import Obj
+from conformance.targets.reference import pods
 from reference_allocator.allocatable import demand
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.rules.node_eligibility import node_problem
@@ -35,7 +36,7 @@ class Misfit:
 
 
 def misfits(
-    pod: Obj, node: Obj, others: Iterable[Obj], backed_by_devices: frozenset[str]
+    pod: Obj, node: Obj, others: Sequence[Obj], backed_by_devices: frozenset[str]
 ) -> list[Misfit]:
     """Why a pod cannot run on a node; empty if it can.
 
@@ -64,12 +65,17 @@ def prefilter_message(nodes: int, reason: str) -> str:
     return f"0/{nodes} nodes are available: {reason}. {_preemption({}, nodes)}"
 
 
-def filter_message(nodes: Mapping[str, Sequence[Misfit]]) -> str:
-    """Each node was looked at: node -> why it does not suit."""
+def filter_message(nodes: Mapping[str, Sequence[Misfit]], preemption: str = "") -> str:
+    """Each node was looked at.
+
+    Args:
+        nodes: node -> why it does not suit.
+        preemption: what became of making room, empty where there was nothing to be gained.
+    """
     reasons = [misfit.reason for misfits in nodes.values() for misfit in misfits]
     return (
         f"0/{len(nodes)} nodes are available: {_histogram(reasons)}. "
-        f"{_preemption(nodes, len(nodes))}"
+        f"{preemption or _preemption(nodes, len(nodes))}"
     )
 
 
@@ -85,20 +91,15 @@ def _histogram(reasons: Sequence[str]) -> str:
 
 
 def _lacking(
-    pod: Obj, node: Obj, others: Iterable[Obj], backed_by_devices: frozenset[str]
+    pod: Obj, node: Obj, others: Sequence[Obj], backed_by_devices: frozenset[str]
 ) -> list[Misfit]:
     allocatable = (node.get("status") or {}).get("allocatable") or {}
-    used: dict[str, int] = {}
-    count = 0
-    for other in others:
-        count += 1
-        for name, amount in requests(other).items():
-            used[name] = used.get(name, 0) + amount
+    used = sum(map(requests, others), Counter[str]())
     found = []
-    if count + 1 > amount_of(allocatable.get("pods", "0")):
+    if len(others) + 1 > amount_of(allocatable.get("pods", "0")):
         found.append(Misfit("Too many pods", resolvable=True))
     for name, amount in requests(pod).items():
-        free = amount_of(allocatable.get(name, "0")) - used.get(name, 0)
+        free = amount_of(allocatable.get(name, "0")) - used[name]
         from_devices = name in backed_by_devices and not amount_of(allocatable.get(name, "0"))
         if amount > free and not from_devices:
             never = amount > amount_of(allocatable.get(name, "0"))
@@ -106,23 +107,15 @@ def _lacking(
     return found
 
 
-def requests(pod: Obj) -> dict[str, int]:
-    """What a pod asks for, in units of 1e-9.
+def requests(pod: Obj) -> Counter[str]:
+    """What a pod takes of its node, in units of 1e-9.
 
-    The sum of its containers, or more if an init container needs more; and what its devices take
-    of the node's own resources, once that is in its status.
+    That is what its containers ask for, and what its devices take of the node's own resources,
+    once that is in its status.
     """
-    total: dict[str, int] = {}
-    for container in pod["spec"].get("containers") or []:
-        for name, amount in ((container.get("resources") or {}).get("requests") or {}).items():
-            total[name] = total.get(name, 0) + amount_of(amount)
-    for container in pod["spec"].get("initContainers") or []:
-        for name, amount in ((container.get("resources") or {}).get("requests") or {}).items():
-            total[name] = max(total.get(name, 0), amount_of(amount))
     taken = (pod.get("status") or {}).get("nodeAllocatableResourceClaimStatuses") or []
-    for name, quantity in demand(taken).items():
-        total[name] = total.get(name, 0) + quantity.nanos
-    return {name: amount for name, amount in total.items() if amount}
+    of_devices = {name: quantity.nanos for name, quantity in demand(taken).items()}
+    return pods.requests(pod) + Counter(of_devices)
 
 
 def amount_of(quantity: str) -> int:

@@ -1,4 +1,4 @@
-"""Places pods, oldest first: a node that suits and on which their claims can be allocated.
+"""Places pods, by priority, then oldest first: a node that suits and has devices for their claims.
 
 A pod whose claims are not all there is not looked at and gets no condition either, as in a real
 cluster, where PreEnqueue keeps it out of the queue.
@@ -11,14 +11,16 @@ from typing import Any, Final
 
 from conformance.targets.base import Decision, Obj
 from conformance.targets.reference import pods
+from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling import nodefit
-from conformance.targets.reference.scheduling.binding import SCHEDULER, Binder, Plan
+from conformance.targets.reference.scheduling.binding import COMPONENT, SCHEDULER, Binder, Plan
 from conformance.targets.reference.scheduling.bindingconditions import (
     BindingConditions,
     WaitingPods,
 )
 from conformance.targets.reference.scheduling.filtering import Filter, SchedulingError
+from conformance.targets.reference.scheduling.preemption import Preemption
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from reference_allocator.api.reading import InputError
 from reference_allocator.errors import AllocationError
@@ -35,11 +37,12 @@ class Scheduler:
         decisions: the allocations that it decided on, oldest first.
         filter, binder: find a node, and write what was found.
         conditions: what devices say before a pod may be bound.
+        preemption: makes room for pods of higher priority.
     """
 
     watches = frozenset({"Pod", *_EVENTS})
 
-    def __init__(self, cluster: Cluster, kubernetes_version: str) -> None:
+    def __init__(self, cluster: Cluster, api: ApiServer, kubernetes_version: str) -> None:
         self.decisions: list[Decision] = []
         self._cluster = cluster
         self._store = cluster.store
@@ -47,14 +50,21 @@ class Scheduler:
         self.conditions = BindingConditions(cluster)
         self.filter = Filter(cluster, self.conditions)
         self.binder = Binder(cluster)
+        self.preemption = Preemption(cluster, api, self.filter)
         self._tried: dict[str, Mapping[str, Any]] = {}
         self._waiting = WaitingPods(cluster, self.binder, self.conditions, self.filter.assumed)
+
+    def restart(self) -> None:
+        """See `Remembers.restart`: pods that were about to be bound are scheduled again."""
+        self._tried.clear()
+        self.filter.assumed.clear()
+        self._cluster.counts.forget(COMPONENT)
 
     def sync(self) -> None:
         """Try every pending pod for which something changed since it was tried."""
         self._waiting.sync()
         tried: dict[str, Mapping[str, Any]] = {}
-        for pod in self._store.all("Pod"):
+        for pod in sorted(self._store.all("Pod"), key=lambda pod: -pods.priority(pod)):
             if not _is_pending(pod) or pod in self._waiting:
                 continue
             claims = self.ready_claims(pod)
@@ -119,13 +129,14 @@ class Scheduler:
         plan = Plan(claims)
         try:
             unfit = self.filter.filter(pod, plan, nodes)
+            helped = "" if plan.node else self.preemption.preempt(pod, claims, unfit)
         except (SchedulingError, AllocationError, InputError) as error:
             message = f'running "DynamicResources" filter plugin: {error}'
             self.binder.fail(pod, "SchedulerError", message)
             return
         if plan.node is None:
             self.binder.deallocate(pod, plan)
-            self.binder.fail(pod, "Unschedulable", nodefit.filter_message(unfit))
+            self.binder.fail(pod, "Unschedulable", nodefit.filter_message(unfit, helped))
             return
         snapshot = self.snapshot(plan.to_allocate) if plan.to_allocate else None
         written = self.binder.reserve(pod, plan)

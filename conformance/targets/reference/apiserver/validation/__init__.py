@@ -13,6 +13,7 @@ from conformance.targets.reference.apiserver.validation import (
     dra,
     names,
     pod,
+    priority_class,
     resource_slice,
 )
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
@@ -63,8 +64,12 @@ def _spec(
     match kind.name:
         case "Pod":
             yield from pod.check_spec(obj["spec"], "spec")
+        case "DaemonSet":
+            yield from pod.check_daemon_set(obj)
         case "Job":
             yield from pod.check_job(obj)
+        case "PriorityClass":
+            yield from priority_class.check(obj)
         case "ResourceClaim":
             yield from dra.check_claim(obj, namespace_labels, expressions)
         case "ResourceClaimTemplate":
@@ -81,6 +86,8 @@ def _change(kind: Kind, new: Obj, old: Obj, expressions: Expressions) -> Iterato
     match kind.name:
         case "Pod":
             yield from pod.check_update(new["spec"], old["spec"])
+        case "PriorityClass":
+            yield from priority_class.check_update(new, old)
         case "ResourceClaim" | "ResourceClaimTemplate":
             yield from dra.check_immutable_spec(new, old)
         case "DeviceClass":

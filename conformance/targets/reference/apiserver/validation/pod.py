@@ -84,6 +84,23 @@ def check_job(job: Obj) -> Iterator[FieldError]:
         yield not_supported(path, policy, _JOB_RESTART_POLICIES)
 
 
+def check_daemon_set(daemon_set: Obj) -> Iterator[FieldError]:
+    """A new DaemonSet, defaults applied (pkg/apis/apps/validation, ValidateDaemonSetSpec)."""
+    spec = daemon_set["spec"]
+    selector = spec.get("selector")
+    wanted = (selector or {}).get("matchLabels") or {}
+    labels = (spec["template"].get("metadata") or {}).get("labels") or {}
+    if selector is not None and not any(selector.values()):
+        yield invalid("spec.selector", selector, "empty selector is invalid for daemonset")
+    if selector is None or not wanted.items() <= labels.items():
+        detail = "`selector` does not match template `labels`"
+        yield invalid("spec.template.metadata.labels", labels, detail)
+    yield from check_spec(spec["template"]["spec"], "spec.template.spec")
+    policy = spec["template"]["spec"]["restartPolicy"]
+    if policy != "Always":
+        yield not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
+
+
 def _pod_claims(claims: Sequence[Obj], path: str) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, claim in enumerate(claims):

@@ -30,6 +30,7 @@ from reference_allocator.api.limits import (
 from reference_allocator.api.semver import SemverError, parse_semver
 
 _NODE_FIELDS: Final = ("nodeName", "nodeSelector", "allNodes")
+_NODE_OPERATIONS: Final = ("*", "NodePrepareResources", "NodeUnprepareResources")
 _VALUES: Final = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
 _LISTS: Final = ("bools", "ints", "strings", "versions")
 
@@ -58,6 +59,7 @@ def check_slice(resource_slice: Obj) -> Iterator[FieldError]:
         lambda device: device.get("name") or "",
         "spec.devices",
     )
+    yield from _skipped(spec.get("skipNodeOperations") or [])
     yield from unique(
         spec.get("sharedCounters") or [],
         COUNTER_SETS_MAX,
@@ -65,6 +67,18 @@ def check_slice(resource_slice: Obj) -> Iterator[FieldError]:
         lambda counter_set: counter_set.get("name") or "",
         "spec.sharedCounters",
     )
+
+
+def _skipped(operations: list[str]) -> Iterator[FieldError]:
+    """What the kubelet need not ask the driver for (``validateSkipNodeOperations``)."""
+    for index, operation in enumerate(operations):
+        if operation not in _NODE_OPERATIONS:
+            yield not_supported(f"spec.skipNodeOperations[{index}]", operation, _NODE_OPERATIONS)
+    if "NodePrepareResources" in operations and not {"*", "NodeUnprepareResources"} & {*operations}:
+        detail = (
+            "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped"
+        )
+        yield invalid("spec.skipNodeOperations", operations, detail)
 
 
 def check_taint_rule(rule: Obj) -> Iterator[FieldError]:

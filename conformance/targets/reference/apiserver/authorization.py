@@ -1,0 +1,163 @@
+"""What accounts may do: RBAC's rules of a namespace, and who may write what of a claim's status.
+
+Who runs the suite may do everything. An account may do what its rules say, in the namespace of its
+rules alone (``RulesAllow`` of plugin/pkg/auth/authorizer/rbac).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from conformance.targets.base import ApiError, Obj, User
+from conformance.targets.reference.apiserver.server import StatusCheck
+from conformance.targets.reference.apiserver.validation.errors import FieldError, forbidden
+from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.resources import Kind
+
+_GRANULAR: Final = "DRAResourceClaimGranularStatusAuthorization"
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What a request wants, as an authorizer sees it."""
+
+    verb: str
+    kind: Kind
+    subresource: str
+    namespace: str
+    name: str = ""
+
+    @property
+    def resource(self) -> str:
+        """As rules name it."""
+        return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
+
+
+class Authorizer:
+    """The rights of accounts."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._rules: dict[tuple[str, str], tuple[Obj, ...]] = {}
+
+    def grant(self, user: User, rules: Sequence[Obj]) -> None:
+        """Give an account rules of a Role in its own namespace."""
+        self._rules[user.namespace, user.name] = tuple(rules)
+
+    def allows(self, user: User, wanted: Attributes, *, everywhere: bool = False) -> bool:
+        """Whether some rule allows it; ``everywhere``: in all namespaces, which no Role does."""
+        if everywhere or not wanted.kind.namespaced or wanted.namespace != user.namespace:
+            return False
+        rules = self._rules.get((user.namespace, user.name), ())
+        return any(_allows(rule, wanted) for rule in rules)
+
+    def check(self, user: User, wanted: Attributes) -> None:
+        """Refuse what an account may not do.
+
+        Raises:
+            ApiError: 403, in the words of ``responsewriters.ForbiddenStatusError``.
+        """
+        if not self.allows(user, wanted):
+            raise ApiError(403, "Forbidden", _refusal(user, wanted))
+
+    def of_status(self, user: User, wanted: Attributes) -> StatusCheck | None:
+        """What a change of a claim's status asks for beside ``resourceclaims/status``.
+
+        ``AuthorizedForBinding`` and ``AuthorizedForDeviceStatus`` (pkg/registry/resource/utils.go).
+        """
+        on = self._cluster.gates.get(_GRANULAR, False)
+        if not on or wanted.kind.name != "ResourceClaim" or wanted.subresource != "status":
+            return None
+
+        def check(new: Obj, old: Obj) -> list[FieldError]:
+            return [
+                *self._binding(user, wanted, new["status"], old["status"]),
+                *self._devices(user, wanted, new["status"], old["status"]),
+            ]
+
+        return check
+
+    def _binding(
+        self, user: User, wanted: Attributes, new: Mapping[str, Any], old: Mapping[str, Any]
+    ) -> list[FieldError]:
+        if all(new.get(field) == old.get(field) for field in ("allocation", "reservedFor")):
+            return []
+        asked = Attributes(wanted.verb, wanted.kind, "binding", "")
+        if self.allows(user, asked, everywhere=True):
+            return []
+        text = (
+            "changing status.allocation or status.reservedFor requires"
+            f' resource="resourceclaims/binding", verb="{wanted.verb}" permission:'
+            f" {_refusal(user, asked)}"
+        )
+        return [forbidden("status.allocation", text)]
+
+    def _devices(
+        self, user: User, wanted: Attributes, new: Mapping[str, Any], old: Mapping[str, Any]
+    ) -> list[FieldError]:
+        if "allocation" not in new:
+            return []  # what was reported goes with the allocation
+        verbs = [f"arbitrary-node:{wanted.verb}"]
+        if user.node and user.node == _node_of(new["allocation"]):
+            verbs.insert(0, f"associated-node:{wanted.verb}")
+        errors = []
+        for driver in sorted(_changed_drivers(new, old)):
+            asked = [
+                Attributes(verb, wanted.kind, "driver", wanted.namespace, driver) for verb in verbs
+            ]
+            if not any(self.allows(user, one) for one in asked):
+                text = (
+                    'changing status.devices requires resource="resourceclaims/driver",'
+                    f' verb="[{" ".join(verbs)}]" permission: {_refusal(user, asked[0])}'
+                )
+                errors.append(forbidden("status.devices", text))
+        return errors
+
+
+def _allows(rule: Obj, wanted: Attributes) -> bool:
+    def has(field: str, value: str) -> bool:
+        return bool({value, "*"} & set(rule[field]))
+
+    names = rule.get("resourceNames")
+    return (
+        has("verbs", wanted.verb)
+        and has("apiGroups", wanted.kind.group)
+        and has("resources", wanted.resource)
+        and (not names or wanted.name in names)
+    )
+
+
+def _refusal(user: User, wanted: Attributes) -> str:
+    name = f' "{wanted.name}"' if wanted.name else ""
+    place = "at the cluster scope"
+    if wanted.kind.namespaced and wanted.namespace:
+        place = f'in the namespace "{wanted.namespace}"'
+    return (
+        f'{wanted.kind.resource}{name} is forbidden: User "{user}" cannot {wanted.verb} resource'
+        f' "{wanted.resource}" in API group "{wanted.kind.group}" {place}'
+    )
+
+
+def _changed_drivers(new: Mapping[str, Any], old: Mapping[str, Any]) -> set[str]:
+    """Drivers of devices whose report is new, changed or gone (``getModifiedDrivers``)."""
+    before, after = (
+        {
+            (item["driver"], item["pool"], item["device"], item.get("shareID")): item
+            for item in status.get("devices") or []
+        }
+        for status in (old, new)
+    )
+    keys = before.keys() | after.keys()
+    return {key[0] for key in keys if before.get(key) != after.get(key)}
+
+
+def _node_of(allocation: Mapping[str, Any]) -> str:
+    """The one node that an allocation names (``nodeNameFromAllocation``); empty for none."""
+    match allocation.get("nodeSelector"):
+        case {"nodeSelectorTerms": [{"matchFields": [field], **rest}]} if not rest:
+            if field["key"] == "metadata.name" and field["operator"] == "In":
+                values = field["values"]
+                return str(values[0]) if len(values) == 1 else ""
+    return ""

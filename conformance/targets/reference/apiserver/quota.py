@@ -1,0 +1,141 @@
+"""ResourceQuota: how many claims and devices a namespace may ask for.
+
+Sources: pkg/quota/v1/evaluator/core/resource_claims.go and pods.go, and the admission plugin
+ResourceQuota (CheckRequest in k8s.io/apiserver). What is used is counted from what is there; what a
+quota limits is what its status says, once the controller has noted it there (`QuotaController`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from conformance.targets.base import ApiError, Obj
+from conformance.targets.reference import pods
+from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.resources import KINDS
+from conformance.targets.reference.store import name_of, namespace_of
+from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
+from reference_allocator.api.quantity import parse_quantity
+from reference_allocator.extended import ANNOTATION, IMPLICIT_PREFIX, is_extended_resource
+
+_COUNT: Final = "count/resourceclaims.resource.k8s.io"
+_OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
+_REQUESTS: Final = "requests."
+_ONE: Final = 10**9
+
+Usage = Counter[str]
+
+
+class Quotas:
+    """The quotas of all namespaces."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def admit(self, obj: Obj) -> None:
+        """Refuse a new claim or pod that is more than a quota of its namespace leaves.
+
+        Raises:
+            ApiError: 403 Forbidden.
+        """
+        wanted = self.usage_of(obj)
+        for quota in self._cluster.store.all("ResourceQuota", namespace_of(obj)):
+            hard = quota["status"].get("hard") or {}
+            limited = sorted(hard.keys() & wanted.keys())
+            used = self.used_in(namespace_of(obj))
+            over = [name for name in limited if used[name] + wanted[name] > _amount(hard[name])]
+            if over:
+                texts = (
+                    f"{title}: {','.join(f'{name}={amounts[name]}' for name in over)}"
+                    for title, amounts in (("requested", wanted), ("used", used), ("limited", hard))
+                )
+                raise _forbidden(obj, f"exceeded quota: {name_of(quota)}, {', '.join(texts)}")
+
+    def used_in(self, namespace: str) -> Usage:
+        """What the claims and pods of a namespace use of whatever a quota can limit."""
+        used: Usage = Counter()
+        for claim in self._cluster.store.all("ResourceClaim", namespace):
+            used += self.usage_of(claim)
+        for pod in self._cluster.store.all("Pod", namespace):
+            if pod["status"].get("phase") not in {"Succeeded", "Failed"}:
+                used += self.usage_of(pod)
+        return used
+
+    def usage_of(self, obj: Obj) -> Usage:
+        """What one object counts for; nothing if no quota counts its kind."""
+        match obj["kind"]:
+            case "Pod":
+                return _of_pod(obj)
+            case "ResourceClaim":
+                return _of_claim(self._cluster, obj)
+        return Counter()
+
+
+def _of_pod(pod: Obj) -> Usage:
+    """Extended resources that the containers ask for."""
+    wanted = {name: n for name, n in pods.requests(pod).items() if is_extended_resource(name)}
+    return Counter({f"{_REQUESTS}{name}": nanos // _ONE for name, nanos in wanted.items()})
+
+
+def _of_claim(cluster: Cluster, claim: Obj) -> Usage:
+    used: Usage = Counter({_COUNT: 1})
+    for request in (claim["spec"].get("devices") or {}).get("requests") or []:
+        if request.get("exactly"):
+            used += _of_class(request["exactly"])
+            continue
+        most: Usage = Counter()  # of each class the worst case
+        for alternative in request.get("firstAvailable") or []:
+            most |= _of_class(alternative)
+        used += most
+    if cluster.gates.get("DRAExtendedResource"):
+        _extended(cluster, claim, used)
+    return used
+
+
+def _of_class(wanted: Mapping[str, Any]) -> Usage:
+    everything = wanted.get("allocationMode") == "All"
+    amount = ALLOCATION_RESULTS_MAX if everything else int(wanted.get("count", 1))
+    return Counter({f"{wanted['deviceClassName']}{_OF_CLASS}": amount})
+
+
+def _extended(cluster: Cluster, claim: Obj, used: Usage) -> None:
+    """Devices of a class count for its extended resources too, but for what the pod counts."""
+    pod = _pod_served(cluster, claim)
+    counted: Usage = _of_pod(pod) if pod is not None else Counter()
+    for name, amount in list(used.items()):
+        if not name.endswith(_OF_CLASS):
+            continue
+        class_name = name.removesuffix(_OF_CLASS)
+        found = cluster.store.get("DeviceClass", "", class_name)
+        extended = (found or {"spec": {}})["spec"].get("extendedResourceName")
+        resources = [f"{IMPLICIT_PREFIX}{class_name}", *([extended] if extended else [])]
+        names = [f"{_REQUESTS}{resource}" for resource in resources]
+        used.update({each: max(0, amount - counted[each]) for each in names})
+
+
+def _pod_served(cluster: Cluster, claim: Obj) -> Obj | None:
+    """The pod for whose extended resources a claim was made (``getVerifiedPodUsage``).
+
+    Unlike upstream every claim is believed that says so while the pod names none, not the oldest.
+    """
+    meta = claim["metadata"]
+    if (meta.get("annotations") or {}).get(ANNOTATION) != "true":
+        return None
+    owners = [one for one in meta.get("ownerReferences") or [] if one.get("controller")]
+    pod = cluster.store.by_uid(owners[0]["uid"]) if owners else None
+    if pod is None or pod["kind"] != "Pod":
+        return None
+    named = pod["status"].get("extendedResourceClaimStatus") or {}
+    return pod if named.get("resourceClaimName") in {None, meta.get("name")} else None
+
+
+def _amount(value: Any) -> int:
+    return parse_quantity(str(value)).nanos // _ONE
+
+
+def _forbidden(obj: Obj, why: str) -> ApiError:
+    kind = KINDS[obj["kind"]]
+    name = obj["metadata"].get("name") or ""
+    return ApiError(403, "Forbidden", f'{kind.resource} "{name}" is forbidden: {why}')

@@ -1,0 +1,99 @@
+"""Which parts of a reference run, by the names that the components of a local cluster have.
+
+A part that is stopped does nothing until it is started. What it knows then is what a new process
+would know: the API server's objects, the kubelet's and the driver's checkpoints, and the containers
+that run on. A node that is switched off loses its containers and what lies in memory, such as CDI
+specs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+from conformance.targets.components import API
+from conformance.targets.reference.nodes.kubelet import Kubelet
+
+MANAGER: Final = "kube-controller-manager"
+SCHEDULER: Final = "kube-scheduler"
+_ON_NODES: Final = ("containerd", "kubelet", "driver")
+
+
+class Remembers(Protocol):
+    """A part of the control plane that keeps something in memory."""
+
+    def restart(self) -> None:
+        """Forget it, as a new process has not seen what the old one saw."""
+        ...
+
+
+class Components:
+    """The components of one reference.
+
+    Args:
+        control_plane: component -> its parts that keep something in memory.
+        kubelets: of the nodes that have one; each stands for all that runs on its node.
+
+    Attributes:
+        names: of all components.
+        down: those that are stopped.
+    """
+
+    def __init__(
+        self, control_plane: Mapping[str, Sequence[Remembers]], kubelets: Sequence[Kubelet]
+    ) -> None:
+        self._control_plane = control_plane
+        self._kubelets = {kubelet.node: kubelet for kubelet in kubelets}
+        self.down: set[str] = set()
+        on_nodes = [
+            f"{kubelet.node}/{role}"
+            for kubelet in kubelets
+            for role in ("node", *_ON_NODES)
+            if role != "driver" or kubelet.driver is not None
+        ]
+        self.names = (*sorted(API), MANAGER, SCHEDULER, *on_nodes)
+
+    def runs(self, name: str) -> bool:
+        """Whether a part can do anything; the empty name is that of one that nobody stops."""
+        return name not in self.down and not self.down & API
+
+    def stop(self, name: str) -> None:
+        """Stop one; nothing happens if it is stopped."""
+        if name in self.down:
+            return
+        self.down.add(name)
+        node, _, role = name.rpartition("/")
+        kubelet = self._kubelets.get(node)
+        if kubelet is None:
+            return
+        if role == "kubelet":
+            kubelet.stop()
+        elif role == "driver":
+            kubelet.stop_driver()
+        elif role == "containerd":
+            kubelet.runtime_runs = False
+        elif role == "node":
+            for other in reversed(_ON_NODES):
+                self.stop(f"{node}/{other}")
+            kubelet.switch_off()
+
+    def start(self, name: str) -> None:
+        """Start one that is stopped; nothing happens if it runs."""
+        if name not in self.down:
+            return
+        self.down.discard(name)
+        for part in self._control_plane.get(name, ()):
+            part.restart()
+        node, _, role = name.rpartition("/")
+        kubelet = self._kubelets.get(node)
+        if kubelet is None:
+            return
+        if role == "kubelet":
+            kubelet.start()
+        elif role == "driver":
+            kubelet.start_driver()
+        elif role == "containerd":
+            kubelet.runtime_runs = True
+        elif role == "node":
+            for other in _ON_NODES:
+                self.start(f"{node}/{other}")

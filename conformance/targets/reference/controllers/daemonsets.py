@@ -1,0 +1,116 @@
+"""The DaemonSet controller: one pod on each node that suits.
+
+A changed template reaches pods that are made anew and no others, as if its updateStrategy were
+always OnDelete. Follows pkg/controller/daemon/daemon_controller.go.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from conformance.targets.base import Obj
+from conformance.targets.reference import pods
+from conformance.targets.reference.apiserver.server import ApiServer
+from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.controllers.node_lifecycle import taints_of
+from conformance.targets.reference.controllers.templates import PodMaker
+from conformance.targets.reference.store import clone, name_of, namespace_of
+from reference_allocator.rules.node_eligibility import node_problem
+
+_COMPONENT: Final = "daemonset-controller"
+_TOLERATED: Final = (
+    ("not-ready", "NoExecute"),
+    ("unreachable", "NoExecute"),
+    ("disk-pressure", "NoSchedule"),
+    ("memory-pressure", "NoSchedule"),
+    ("pid-pressure", "NoSchedule"),
+    ("unschedulable", "NoSchedule"),
+)
+"""What pods of a DaemonSet tolerate whatever its template says."""
+
+
+class DaemonSetController:
+    """Reconciles DaemonSets."""
+
+    watches = frozenset({"DaemonSet", "Node", "Pod", "PriorityClass", "ResourceQuota"})
+
+    def __init__(self, cluster: Cluster, api: ApiServer) -> None:
+        self._cluster = cluster
+        self._api = api
+        self._store = cluster.store
+        self._pods = PodMaker(cluster, api, _COMPONENT)
+
+    def sync(self) -> None:
+        """One round over all DaemonSets."""
+        for daemon_set in self._store.all("DaemonSet"):
+            if not pods.is_deleted(daemon_set):
+                self._sync(daemon_set)
+
+    def nodes(self, daemon_set: Obj) -> list[str]:
+        """The nodes on which a pod of it should be."""
+        spec = pod_spec(daemon_set)
+        return [name_of(node) for node in self._store.all("Node") if not node_problem(node, spec)]
+
+    def _sync(self, daemon_set: Obj) -> None:
+        found: dict[str, list[Obj]] = {}
+        for pod in self._store.all("Pod", namespace_of(daemon_set)):
+            if pods.is_controlled_by(pod, daemon_set):
+                found.setdefault(_node_of(pod), []).append(pod)
+        spec, wanted = pod_spec(daemon_set), self.nodes(daemon_set)
+        for name, there in found.items():
+            # One that has ended is replaced once it is gone; of several the oldest stays.
+            staying = [p for p in there if not (pods.is_finished(p) or pods.is_deleted(p))]
+            staying = staying[:1] if self._may_stay(name, spec) else []
+            for pod in there:
+                if pod not in staying and not pods.is_deleted(pod):
+                    self._api.delete_stored(pod)
+        for name in wanted:
+            if name not in found:
+                made = self._add_pod(daemon_set, name)
+                found[name] = [made] if made is not None else []
+        on_nodes = {name for name, there in found.items() if there}
+        current = [found[name][0] for name in wanted if name in on_nodes]
+        status = {
+            "currentNumberScheduled": len(current),
+            "desiredNumberScheduled": len(wanted),
+            "numberMisscheduled": len(on_nodes.difference(wanted)),
+            "numberReady": sum(1 for pod in current if pods.is_ready(pod)),
+            "observedGeneration": daemon_set["metadata"]["generation"],
+        }
+        self._store.modify(daemon_set, lambda new: new.update(status=status))
+
+    def _may_stay(self, name: str, spec: Obj) -> bool:
+        """Whether a pod that is on a node may go on there (``nodeShouldRunDaemonPod``)."""
+        node = self._store.get("Node", "", name)
+        if node is None:
+            return False
+        running = {**node, "spec": {"taints": taints_of(node, "NoExecute")}}
+        return node_problem(running, spec) is None
+
+    def _add_pod(self, daemon_set: Obj, node: str) -> Obj | None:
+        spec = pod_spec(daemon_set)
+        required = "requiredDuringSchedulingIgnoredDuringExecution"
+        here = {"key": "metadata.name", "operator": "In", "values": [node]}
+        affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
+        affinity[required] = {"nodeSelectorTerms": [{"matchFields": [here]}]}
+        return self._pods.make(daemon_set, spec)
+
+
+def pod_spec(daemon_set: Obj) -> Obj:
+    """The spec of its pods, without the node (``CreatePodTemplate``)."""
+    spec: Obj = clone(daemon_set["spec"]["template"]["spec"])
+    spec["tolerations"] = [
+        *(spec.get("tolerations") or []),
+        *(
+            {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect}
+            for key, effect in _TOLERATED
+        ),
+    ]
+    return spec
+
+
+def _node_of(pod: Obj) -> str:
+    """The node for which a pod was made."""
+    affinity = pod["spec"]["affinity"]["nodeAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return str(terms[0]["matchFields"][0]["values"][0])

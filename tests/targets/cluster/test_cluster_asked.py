@@ -1,0 +1,52 @@
+"""Which parts of a cluster can be asked what they count and list, and what is said elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conformance.engine.requirements import reason_to_skip
+from conformance.scenario.loader import load_scenarios
+from conformance.scenario.metrics import CREATES, Sample
+from tests.scenario.shipped import ROOT
+from tests.targets.cluster.conftest import MakeTarget
+
+GENERATED = ROOT / "extended/resource-claim/generated-claims-counted-in-metrics.yaml"
+TOLD = f'{CREATES}{{status="success"}} 3\n'
+
+
+def test_the_control_plane_is_asked_where_the_clusters_source_can(make_target: MakeTarget) -> None:
+    asked: list[str] = []
+
+    def read(component: str) -> str:
+        asked.append(component)
+        return TOLD
+
+    target = make_target(metrics=read)
+    abilities = target.capabilities().abilities
+    assert {"metrics:kube-controller-manager", "metrics:kube-scheduler"} <= abilities
+    scope = target.scope("demo")
+    assert scope.samples("kube-scheduler", CREATES, None) == [Sample({"status": "success"}, 3.0)]
+    assert asked == ["kube-scheduler"]
+
+
+def test_who_does_not_answer_tells_nothing(make_target: MakeTarget) -> None:
+    scope = make_target(metrics=lambda _component: None).scope("demo")
+    assert scope.samples("kube-scheduler", CREATES, None) is None
+
+
+def test_elsewhere_a_scenario_is_skipped_and_says_why(make_target: MakeTarget) -> None:
+    found = make_target().capabilities()
+    [scenario] = load_scenarios([GENERATED])
+    assert reason_to_skip(scenario.scenario.spec, found, None) == (
+        "this target lacks the ability metrics:kube-controller-manager: the control plane's metrics"
+        " are read on local clusters only"
+    )
+    assert found.lacking["pod-resources"].endswith("on local clusters only")
+
+
+def test_kubelets_list_where_their_sockets_are(make_target: MakeTarget, tmp_path: Path) -> None:
+    target = make_target(pod_resources={"node-1": tmp_path / "none"})
+    assert "pod-resources" in target.capabilities().abilities
+    scope = target.scope("demo")
+    assert scope.pod_resources("node-1", "p", "c") is None  # nobody answers there
+    assert scope.pod_resources("node-2", "p", "c") is None

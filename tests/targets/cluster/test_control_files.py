@@ -1,0 +1,60 @@
+"""A driver of a cluster is told by the file that it follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.scenario.profile import load_profile
+from conformance.scenario.stimulus import Stimulus
+from conformance.targets.base import Obj, TargetError
+from conformance.targets.cluster.control_files import ControlFiles
+from tests.scenario.shipped import ROOT
+
+DEVICE: Obj = {
+    "name": "fpga-12",
+    "attributes": {"serial": {"string": "A1"}, "slot": {"int": 3}, "broken": {"bool": True}},
+}
+STIMULUS = Stimulus(
+    file="control",
+    health={
+        "Healthy": ("well {index}",),
+        "Unhealthy": ("break {device} {serial}", "slot {slot} {broken}"),
+        "Unknown": ("forget {colour}",),
+    },
+)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> ControlFiles:
+    (tmp_path / "control").write_text("kept\n")
+    return ControlFiles(STIMULUS, {"node-1": tmp_path / "control", "node-2": tmp_path / "none"})
+
+
+def test_lines_are_appended(files: ControlFiles, tmp_path: Path) -> None:
+    files.set_health("node-1", DEVICE, "Unhealthy")
+    files.set_health("node-1", DEVICE, "Healthy")
+    text = (tmp_path / "control").read_text()
+    assert text == "kept\nbreak fpga-12 A1\nslot 3 true\nwell 12\n"
+
+
+def test_a_driver_that_has_no_file_is_not_told(files: ControlFiles, tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match=r"the driver of node-2 cannot be told: .*No such file"):
+        files.set_health("node-2", DEVICE, "Healthy")
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_cannot_be_said_is_an_error(files: ControlFiles) -> None:
+    with pytest.raises(TargetError, match="no driver on node node-3 can be told"):
+        files.set_health("node-3", DEVICE, "Healthy")
+    with pytest.raises(TargetError, match="the device fpga-12 has no attribute colour"):
+        files.set_health("node-1", DEVICE, "Unknown")
+
+
+def test_our_own_driver_is_told_by_the_bus_id() -> None:
+    stimulus = load_profile("nvml-dra-driver", ROOT / "drivers").spec.stimulus
+    assert stimulus is not None
+    attributes = {"resource.kubernetes.io/pciBusID": {"string": "0000:00:1e.0"}}
+    said = stimulus.lines("Unhealthy", {"name": "gpu-3", "attributes": attributes})
+    assert said == "recovery 0000:00:1e.0 1\nevent 0000:00:1e.0 8 79\n"

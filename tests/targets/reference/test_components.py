@@ -1,0 +1,147 @@
+"""What the reference does while a component is stopped, and what it knows when that is started."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.targets.base import Ref, TargetError
+from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.reference.target import ReferenceTarget
+from tests.targets.reference import kit
+
+NODE = "reference-node-0"
+
+
+def use(scope: ReferenceScope, pod: str, claim: str) -> None:
+    scope.create(kit.pod(pod, kit.container("ctr0", "c"), claims={"c": claim}))
+
+
+def phase(scope: ReferenceScope, pod: str) -> str:
+    found = scope.get(kit.pod_ref(pod))
+    assert found is not None
+    return str(found["status"]["phase"])
+
+
+def slices(scope: ReferenceScope) -> list[str]:
+    return [item["metadata"]["uid"] for item in scope.list("resource.k8s.io/v1", "ResourceSlice")]
+
+
+@pytest.mark.parametrize(
+    "component", ["kube-scheduler", "kubelet", "driver", "containerd", f"{NODE}/node"]
+)
+def test_a_pod_does_not_run_before_the_component_is_started(
+    scope: ReferenceScope, component: str
+) -> None:
+    scope.create(kit.claim("a"))
+    scope.fault(component, "stop")
+    use(scope, "p", "a")
+    scope.pause(10)
+    assert phase(scope, "p") == "Pending"
+    scope.fault(component, "start")
+    kit.runs(scope, "p")
+
+
+def test_claims_of_templates_wait_for_the_controller_manager(scope: ReferenceScope) -> None:
+    scope.fault("kube-controller-manager", "kill")
+    scope.create(kit.claim("a"))
+    use(scope, "p", "a")
+    kit.runs(scope, "p")
+    scope.delete(kit.pod_ref("p"), 0)
+    scope.pause(10)
+    claim = Ref("resource.k8s.io/v1", "ResourceClaim", "a", scope.namespace)
+    assert (scope.get(claim) or {})["status"].get("allocation")
+    scope.fault("kube-controller-manager", "start")
+    assert "allocation" not in (scope.get(claim) or {})["status"]
+
+
+@pytest.mark.parametrize("component", ["etcd", "kube-apiserver"])
+def test_without_an_api_server_nothing_is_answered(scope: ReferenceScope, component: str) -> None:
+    scope.create(kit.claim("a"))
+    scope.fault(component, "stop")
+    with pytest.raises(TargetError, match="does not answer"):
+        use(scope, "p", "a")
+    scope.fault(component, "start")
+    use(scope, "p", "a")
+    kit.runs(scope, "p")
+
+
+def test_slices_of_a_driver_that_is_gone_for_half_a_minute_are_deleted(
+    scope: ReferenceScope,
+) -> None:
+    before = slices(scope)
+    scope.fault("driver", "stop")
+    scope.pause(29)
+    assert slices(scope) == before
+    scope.fault("driver", "start")
+    scope.pause(60)
+    assert slices(scope) == before
+    scope.fault("driver", "stop")
+    scope.pause(31)
+    assert not slices(scope)
+    scope.fault("driver", "start")
+    assert slices(scope)
+
+
+def test_slices_of_another_driver_go_with_the_kubelet_only(scope: ReferenceScope) -> None:
+    scope.create(kit.resource_slice("other", NODE, "other.example.com", {"name": "dev-0"}))
+    other = kit.get(scope, Ref(kit.DRA, "ResourceSlice", "other"))["metadata"]["uid"]
+    scope.fault("driver", "stop")
+    scope.pause(40)
+    assert slices(scope) == [other]
+    scope.fault("kubelet", "restart")
+    assert slices(scope) == []
+
+
+def test_what_was_deleted_meanwhile_is_unprepared_by_a_kubelet_that_starts(
+    scope: ReferenceScope,
+) -> None:
+    scope.create(kit.claim("a"))
+    use(scope, "p", "a")
+    kit.runs(scope, "p")
+    scope.fault("kubelet", "stop")
+    scope.delete(kit.pod_ref("p"), 0)
+    scope.pause(10)
+    assert scope.cdi_claims()
+    scope.fault("kubelet", "start")
+    assert not scope.cdi_claims()
+
+
+def test_after_a_reboot_containers_start_again_with_their_devices(
+    target: ReferenceTarget, scope: ReferenceScope
+) -> None:
+    scope.create(kit.claim("a"))
+    pod = kit.pod("p", kit.container("ctr0", "c"), claims={"c": "a"})
+    pod["spec"]["restartPolicy"] = "Always"
+    scope.create(pod)
+    kit.runs(scope, "p")
+    seen, specs = scope.observe("p", "ctr0"), dict(scope.cdi_claims())
+    scope.fault("node", "stop")
+    assert not scope.cdi_claims()
+    scope.pause(60)
+    node = target.world.cluster.store.get("Node", "", NODE)
+    assert node is not None
+    assert node["status"]["conditions"][0]["status"] == "Unknown"
+    assert {taint["effect"] for taint in node["spec"]["taints"]} == {"NoSchedule", "NoExecute"}
+    scope.fault("node", "start")
+    scope.pause(60)
+    found = scope.get(kit.pod_ref("p"))
+    assert found is not None
+    [container] = found["status"]["containerStatuses"]
+    assert container["restartCount"] == 1
+    assert "running" in container["state"]
+    assert scope.observe("p", "ctr0") == seen
+    assert dict(scope.cdi_claims()) == specs
+    assert not (target.world.cluster.store.get("Node", "", NODE) or {})["spec"].get("taints")
+
+
+def test_what_is_started_twice_or_stopped_twice_is_so_once(scope: ReferenceScope) -> None:
+    for action in ("start", "stop", "stop", "kill", "start", "start", "restart"):
+        scope.fault("kubelet", action)
+    scope.create(kit.claim("a"))
+    use(scope, "p", "a")
+    kit.runs(scope, "p")
+
+
+def test_a_component_that_is_not_there_is_refused(scope: ReferenceScope) -> None:
+    with pytest.raises(TargetError, match="no cloud to stop; it has: etcd, kube-apiserver"):
+        scope.fault("cloud", "stop")

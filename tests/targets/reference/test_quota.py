@@ -1,0 +1,106 @@
+"""ResourceQuota on the reference: what counts, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.targets.base import ApiError, Obj, Ref
+from conformance.targets.reference.scope import ReferenceScope
+from tests.targets.reference import kit
+
+DEVICES = f"{kit.CLASS}.deviceclass.resource.k8s.io/devices"
+QUOTA = Ref("v1", "ResourceQuota", "q")
+
+
+def quota(scope: ReferenceScope, **hard: int) -> None:
+    limits = {DEVICES if name == "devices" else name: str(value) for name, value in hard.items()}
+    meta = {"name": "q"}
+    obj = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": limits}}
+    scope.create(obj)
+
+
+def alternatives(*counts: int) -> Obj:
+    listed = [
+        {"name": f"a{index}", "deviceClassName": kit.CLASS, "count": count}
+        for index, count in enumerate(counts)
+    ]
+    return {"name": "any", "firstAvailable": listed}
+
+
+@pytest.mark.parametrize(
+    ("request_", "devices"),
+    [
+        (kit.request(), 1),
+        (kit.request(count=3), 3),
+        (kit.request(allocationMode="All"), 32),
+        (kit.request(class_name="other"), 0),
+        (alternatives(1, 4, 2), 4),
+    ],
+)
+def test_a_request_counts_with_its_worst_case(
+    scope: ReferenceScope, request_: Obj, devices: int
+) -> None:
+    quota(scope, devices=100)
+    scope.create(kit.claim("c", request_))
+    assert kit.get(scope, QUOTA)["status"]["used"] == {DEVICES: str(devices)}
+
+
+def test_what_is_over_the_quota_is_refused_in_the_words_of_kubernetes(
+    scope: ReferenceScope,
+) -> None:
+    quota(scope, devices=3)
+    scope.create(kit.claim("c", kit.request(count=2)))
+    with pytest.raises(ApiError) as error:
+        scope.create(kit.claim("d", kit.request(count=2)))
+    assert (error.value.code, error.value.reason) == (403, "Forbidden")
+    assert error.value.message == (
+        'resourceclaims.resource.k8s.io "d" is forbidden: exceeded quota: q,'
+        f" requested: {DEVICES}=2, used: {DEVICES}=2, limited: {DEVICES}=3"
+    )
+    scope.create(kit.claim("e"))
+
+
+def test_a_claim_of_a_template_is_made_when_the_quota_has_room(scope: ReferenceScope) -> None:
+    quota(scope, devices=1)
+    scope.create(kit.claim("c"))
+    scope.create(kit.template("t"))
+    scope.create(kit.pod("p", templates={"gpu": "t"}))
+    assert [claim["metadata"]["name"] for claim in scope.list(kit.DRA, "ResourceClaim")] == ["c"]
+    reasons = {event["reason"] for event in scope.list("v1", "Event")}
+    assert "FailedResourceClaimCreation" in reasons
+    scope.delete(kit.claim_ref("c"))
+    kit.runs(scope, "p")
+
+
+def test_a_quota_limits_nothing_before_its_status_says_what(scope: ReferenceScope) -> None:
+    scope.fault("kube-controller-manager", "stop")
+    quota(scope, devices=1)
+    scope.create(kit.claim("c", kit.request(count=2)))
+    scope.fault("kube-controller-manager", "start")
+    with pytest.raises(ApiError, match="exceeded quota"):
+        scope.create(kit.claim("d"))
+
+
+@pytest.mark.parametrize(
+    ("init", "devices"),
+    [
+        ({}, 2),
+        ({"first": 3}, 3),
+        ({"sidecar": 1}, 3),
+        ({"first": 3, "sidecar": 1}, 3),
+        ({"sidecar": 1, "last": 3}, 4),
+    ],
+    ids=str,
+)
+def test_a_pod_counts_with_what_its_containers_have_at_one_time(
+    scope: ReferenceScope, init: dict[str, int], devices: int
+) -> None:
+    def wants(name: str, count: int) -> Obj:
+        more: Obj = {"restartPolicy": "Always"} if name == "sidecar" else {}
+        return kit.container(name, resources={"limits": {"example.com/gpu": str(count)}}, **more)
+
+    quota(scope, **{"requests.example.com/gpu": 10})
+    init_containers = [wants(name, count) for name, count in init.items()]
+    scope.create(kit.pod("p", wants("a", 2), initContainers=init_containers))
+    used = kit.get(scope, QUOTA)["status"]["used"]
+    assert used == {"requests.example.com/gpu": str(devices)}
