@@ -48,7 +48,7 @@ class Option:
         flag: ``--feature-gate``.
         type: of one value: str, int, bool (a switch without a value), Path, or a Literal.
         repeated: may be given several times.
-        default: the field's.
+        default: the field's; ``...`` where it must be given.
         given: the annotation.
     """
 
@@ -75,7 +75,9 @@ def options_of(table: type[Any]) -> tuple[Option, ...]:
             continue
         own, about = get_args(hint)
         kind, repeated = _value_type(about.type or own)
-        default = {} if item.default is dataclasses.MISSING else item.default
+        default = item.default
+        if default is dataclasses.MISSING:
+            default = ... if item.default_factory is dataclasses.MISSING else {}
         flag = about.flag or "--" + item.name.replace("_", "-")
         found.append(Option(item.name, flag, kind, repeated, default, about))
     return tuple(found)

@@ -2,35 +2,86 @@
 
 A container shows which devices it has by printing its environment and its character devices, so
 what it sees can be read from its log: while it runs, after it ended, and with no more permission
-than reading logs. Only a POSIX shell, ``env`` and ``find`` are needed in the image.
+than reading logs. Only a POSIX shell, ``env`` and ``find`` are needed in the image, and ``cat``
+where a driver gives containers metadata of their devices, which it prints, too. In the ``device``
+tier it also prints what the driver profile's own commands say of the hardware.
 
 The reference's kubelet runs no process; it knows these commands and behaves as they would.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 BEGIN = "dra-conformance-probe-begin"
 END = "dra-conformance-probe-end"
 _NODE = "dra-conformance-device-node "
+_OUTPUT = "dra-conformance-output-of "
 
-_PRINT = f"echo {BEGIN}; env; find /dev -type c -exec echo '{_NODE}{{}}' \\; ; echo {END}"
+METADATA = "/var/run/kubernetes.io/dra-device-attributes"
+"""Where containers have metadata of their devices (k8s.io/dynamic-resource-allocation,
+``api/metadata``)."""
 
-HOLD = ("sh", "-c", f"trap 'exit 0' TERM; {_PRINT}; sleep 86400 & wait")
-"""Prints, then runs until it is terminated. ``${probe.hold}`` in a scenario. The trap comes first:
-who sees the end of what is printed may terminate it at once."""
+_SEEN = (
+    f"echo {BEGIN}; env; find /dev -type c -exec echo '{_NODE}{{}}' \\; ; "
+    f'for f in {METADATA}/*/*/*/*.json; do if [ -f "$f" ]; then '
+    f'echo \'{_OUTPUT}\'"$f"; cat "$f"; fi; done;'
+)
+_COMMAND = re.compile(rf" echo '{_OUTPUT}(\S+)'; (.*?) 2>&1;")
 
-EXIT = ("sh", "-c", _PRINT)
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a container runs.
+
+    Attributes:
+        holds: it runs until it is terminated; else it ends with success.
+        commands: name -> shell command whose output it prints, too.
+    """
+
+    holds: bool
+    commands: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The container's command."""
+        more = (f" echo '{_OUTPUT}{name}'; {run} 2>&1;" for name, run in self.commands.items())
+        text = f"{_SEEN}{''.join(more)} echo {END}"
+        if self.holds:
+            # The trap comes first: who sees the end of what is printed may terminate it at once.
+            text = f"trap 'exit 0' TERM; {text}; sleep 86400 & wait"
+        return ("sh", "-c", text)
+
+    @classmethod
+    def of(cls, words: tuple[str, ...]) -> Probe | None:
+        """The probe that has this command; None for anything else."""
+        commands = dict(_COMMAND.findall(words[-1])) if words else {}
+        found = (cls(holds, commands) for holds in (True, False))
+        return next((probe for probe in found if probe.words == words), None)
+
+
+HOLD = Probe(holds=True).words
+"""Prints, then runs until it is terminated. ``${probe.hold}`` in a scenario."""
+
+EXIT = Probe(holds=False).words
 """Prints, then ends with success. ``${probe.exit}`` in a scenario."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeOutput:
-    """A parsed probe: environment (name -> value) and paths of character devices."""
+    """A parsed probe.
+
+    Attributes:
+        environment: name -> value.
+        device_nodes: paths of character devices.
+        outputs: name of a command, or path of a metadata file -> what was printed.
+    """
 
     environment: dict[str, str]
     device_nodes: tuple[str, ...]
+    outputs: dict[str, str] = field(default_factory=dict)
 
 
 def parse(log: str) -> ProbeOutput | None:
@@ -39,12 +90,14 @@ def parse(log: str) -> ProbeOutput | None:
     end = log.find(END, begin)
     if begin < 0 or end < 0:
         return None
+    first, *sections = log[begin:end].split(f"\n{_OUTPUT}")
     environment: dict[str, str] = {}
     nodes: list[str] = []
-    for line in log[begin:end].splitlines()[1:]:
+    for line in first.splitlines()[1:]:
         if line.startswith(_NODE):
             nodes.append(line.removeprefix(_NODE))
         elif "=" in line:
             name, _, value = line.partition("=")
             environment[name] = value
-    return ProbeOutput(environment, tuple(sorted(nodes)))
+    outputs = {name: text for name, _, text in (one.partition("\n") for one in sections)}
+    return ProbeOutput(environment, tuple(sorted(nodes)), outputs)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import TypeAliasType
 
 API_VERSION: Final = "dra-conformance/v1"
@@ -15,6 +16,8 @@ POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
 
 Obj = dict[str, Any]
 """One Kubernetes object, or a part of one, as JSON."""
+
+_MAX_GENERATE_NAME: Final = 57
 
 _DURATION: Final = r"^([0-9]+(?:[.][0-9]+)?)(ms|s|m)$"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0}
@@ -46,6 +49,18 @@ Duration = Annotated[
     ),
 ]
 """Seconds; in the document a text like ``500ms``."""
+
+
+def _version_range(value: str) -> str:
+    try:
+        SpecifierSet(value)
+    except InvalidSpecifier:
+        raise ValueError(f"is not a version range like >=1.34: {value!r}") from None
+    return value
+
+
+VersionRange = Annotated[str, AfterValidator(_version_range)]
+"""Versions of Kubernetes, as packaging's SpecifierSet has them."""
 
 Manifest = TypeAliasType(
     "Manifest",
@@ -181,3 +196,16 @@ def release(text: str) -> Version | None:
         return Version(Version(text.lstrip("v").split("-")[0].split("+")[0]).base_version)
     except InvalidVersion:
         return None
+
+
+def generate_name(pod: str, pod_claim: str) -> str:
+    """``metadata.generateName`` of the claim that is made for an entry of a pod's resourceClaims.
+
+    As pkg/controller/resourceclaim/controller.go of Kubernetes: both are cut where it is too long.
+    """
+    name = f"{pod}-{pod_claim}-"
+    if len(name) <= _MAX_GENERATE_NAME:
+        return name
+    cut_pod = pod[: len(pod) * _MAX_GENERATE_NAME // len(name)]
+    cut_claim = pod_claim[: len(pod_claim) * _MAX_GENERATE_NAME // len(name)]
+    return f"{cut_pod}-{cut_claim}"

@@ -10,9 +10,17 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from conformance.scenario.accounts import AccountName
 from conformance.scenario.base import Manifest, ObjectSelector, Strict
 
 Subresource = Literal["status"]
+
+
+class Preconditions(Strict):
+    """What an object must be to be deleted (``metav1.Preconditions``)."""
+
+    uid: str | None = None
+    resource_version: str | None = Field(default=None, alias="resourceVersion")
 
 
 class Delete(ObjectSelector):
@@ -28,6 +36,9 @@ class Delete(ObjectSelector):
         default="Background",
         alias="propagationPolicy",
         description="what belongs to it goes afterwards, or before it, or stays",
+    )
+    preconditions: Preconditions | None = Field(
+        default=None, description="refused where the object is another one, or has changed"
     )
     collection: bool = Field(
         default=False,
@@ -71,6 +82,17 @@ class Update(Strict):
     subresource: Subresource | None = None
 
 
+class ServerSideApply(Strict):
+    """Apply an object's fields in the name of a field manager (`kubectl apply --server-side`)."""
+
+    object: Manifest
+    field_manager: str = Field(
+        alias="fieldManager", min_length=1, max_length=128, description="who owns these fields"
+    )
+    force: bool = Field(default=False, description="take over fields that others own")
+    subresource: Subresource | None = None
+
+
 class Evict(Strict):
     """Ask for a pod's eviction, as `kubectl drain` does."""
 
@@ -93,10 +115,21 @@ class Changes(Strict):
         default=None, description="change one object by a merge patch, or by a JSON patch"
     )
     update: Update | None = Field(default=None, description="replace one object")
+    server_side_apply: ServerSideApply | None = Field(
+        default=None,
+        alias="serverSideApply",
+        description="apply an object's fields in the name of a field manager",
+    )
     evict: Evict | None = Field(default=None, description="ask for a pod's eviction")
     bind: Bind | None = Field(default=None, description="bind a pod to a node")
     dry_run: bool = Field(
         default=False, alias="dryRun", description="the API server checks it and stores nothing"
+    )
+
+    account: AccountName | None = Field(
+        default=None,
+        alias="as",
+        description="in the name of this service account (spec.accounts); default: who runs it",
     )
 
     @property
@@ -112,6 +145,11 @@ class Changes(Strict):
         elif self.update is not None:
             obj = self.update.object
             said = f"update {obj.get('kind')} {(obj.get('metadata') or {}).get('name')}"
+        elif self.server_side_apply is not None:
+            applied = self.server_side_apply
+            place = f" ({applied.subresource})" if applied.subresource else ""
+            name = (applied.object.get("metadata") or {}).get("name")
+            said = f"apply {applied.object.get('kind')} {name}{place} by {applied.field_manager}"
         elif self.evict is not None:
             said = f"evict pod {self.evict.pod}"
         elif self.bind is not None:
@@ -121,5 +159,5 @@ class Changes(Strict):
         return said
 
 
-MODIFIERS = frozenset({"dry_run"})
+MODIFIERS = frozenset({"account", "dry_run", "name"})
 """Fields of `Changes` that say how, not what."""

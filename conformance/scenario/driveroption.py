@@ -8,7 +8,9 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.base import Strict
 
-Trait = Literal["cdiPerClaim", "nodeLocal", "refusesDevicesInUse"]
+Trait = Literal[
+    "cdiPerClaim", "deviceMetadata", "nodeLocal", "refusesDevicesInUse", "taintsUnhealthyDevices"
+]
 """What a driver may do or not, and scenarios may ask for."""
 
 

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
+from conformance.scenario.accounts import Account, AccountName
 from conformance.scenario.base import (
     Duration,
     Manifest,
     ObjectSelector,
     Strict,
+    VersionRange,
     parse_duration,
 )
 from conformance.scenario.changes import Changes, Delete
 from conformance.scenario.churn import Churn
 from conformance.scenario.driveroption import Trait
 from conformance.scenario.expectations import AnyExpectation
+from conformance.scenario.stimulus import Stimulate
 
 CapturedName = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9]*$")]
 """A variable of CEL."""
@@ -38,7 +40,9 @@ class Metadata(Strict):
 class Requires(Strict):
     """What a target must have; a scenario whose needs are not met is skipped with the reason."""
 
-    kubernetes: str = Field(default=">=1.34", description="version range, for example >=1.35")
+    kubernetes: VersionRange = Field(
+        default=">=1.34", description="version range, for example >=1.35"
+    )
     devices: int = Field(
         default=0, ge=0, le=4096, description="free devices of the driver, on whatever nodes"
     )
@@ -64,8 +68,9 @@ class Requires(Strict):
     abilities: tuple[str, ...] = Field(
         default=(),
         description=(
-            "what the target can do beyond the API: cdi, kubelet-metrics, double-allocation,"
-            " distinct-devices, fault:<component>"
+            "what the target can do beyond the API: cdi, kubelet-metrics,"
+            " metrics:<component>, pod-resources, double-allocation, distinct-devices,"
+            " device-health, fault:<component>"
         ),
     )
     traits: tuple[Trait, ...] = Field(
@@ -74,20 +79,17 @@ class Requires(Strict):
     config: tuple[str, ...] = Field(
         default=(), description="names below config: that the driver profile must have"
     )
+    attributes: tuple[str, ...] = Field(
+        default=(), description="names below attributes: that the driver profile must have"
+    )
+    capacity: tuple[str, ...] = Field(
+        default=(), description="names below capacity: that the driver profile must have"
+    )
 
     @property
     def devices_in_all(self) -> int:
         """How many devices it uses at once."""
         return max(self.devices, self.devices_on_one_node)
-
-    @field_validator("kubernetes")
-    @classmethod
-    def _range(cls, value: str) -> str:
-        try:
-            SpecifierSet(value)
-        except InvalidSpecifier:
-            raise ValueError(f"is not a version range like >=1.34: {value!r}") from None
-        return value
 
 
 def _limit(default: str, description: str, alias: str | None = None) -> Any:
@@ -117,12 +119,37 @@ class Timeouts(Strict):
 
 
 class Fault(Strict):
-    """Disturb a component of the cluster, where the target can (``requires.abilities``)."""
+    """Disturb a component of the cluster, where the target can (``requires.abilities``).
+
+    What a scenario has stopped is started again at its end.
+    """
 
     component: str = Field(
-        description="a component that the target offers, for example node-0/kubelet"
+        description=(
+            "etcd, kube-apiserver, kube-controller-manager, kube-scheduler, or of each node:"
+            " containerd, kubelet, driver, node (the whole of it)"
+        ),
     )
-    action: Literal["restart", "kill"] = "restart"
+    action: Literal["restart", "kill", "stop", "start"] = Field(
+        default="restart",
+        description="kill: stop at once; restart of a node: reboot",
+    )
+    node: str | None = Field(default=None, description="of this node only")
+    node_of: str | None = Field(
+        default=None, alias="nodeOf", description="of the node only on which this pod is"
+    )
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Fault:
+        if self.node is not None and self.node_of is not None:
+            raise ValueError("give node or nodeOf, not both")
+        return self
+
+    def describe(self) -> str:
+        """In words, for example ``stop driver of the node of pod0``."""
+        where = f" of {self.node}" if self.node else ""
+        where = f" of the node of {self.node_of}" if self.node_of else where
+        return f"{self.action} {self.component}{where}"
 
 
 class CopyAllocation(Strict):
@@ -140,6 +167,9 @@ class CopyAllocation(Strict):
 class Step(Changes):
     """One step: exactly one of its fields, but for those that say how."""
 
+    name: CapturedName | None = Field(
+        default=None, description="by which `since` of a later expectation knows this step"
+    )
     apply: tuple[Manifest, ...] | None = Field(
         default=None, min_length=1, description="objects that the API server must accept"
     )
@@ -149,7 +179,7 @@ class Step(Changes):
     delete: tuple[Delete, ...] | None = Field(
         default=None, min_length=1, description="objects that are there, and are deleted"
     )
-    fault: Fault | None = Field(default=None, description="restart or kill a component")
+    fault: Fault | None = Field(default=None, description="stop, start or restart a component")
     capture: dict[CapturedName, ObjectSelector] | None = Field(
         default=None,
         min_length=1,
@@ -162,17 +192,23 @@ class Step(Changes):
     copy_allocation: CopyAllocation | None = Field(
         default=None, alias="copyAllocation", description="give one device to two claims"
     )
+    stimulate: Stimulate | None = Field(
+        default=None, description="have the driver find devices healthy or not"
+    )
 
     @model_validator(mode="after")
     def _one(self) -> Step:
         if len(self.verbs) != 1:
             raise ValueError(
-                "a step has exactly one of apply, expect, patch, update, delete, evict, bind,"
-                " capture, churn, fault, wait, copyAllocation"
+                "a step has exactly one of apply, expect, patch, update, serverSideApply, delete,"
+                " evict, bind, capture, churn, fault, stimulate, wait, copyAllocation"
                 f" (found {', '.join(self.verbs) or 'none'})"
             )
-        if self.dry_run and self.action not in {"bind", "delete", "evict", "patch", "update"}:
+        changes = {"bind", "delete", "evict", "patch", "server_side_apply", "update"}
+        if self.dry_run and self.action not in changes:
             raise ValueError("dryRun goes with patch, update, delete, evict and bind")
+        if self.account is not None and self.action not in changes | {"apply"}:
+            raise ValueError("as goes with apply, patch, update, delete, evict and bind")
         return self
 
     @property
@@ -192,8 +228,13 @@ class Spec(Strict):
     tier: Literal["allocation", "node", "device"] = Field(
         description=(
             "allocation: scheduler and API only, pods never run; node: also a kubelet and a driver"
-            " that prepares devices; device: also the vendor's driver and hardware"
+            " that prepares devices; device: also the vendor's tools in containers, which show the"
+            " hardware"
         )
+    )
+    provisional: bool = Field(
+        default=False,
+        description="new, and tried out: it counts for nobody in a conformance report",
     )
     requires: Requires = Field(default_factory=Requires)
     covers: tuple[str, ...] = Field(
@@ -208,6 +249,9 @@ class Spec(Strict):
     )
     nodes: tuple[str, ...] = Field(
         default=(), description="hollow nodes that the scenario brings; ${node.NAME} names one"
+    )
+    accounts: dict[AccountName, Account] = Field(
+        default_factory=dict, description="service accounts that steps name with `as`"
     )
     timeouts: Timeouts = Field(default_factory=Timeouts)
     steps: tuple[Step, ...] = Field(min_length=1, description="carried out in their order")

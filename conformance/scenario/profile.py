@@ -6,8 +6,7 @@ scenarios refer to as ``${...}``, and says how a container shows which devices i
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -16,6 +15,11 @@ from pydantic import Field, field_validator, model_validator
 from conformance.errors import UsageError
 from conformance.scenario.base import Strict, api_objects, dns_name
 from conformance.scenario.driveroption import DriverOption, Trait
+from conformance.scenario.near import hint
+from conformance.scenario.probing import Probe
+from conformance.scenario.registry import load_registry
+from conformance.scenario.simulated import OWN_PROBE, Simulated
+from conformance.scenario.stimulus import Stimulus
 from conformance.scenario.validate import load_document
 
 
@@ -31,152 +35,6 @@ class ClassProfile(Strict):
     @classmethod
     def _name(cls, value: str) -> str:
         return dns_name(value)
-
-
-class Probe(Strict):
-    """How a container shows which devices it got: by its environment or its device nodes.
-
-    With both, each device must show in both ways: one alone is half a device.
-    """
-
-    env: str | None = Field(
-        default=None,
-        description=(
-            "regular expression for a line NAME=value of the environment; the group `device` is the"
-            " device's name as in the ResourceSlice"
-        ),
-    )
-    device_nodes: str | None = Field(
-        default=None,
-        alias="deviceNodes",
-        description="regular expression for the path of a device node; groups as in env",
-    )
-    device_name: str | None = Field(
-        default=None,
-        alias="deviceName",
-        description="the device's name where there is no group `device`: gpu-{index} takes a group",
-    )
-    request_env: str | None = Field(
-        default=None,
-        alias="requestEnv",
-        description=(
-            "where a container shows requests instead of devices: regular expression for a line of"
-            " the environment; the group `request` is CLAIM_REQUEST, with each character but"
-            " letters and digits as _"
-        ),
-    )
-    config_env: dict[str, dict[str, str]] = Field(
-        default={},
-        alias="configEnv",
-        description="configuration name -> regular expression of a variable -> its value",
-    )
-
-    @field_validator("env", "device_nodes", "request_env")
-    @classmethod
-    def _regex(cls, value: str | None) -> str | None:
-        try:
-            re.compile(value or "")
-        except re.error as error:
-            raise ValueError(f"is not a regular expression: {error}") from None
-        return value
-
-    def devices(self, environment: dict[str, str], device_nodes: tuple[str, ...]) -> frozenset[str]:
-        """Names of the devices that a container with this environment and these nodes sees."""
-        return frozenset().union(*self.ways(environment, device_nodes).values())
-
-    def ways(
-        self, environment: dict[str, str], device_nodes: tuple[str, ...]
-    ) -> dict[str, frozenset[str]]:
-        """Names of the devices that a container sees in each of the ways that are given."""
-        lines = [f"{name}={value}" for name, value in environment.items()]
-        ways = {"environment": (self.env, lines), "device nodes": (self.device_nodes, device_nodes)}
-        return {
-            way: frozenset().union(*(self._match(pattern, text) for text in shown))
-            for way, (pattern, shown) in ways.items()
-            if pattern is not None
-        }
-
-    def requests(self, environment: dict[str, str]) -> frozenset[str]:
-        """The requests that a container with this environment sees, as CLAIM_REQUEST."""
-        lines = (f"{name}={value}" for name, value in environment.items())
-        found = (re.match(self.request_env, line) for line in lines if self.request_env)
-        return frozenset(match["request"] for match in found if match)
-
-    def _match(self, pattern: str, text: str) -> set[str]:
-        match = re.match(pattern, text)
-        if match is None:
-            return set()
-        groups = match.groupdict()
-        if groups.get("device"):
-            return {groups["device"]}
-        return {(self.device_name or "{0}").format(match.group(0), **groups)}
-
-
-class Simulated(Strict):
-    """What the reference publishes, and shows to containers, in the driver's place.
-
-    In names and values `{device}` stands for the device's name and `{index}` for the number at
-    its end (failing that, its place among `devices`). What is shown must be what `probe` reads
-    back; if neither `env` nor `deviceNodes` is given, the reference has a way of its own.
-    """
-
-    devices: tuple[dict[str, Any], ...] = Field(
-        default=(),
-        description="devices of each node, as in a ResourceSlice: name, attributes, capacity ...",
-    )
-    env: dict[str, str] = Field(default={}, description="environment of a container, per device")
-    device_nodes: tuple[str, ...] = Field(
-        default=(), alias="deviceNodes", description="device files of a container, per device"
-    )
-    config_env: dict[str, dict[str, str]] = Field(
-        default={},
-        alias="configEnv",
-        description="configuration name -> further environment of a container, per device",
-    )
-    own_driver: bool = Field(
-        default=False,
-        alias="ownDriver",
-        description=(
-            "the driver is the suite's own: beside a cluster, too, the reference runs that on"
-            " simulated GPUs, not a description of what the cluster's driver has published"
-        ),
-    )
-
-    @field_validator("devices")
-    @classmethod
-    def _devices(cls, value: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
-        return api_objects(value, "resource/v1.Device", "a device")
-
-    @property
-    def shows_devices(self) -> bool:
-        """Whether it says how a container shows its devices."""
-        return bool(self.env or self.device_nodes)
-
-    def shown(
-        self, device: str, place: int, configs: Iterable[str] = ()
-    ) -> tuple[dict[str, str], tuple[str, ...]]:
-        """The environment and the device files of a container that has a device.
-
-        Args:
-            device: its name.
-            place: its place among the devices of its node.
-            configs: names of the configurations that it was allocated with.
-        """
-        number = re.search(r"\d+$", device)
-        index = number[0] if number else str(place)
-
-        def filled(text: str) -> str:
-            return text.replace("{device}", device).replace("{index}", index)
-
-        env = dict(self.env if self.shows_devices else _OWN_ENV)
-        for name in configs:
-            env |= self.config_env.get(name, {})
-        environment = {filled(name): filled(value) for name, value in env.items()}
-        return environment, tuple(filled(path) for path in self.device_nodes)
-
-
-_OWN_ENV = {"DRA_CONFORMANCE_DEVICE_{device}": "{device}"}
-_OWN_PROBE = Probe(env=r"^DRA_CONFORMANCE_DEVICE_[^=]+=(?P<device>.+)$")
 
 
 REFUSED = "refused"
@@ -197,6 +55,9 @@ class ProfileSpec(Strict):
     )
     attributes: dict[str, str] = Field(
         default={}, description="${attribute.NAME} -> name of an attribute of the devices"
+    )
+    capacity: dict[str, str] = Field(
+        default={}, description="${capacity.NAME} -> name of a capacity of the devices"
     )
     selectors: dict[str, str] = Field(
         default={},
@@ -219,12 +80,29 @@ class ProfileSpec(Strict):
             " away from the devices' nodes"
         ),
     )
+    synthetic_devices: bool = Field(
+        default=False,
+        alias="syntheticDevices",
+        description=(
+            "the devices are made up: there is no hardware behind them, and a run with them"
+            " certifies nothing"
+        ),
+    )
+    claims: tuple[str, ...] = Field(
+        default=(),
+        description=(
+            "features (features.yaml) that the driver claims beside the core: in a conformance"
+            " report each of their scenarios must pass, none may be skipped"
+        ),
+    )
     traits: tuple[Trait, ...] = Field(
         default=(),
         description=(
             "what the driver does and not every driver must: cdiPerClaim (it writes a CDI spec for"
-            " each prepared claim and removes it again), nodeLocal (each device is of one node),"
-            " refusesDevicesInUse (it prepares no claim with a device that is prepared for another)"
+            " each prepared claim and removes it again), deviceMetadata (containers have files that"
+            " describe their devices), nodeLocal (each device is of one node),"
+            " refusesDevicesInUse (it prepares no claim with a device that is prepared for another"
+            " one), taintsUnhealthyDevices (while a device is unhealthy, no new pod gets it)"
         ),
     )
     options: dict[str, DriverOption] = Field(
@@ -235,12 +113,25 @@ class ProfileSpec(Strict):
         ),
     )
     probe: Probe = Field(default_factory=Probe)
+    stimulus: Stimulus | None = Field(
+        default=None,
+        description="how the driver can be told that a device gets unhealthy, where it can",
+    )
     simulated: Simulated = Field(default_factory=Simulated)
 
     @field_validator("driver")
     @classmethod
     def _driver(cls, value: str) -> str:
         return dns_name(value)
+
+    @field_validator("claims")
+    @classmethod
+    def _claims(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        known = load_registry().features
+        for name in value:
+            if name not in known:
+                raise ValueError(f"unknown feature {name}; {hint(name, known)}")
+        return value
 
     @field_validator("tolerations")
     @classmethod
@@ -323,8 +214,11 @@ class DriverProfile(Strict):
         }
         probe = spec.probe
         if not spec.simulated.shows_devices:
-            probe = _OWN_PROBE.model_copy(update={"config_env": probe.config_env})
-        changed = spec.model_copy(update={"config": config, "probe": probe})
+            probe = OWN_PROBE.model_copy(update={"config_env": probe.config_env})
+        # A description has no tool, no files, and does not know of claims.
+        probe = probe.model_copy(update={"claim_env": None, "hardware": {}})
+        traits = tuple(trait for trait in spec.traits if trait != "deviceMetadata")
+        changed = spec.model_copy(update={"config": config, "probe": probe, "traits": traits})
         return self.model_copy(update={"spec": changed})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,6 +14,7 @@ from conformance.options import Given
 if TYPE_CHECKING:
     from conformance.scenario.loader import LoadedScenario
     from conformance.scenario.model import Spec
+    from conformance.scenario.registry import Feature
 
 Tier = Literal["allocation", "node", "device"]
 Level = Literal["core", "extended"]
@@ -21,10 +22,11 @@ Level = Literal["core", "extended"]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Filters; a scenario must fit one value of each that is given.
+    """Filters; a scenario must fit one value of each that is given, and nothing that is excluded.
 
     Attributes:
         only: parts of ids; or globs, over the whole id or its last part.
+        ids: exactly these, whatever else is given; None is any. For who decides by something else.
     """
 
     tier: Annotated[tuple[Tier, ...], Given("Only this tier (repeatable).")] = ()
@@ -32,6 +34,24 @@ class Selection:
     feature: Annotated[
         tuple[str, ...],
         Given("Only this feature (repeatable); `list --features` names them."),
+    ] = ()
+    gate: Annotated[
+        tuple[str, ...],
+        Given("Only what depends on this feature gate, on or off (repeatable)."),
+    ] = ()
+    kep: Annotated[
+        tuple[int, ...],
+        Given(
+            "Only features of this enhancement, for example 4816 (repeatable).", metavar="NUMBER"
+        ),
+    ] = ()
+    since: Annotated[
+        tuple[str, ...],
+        Given(
+            "Only what came with this minor of Kubernetes, for example 1.36: a feature that is on "
+            "by default since, or a rule (repeatable).",
+            metavar="MINOR",
+        ),
     ] = ()
     only: Annotated[
         tuple[str, ...],
@@ -41,16 +61,51 @@ class Selection:
             flag="-k",
         ),
     ] = ()
+    exclude: Annotated[
+        tuple[str, ...],
+        Given("No ids that contain this, or that this pattern fits (repeatable).", metavar="TEXT"),
+    ] = ()
+    failed_in: Annotated[
+        Path | None,
+        Given("Only what failed in an earlier run: its result file, or the folder with it."),
+    ] = None
+    ids: tuple[str, ...] | None = None
 
     def wants(self, identity: str) -> bool:
         """Whether a scenario of this id is wanted; its file need not be read otherwise."""
-        return not self.only or any(_like(identity, pattern) for pattern in self.only)
+        return (
+            (not self.only or any(_like(identity, pattern) for pattern in self.only))
+            and not any(_like(identity, pattern) for pattern in self.exclude)
+            and (self.ids is None or identity in self.ids)
+        )
 
     def fits(self, loaded: LoadedScenario) -> bool:
         """Whether a scenario fits every filter."""
         return self.wants(loaded.id) and all(
             fits(loaded.scenario.spec) for _, fits in self._filters()
         )
+
+    def check(self) -> None:
+        """See that what is named is there.
+
+        Raises:
+            UsageError: a feature, gate, enhancement or minor is unknown; says what may be meant.
+        """
+        from conformance.scenario.registry import load_registry
+        from reference_allocator.gates import MINORS
+
+        features = load_registry().features
+        for name in self.feature:
+            _known("feature", name, features, "; `dra-conformance list --features` names all")
+        for name in self.gate:
+            _known("feature gate", name, sorted(_gates()))
+        for number in self.kep:
+            _known(
+                "enhancement", str(number), sorted({_kep(item.kep) for item in features.values()})
+            )
+        for minor in self.since:
+            if minor not in MINORS:
+                raise UsageError(f"--since {minor}: the minors known are {', '.join(MINORS)}")
 
     def left(self, scenarios: Sequence[LoadedScenario]) -> list[LoadedScenario]:
         """The scenarios that fit.
@@ -73,10 +128,19 @@ class Selection:
     def _filters(self) -> list[tuple[str, Callable[[Spec], bool]]]:
         """Each filter that is given, as it was written, and what it lets through."""
         features = {name.lower() for name in self.feature}
-        filters: list[tuple[str, Sequence[str], Callable[[Spec], bool]]] = [
+        gates = {name.lower() for name in self.gate}
+        keps = {str(number) for number in self.kep}
+        filters: list[tuple[str, Sequence[object], Callable[[Spec], bool]]] = [
             ("--tier", self.tier, lambda spec: spec.tier in self.tier),
             ("--level", self.level, lambda spec: spec.level in self.level),
             ("--feature", self.feature, lambda spec: spec.feature.lower() in features),
+            (
+                "--gate",
+                self.gate,
+                lambda spec: any(one.lower() in gates for one in _gates_of(spec)),
+            ),
+            ("--kep", self.kep, lambda spec: _kep(_feature(spec).kep) in keps),
+            ("--since", self.since, lambda spec: _first_minor(spec) in self.since),
         ]
         return [(_said(flag, values), fits) for flag, values, fits in filters if values]
 
@@ -89,27 +153,71 @@ def select(paths: Sequence[Path] = (), selection: Selection | None = None) -> li
     """
     from conformance.data import scenarios_dir
     from conformance.scenario.loader import load_scenarios
-    from conformance.scenario.near import hint
-    from conformance.scenario.registry import load_registry
 
     selection = selection or Selection()
-    known = {name.lower(): name for name in load_registry().features}
-    for name in selection.feature:
-        if name.lower() not in known:
-            alike = [known[key] for key in known if name.lower() in key]
-            meant = f"did you mean {' or '.join(alike)}?" if alike else hint(name, known.values())
-            raise UsageError(
-                f"unknown feature {name}; {meant} (`dra-conformance list --features` names all)"
-            )
+    selection.check()
     scenarios = load_scenarios(paths, selection.wants)
     if not scenarios:
         where = ", ".join(map(str, paths)) or str(scenarios_dir())
-        what = f"whose id fits {_said('-k', selection.only)}" if selection.only else "(YAML)"
-        raise UsageError(f"no scenario {what} below {where}; see `dra-conformance list`")
+        what = [f"whose id fits {_said('-k', selection.only)}"] if selection.only else []
+        what += [f"without {_said('--exclude', selection.exclude)}"] if selection.exclude else []
+        what += ["of those that failed"] if selection.ids is not None else []
+        said = " and ".join(what) or "(YAML)"
+        raise UsageError(f"no scenario {said} below {where}; see `dra-conformance list`")
     return selection.left(scenarios)
 
 
-def _said(flag: str, values: Sequence[str]) -> str:
+def _known(what: str, name: str, known: Iterable[str], more: str = "") -> None:
+    from conformance.scenario.near import hint
+
+    names = {one.lower(): one for one in known}
+    if name.lower() in names:
+        return
+    alike = [names[key] for key in names if name.lower() in key]
+    meant = f"did you mean {' or '.join(alike)}?" if alike else hint(name, names.values())
+    raise UsageError(f"unknown {what} {name}; {meant}{more}")
+
+
+def _feature(spec: Spec) -> Feature:
+    from conformance.scenario.registry import load_registry
+
+    return load_registry().features[spec.feature]
+
+
+def _gates_of(spec: Spec) -> set[str]:
+    """The gates that a scenario depends on: its feature's, and those that it needs on or off."""
+    own = _feature(spec).gate
+    needs = spec.requires
+    return {*needs.feature_gates, *needs.feature_gates_off, *([own] if own else [])}
+
+
+def _gates() -> set[str]:
+    """The gates that features have, or that the shipped scenarios need."""
+    from conformance.scenario.registry import load_registry
+    from reference_allocator.gates import MINORS, gates_for_version
+
+    features = load_registry().features.values()
+    known = {item.gate for item in features if item.gate}
+    return known.union(*(gates_for_version(minor) for minor in MINORS))
+
+
+def _kep(address: str) -> str:
+    return address.rstrip("/").rpartition("/")[2]
+
+
+def _first_minor(spec: Spec) -> str:
+    """The first minor that has the rule, and its feature on if that is on by default anywhere."""
+    from packaging.specifiers import SpecifierSet
+
+    from reference_allocator.gates import MINORS
+
+    since = _feature(spec).since or MINORS[0]
+    has = SpecifierSet(spec.requires.kubernetes)
+    first = next((minor for minor in MINORS if has.contains(f"{minor}.99")), MINORS[0])
+    return max(first, since, key=MINORS.index)
+
+
+def _said(flag: str, values: Sequence[object]) -> str:
     return " ".join(f"{flag} {value}" for value in values)
 
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance import probe
 from conformance.errors import UsageError
+from conformance.probe import Probe
 from conformance.scenario.near import nearest
 from conformance.scenario.profile import DriverProfile, ProfileSpec
 
@@ -40,6 +40,7 @@ def profile_variables(spec: ProfileSpec) -> dict[str, dict[str, Any]]:
     """The variables that a profile defines: group -> name -> value."""
     return {
         "attribute": {**spec.attributes},
+        "capacity": {**spec.capacity},
         "class": {key: value.name for key, value in spec.classes.items()},
         "config": {**spec.config},
         "selector": {**spec.selectors},
@@ -66,6 +67,7 @@ class Variables:
         image: the image that scenario pods run.
         devices_on: node -> how many devices of the driver are free there.
         one_device: of the worker: its name, and CEL that no other device of the driver fits.
+        hardware: containers also show what the profile's commands say of the hardware.
     """
 
     def __init__(
@@ -75,14 +77,18 @@ class Variables:
         image: str,
         devices_on: Mapping[str, int] | None = None,
         one_device: tuple[str, str] = ("", ""),
+        *,
+        hardware: bool = False,
     ) -> None:
         self._unique = unique
         self._profile = profile
+        shown = profile.spec.probe.hardware if profile is not None and hardware else {}
+        commands = {name: one.run for name, one in shown.items()}
         fixed: dict[str, Any] = {
             "image": image,
             "namespace": namespace(unique),
-            "probe.hold": list(probe.HOLD),
-            "probe.exit": list(probe.EXIT),
+            "probe.hold": list(Probe(holds=True, commands=commands).words),
+            "probe.exit": list(Probe(holds=False, commands=commands).words),
         }
         if profile is None:
             fixed["driver"] = f"d-{unique}.{SYNTHETIC_DOMAIN}"

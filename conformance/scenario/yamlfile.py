@@ -25,6 +25,8 @@ YAML = (".yaml", ".yml")
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
 MAX_VALUES = 100_000
+MAX_TEXT = 4 * MAX_BYTES
+"""Characters of all texts of a document, each counted wherever it stands."""
 MAX_NUMBER = 100
 """Characters of a number; more cannot be meant, and take long to read."""
 
@@ -220,6 +222,7 @@ class _Builder:
         self.file = file
         self.lines: dict[PathTuple, int] = {}
         self._values = 0
+        self._characters = 0
         self._scalars = yaml.constructor.SafeConstructor()
 
     def build(self, node: yaml.Node | None, path: PathTuple) -> Any:
@@ -283,6 +286,9 @@ class _Builder:
 
     def _check_text(self, text: str, line: int) -> None:
         """Half of a surrogate pair can be written in YAML, but is not a character."""
+        self._characters += len(text)
+        if self._characters > MAX_TEXT:
+            raise self._error(line, f"more than {MAX_TEXT} characters, with all aliases")
         try:
             text.encode()
         except UnicodeEncodeError:

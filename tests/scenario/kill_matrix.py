@@ -19,7 +19,7 @@ import yaml
 
 from conformance.engine.churn import finding
 from conformance.engine.events import Outcome, ScenarioFinished
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.profile import load_profile
@@ -35,8 +35,10 @@ NOT_ALONE: Final = Path(__file__).with_name("not_alone.yaml")
 
 GATES: Final = {
     "DRADerivedAttributes": True,
+    "DRADeviceCompatibilityGroups": True,
     "DRAListTypeAttributes": True,
     "DRANodeAllocatableResources": True,
+    "DRAOptionalNodeOperations": True,
 }
 """Gates of the reference beside its defaults: what scenarios about alpha features need."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from conformance.engine.events import Outcome
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import Obj

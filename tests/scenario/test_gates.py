@@ -6,7 +6,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from conformance.engine.events import Outcome, ScenarioFinished
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.profile import load_profile
 from conformance.scenario.registry import load_registry

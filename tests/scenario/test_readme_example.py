@@ -9,7 +9,7 @@ import pytest
 
 from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.loader import load_scenarios

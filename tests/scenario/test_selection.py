@@ -13,6 +13,7 @@ from conformance.data import scenarios_dir
 from conformance.errors import UsageError
 from conformance.scenario.selection import Selection, select
 from conformance.scenario.yamlfile import yaml_files
+from reference_allocator.gates import MINORS
 from tests.scenario.test_loader import SCENARIO
 
 PROFILE = (scenarios_dir() / "drivers/gpu.example.com.yaml").read_text()
@@ -112,13 +113,29 @@ def test_features_are_found_in_any_case() -> None:
     assert {item.scenario.spec.feature for item in found} == {"DeviceTaints"}
 
 
+def test_scenarios_are_found_by_gate_enhancement_and_minor() -> None:
+    by_gate = {item.id for item in select((), Selection(gate=("dradevicetaints",)))}
+    of_feature = {item.id for item in select((), Selection(feature=("DeviceTaints",)))}
+    assert of_feature < by_gate  # and those of other features that need the gate
+    by_kep = select((), Selection(kep=(4816,)))
+    assert {item.scenario.spec.feature for item in by_kep} == {"PrioritizedList"}
+    dealt = [{item.id for item in select((), Selection(since=(minor,)))} for minor in MINORS]
+    assert set().union(*dealt) == {item.id for item in select()}
+    assert sum(map(len, dealt)) == len(select())
+
+
+def test_what_is_excluded_is_left_out() -> None:
+    rest = {item.id for item in select((), Selection(exclude=("core/*", "regressions")))}
+    assert rest == {item.id for item in select() if item.id.startswith("extended/")}
+
+
 @pytest.mark.parametrize(
     ("selection", "says"),
     [
         (Selection(only=("nope",)), "no scenario whose id fits -k nope below"),
         (
-            Selection(tier=("device",), level=("core",)),
-            r"no scenario fits what was asked for: \d+ in all, 0 with --tier device",
+            Selection(tier=("device",), level=("core",), feature=("AllocationModeAll",)),
+            r"asked for: \d+ in all, [1-9]\d* with --tier device, 0 with --level core; `dra-conf",
         ),
         (
             Selection(level=("extended",), feature=("AllocationModeAll",)),

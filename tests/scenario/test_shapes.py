@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.engine.events import Event, Outcome, ScenarioFinished, StepFinished
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.checks import check_options

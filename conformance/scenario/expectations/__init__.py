@@ -15,6 +15,9 @@ from conformance.scenario.expectations.cdi import CdiExpectation
 from conformance.scenario.expectations.devices import DevicesExpectation
 from conformance.scenario.expectations.environment import EnvironmentExpectation
 from conformance.scenario.expectations.event import EventExpectation
+from conformance.scenario.expectations.hardware import HardwareExpectation
+from conformance.scenario.expectations.metadata import MetadataExpectation
+from conformance.scenario.expectations.metrics import MetricsExpectation
 from conformance.scenario.expectations.objects import (
     NoneExpectation,
     ObjectExpectation,
@@ -22,6 +25,7 @@ from conformance.scenario.expectations.objects import (
     TogetherExpectation,
 )
 from conformance.scenario.expectations.pod import PodExpectation
+from conformance.scenario.expectations.podresources import PodResourcesExpectation
 from conformance.scenario.expectations.prepared import PreparedExpectation
 from conformance.scenario.expectations.rejected import RejectedExpectation
 
@@ -33,10 +37,14 @@ KINDS: Final[tuple[type[Expectation], ...]] = (
     NoneExpectation,
     DevicesExpectation,
     EnvironmentExpectation,
+    HardwareExpectation,
+    MetadataExpectation,
     RejectedExpectation,
     EventExpectation,
     CdiExpectation,
     PreparedExpectation,
+    MetricsExpectation,
+    PodResourcesExpectation,
 )
 
 # In parentheses: a tag in an error's location is no key of the document.

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from pydantic import Field, model_validator
 
+from conformance.scenario.accounts import AccountName
 from conformance.scenario.base import Duration, Obj, ObjectSelector, PodSelector, Strict
 from conformance.scenario.changes import Changes, Delete
+from conformance.scenario.metrics import Component, MetricOf, Sample
+from conformance.scenario.podresources import ListedClaim
 from conformance.scenario.profile import DriverProfile
 
 
@@ -42,10 +45,12 @@ class ContainerView:
     Attributes:
         environment: the container's environment, name -> value.
         device_nodes: paths of the character devices below ``/dev`` in the container.
+        outputs: name of a command of the probe, or path of a metadata file -> what it printed.
     """
 
     environment: Mapping[str, str]
     device_nodes: tuple[str, ...]
+    outputs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +98,23 @@ class Cluster(Protocol):
     def cdi_specs(self, uid: str) -> Sequence[str]:
         """Names of the CDI specs on the nodes that mention a claim."""
 
-    def prepared_claims(self, node: str) -> int | None:
-        """How many claims of the driver a kubelet has prepared; None: it does not tell now."""
+    def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
+        """The series of a metric (``scenario.metrics``); None: the component does not tell now."""
+
+    def metric(self, wanted: MetricOf) -> float | None:
+        """What a metric is, or by how much it has grown; None: as above."""
+
+    def pod_resources(self, pod: str, container: str) -> Sequence[ListedClaim] | None:
+        """What the kubelet's PodResources API says of a container; None: it is not listed."""
 
     def claims_in_use(self, node: str) -> int:
         """How many claims with devices of the driver on that node are reserved for somebody."""
 
-    def refusal(self, obj: Obj) -> Refusal | None:
-        """Create an object and say why it was refused; None if it was accepted."""
+    def refusal(self, obj: Obj, account: AccountName | None = None) -> Refusal | None:
+        """Create an object and say why it was refused; None if it was accepted.
+
+        In the name of an account of the scenario, or of who runs it.
+        """
 
     def refusal_of(self, changes: Changes, deleted: tuple[Delete, ...]) -> Refusal | None:
         """Change or delete something and say why it was refused; None if it was not.
@@ -128,8 +142,14 @@ class Known(Protocol):
     Every ``path`` is that of a field below the expectation or step.
     """
 
-    def named(self, path: Path, kind: str, name: str) -> None:
-        """An earlier step must have made this object."""
+    def wrong(self, path: Path, message: str) -> None:
+        """Something else is wrong."""
+
+    def step(self, path: Path, name: str) -> None:
+        """An earlier step has this name."""
+
+    def named(self, path: Path, kind: str, name: str, namespace: str | None = None) -> None:
+        """An earlier step must have made this object; None is the scenario's namespace."""
 
     def selected(self, path: Path, selector: ObjectSelector, *, gone: bool = False) -> None:
         """A selector names something; ``gone``: it is only there later, or never."""
@@ -163,12 +183,16 @@ class Known(Protocol):
         """An object must be refused; ``message``: for what, None for any mistake in it."""
 
     def needed(
-        self, path: Path, what: Literal["ability", "config", "kubelet", "trait"], name: str = ""
+        self,
+        path: Path,
+        what: Literal["ability", "config", "hardware", "kubelet", "trait"],
+        name: str = "",
     ) -> None:
         """Not every target, tier or driver has this.
 
         Args:
-            what: an ability, a configuration that shows in containers, a pod that runs, a trait.
+            what: an ability, a configuration that shows in containers, containers that show their
+                hardware, a pod that runs, a trait.
         """
 
 
@@ -190,7 +214,8 @@ class Expectation(Strict):
     @classmethod
     def key(cls) -> str:
         """The key by which it is known."""
-        return next(name for name in cls.model_fields if name not in Timed.model_fields)
+        fields = cls.model_fields.items()
+        return next(item.alias or name for name, item in fields if name not in Timed.model_fields)
 
     @abstractmethod
     def describe(self) -> str:
@@ -203,6 +228,11 @@ class Expectation(Strict):
     @abstractmethod
     def lint(self, known: Known) -> None:
         """Say what it refers to and needs."""
+
+    @property
+    def counted(self) -> MetricOf | None:
+        """A metric that must be read before an earlier step, too; None for none."""
+        return None
 
     def placed(self) -> Iterable[tuple[str, int]]:
         """Who must be scheduled when it holds: name of a pod, or of a Job; how many pods."""
@@ -220,8 +250,19 @@ class Timed(Expectation):
         default=None, description="it must hold from the first moment on, for this long, like 3s"
     )
 
+    not_before: Duration | None = Field(
+        default=None,
+        alias="notBefore",
+        description="it must not hold earlier than so long after the step that `since` names began",
+    )
+    since: str | None = Field(default=None, description="name of an earlier step")
+
     @model_validator(mode="after")
     def _not_both(self) -> Timed:
+        if (self.not_before is None) != (self.since is None):
+            raise ValueError("notBefore goes with since, which names an earlier step")
+        if self.not_before is not None and self.consistently is not None:
+            raise ValueError("give notBefore or consistently, not both")
         if self.eventually is not None and self.consistently is not None:
             raise ValueError("give eventually or consistently, not both")
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ _READ: Final = re.compile(
     r"(?P<path>(?:\.[A-Za-z_]\w*(?!\w*\()|\[(?:\d+|'[^'\\]*'|\"[^\"\\]*\")\])*)"
 )
 """A literal text, or a variable with the fields that are read from it; no names of functions."""
+_MOST_SECONDS: Final = 10.0
+"""For one condition: loops in loops over many objects need not end in any time."""
 _PART: Final = re.compile(r"\.(?P<field>\w+)|\[(?P<index>\d+)\]|\[['\"](?P<key>.*?)['\"]\]")
 _MISSING: Final = object()
 
@@ -39,7 +42,7 @@ def unmet(expressions: Sequence[str], variables: Mapping[str, Any]) -> Iterator[
         except CelCompileError as error:
             raise UsageError(f"cel: {expression!r}: {error}") from None
         try:
-            value = program.evaluate(variables)
+            value = program.evaluate(variables, deadline=time.monotonic() + _MOST_SECONDS)
         except CelRuntimeError as error:
             result = f"is an error: {error}"
         else:

@@ -137,6 +137,9 @@ class DevicesExpectation(Timed):
         if not as_described:
             each = (f"{entry} sees {_names(devices)}" for entry, devices in views.items())
             wrong.append(", ".join(each))
+        for entry, seen in views.items():
+            if unknown := frozenset(device for device in seen if not device.pools):
+                wrong.append(f"{entry} shows {_names(unknown)}, which is no device that there is")
         if wanted.allocated_to is not None:
             for entry, seen in views.items():
                 allocated = wanted.allocated_to.devices(entry.partition("/")[0], cluster)

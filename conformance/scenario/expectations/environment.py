@@ -3,54 +3,62 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from conformance.scenario.base import Strict
-from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, lint_seen_by
+from conformance.scenario.expectations.base import Cluster, Known
+from conformance.scenario.expectations.containers import ContainersExpectation, SeenBy, Views
 
 
-class Environment(Strict):
-    """A driver's configuration that shows in a container's environment."""
+class Environment(SeenBy):
+    """A driver's configuration, or a claim, that shows in a container's environment."""
 
-    seen_by: tuple[str, ...] = Field(
-        alias="seenBy", min_length=1, description="containers as pod/container"
+    config: str | None = Field(
+        default=None, description="name below probe.configEnv of the driver profile"
     )
-    config: str = Field(description="name below probe.configEnv of the driver profile")
+    claim: str | None = Field(
+        default=None,
+        description="name in the pods' spec.resourceClaims, whose uid shows (probe.claimEnv)",
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Environment:
+        if (self.config is None) == (self.claim is None):
+            raise ValueError("give config or claim")
+        return self
 
 
-class EnvironmentExpectation(Timed):
+class EnvironmentExpectation(ContainersExpectation):
     """A driver's configuration shows in the environment of containers."""
 
     environment: Environment
 
     @property
-    def waits_for_start(self) -> bool:
-        """The containers must have started."""
-        return True
+    def wanted(self) -> Environment:
+        """What is expected."""
+        return self.environment
+
+    @property
+    def about(self) -> str:
+        """The configuration, or the claim."""
+        return self.wanted.config or str(self.wanted.claim)
 
     def describe(self) -> str:
         """In a line."""
-        containers = ", ".join(self.environment.seen_by)
-        return f"{containers} with the environment of {self.environment.config}"
+        what = self.wanted.config or f"claim {self.wanted.claim}"
+        return f"{', '.join(self.wanted.seen_by)} with the environment of {what}"
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        """The driver's configuration shows in each container's environment."""
-        wanted = self.environment
-        observed: dict[str, object] = {"environment": wanted.config}
-        variables = (
-            cluster.profile.spec.probe.config_env.get(wanted.config) if cluster.profile else None
-        )
+    def wrong(self, views: Views, cluster: Cluster) -> list[str]:
+        """Where the configuration, or the uid of the pod's claim, does not show."""
+        assert cluster.profile is not None, "scenarios with containers run with a driver profile"
+        probe = cluster.profile.spec.probe
+        if self.wanted.claim is not None:
+            return _without_claim(self.wanted.claim, probe.claim_env or "", views, cluster)
+        variables = probe.config_env.get(str(self.wanted.config))
         if variables is None:
-            found = f"the driver profile has no probe.configEnv.{wanted.config}"
-            return Seen(False, found, observed)
+            return [f"the driver profile has no probe.configEnv.{self.wanted.config}"]
         wrong = []
-        for entry in wanted.seen_by:
-            pod, _, container = entry.partition("/")
-            view = cluster.observe(pod, container)
-            if view is None:
-                return Seen(False, f"{entry} has shown nothing yet", observed)
+        for entry, view in views.items():
             for pattern, value in variables.items():
                 values = {
                     name: found
@@ -61,15 +69,24 @@ class EnvironmentExpectation(Timed):
                     wrong.append(
                         f"{entry} has {values or 'nothing'} for {pattern} (expected {value!r})"
                     )
-        observed["fits"] = not wrong
-        return Seen(not wrong, "; ".join(wrong) or "as described", observed)
+        return wrong
 
     def lint(self, known: Known) -> None:
-        """The containers, and the configuration."""
-        lint_seen_by(known, self.environment.seen_by, "environment")
-        known.needed(("environment", "config"), "config", self.environment.config)
-        known.needed(("environment",), "kubelet")
+        """The containers, and the configuration or the claim."""
+        super().lint(known)
+        if self.wanted.config is not None:
+            known.needed(("environment", "config"), "config", self.wanted.config)
+        else:
+            known.pod_claim(("environment", "claim"), self.wanted.pods, str(self.wanted.claim))
 
-    def placed(self) -> Iterable[tuple[str, int]]:
-        """The pods of the containers."""
-        return ((entry.partition("/")[0], 1) for entry in self.environment.seen_by)
+
+def _without_claim(name: str, pattern: str, views: Views, cluster: Cluster) -> list[str]:
+    """Where the uid of the pod's claim is not in the environment, or another is, too."""
+    wrong = []
+    for entry, view in views.items():
+        lines = (f"{key}={value}" for key, value in view.environment.items())
+        shown = {match["claim"] for match in (re.match(pattern, line) for line in lines) if match}
+        uid = cluster.claim_uid(entry.partition("/")[0], name)
+        if shown != {uid}:
+            wrong.append(f"{entry} shows {sorted(shown) or 'no claim'}, its claim is {uid}")
+    return wrong

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from conformance.scenario.base import Obj, ObjectSelector
+from conformance.scenario.base import Obj, ObjectSelector, generate_name
 from conformance.scenario.expectations.base import Cluster
 
 
@@ -21,14 +21,14 @@ class Device(NamedTuple):
     Attributes:
         name: in its pool.
         pools: the pools that it may be of. More than one: pools of a node use the same name, and
-            the claim that would tell is gone.
+            the claim that would tell is gone. None: nobody published or allocated such a device.
     """
 
     name: str
     pools: frozenset[str]
 
     def __str__(self) -> str:
-        return " or ".join(f"{pool}/{self.name}" for pool in sorted(self.pools))
+        return " or ".join(f"{pool}/{self.name}" for pool in sorted(self.pools)) or self.name
 
 
 def allocated(claim: Obj, driver: str, requests: Iterable[str | None]) -> Iterator[Device]:
@@ -45,10 +45,11 @@ def identified(
 ) -> frozenset[Device]:
     """The devices that a container of a pod shows by these names.
 
-    A name that the pod was not allocated, of no pool of its node, is a device of that node.
+    A name that the pod was not allocated and that no pool of its node has is of no pool: else a
+    profile could take any text for a device, and prove anything with it.
     """
-    own = set(_allocated_to(pod, container, cluster))
-    others = set(_allocated_to(pod, None, cluster))
+    own = set(allocated_to(pod, container, cluster))
+    others = set(allocated_to(pod, None, cluster))
     node = str(pod["spec"].get("nodeName"))
     found: set[Device] = set()
     for name in names:
@@ -56,7 +57,7 @@ def identified(
         if not known:
             pools = [device.pools for device in others if device.name == name]
             pools = pools or [frozenset(_published(name, node, cluster))]
-            known = {Device(name, frozenset().union(*pools) or frozenset({node}))}
+            known = {Device(name, frozenset().union(*pools))}
         found |= known
     return frozenset(found)
 
@@ -64,7 +65,9 @@ def identified(
 def requested(shown: Collection[str], pod: Obj, cluster: Cluster) -> frozenset[Device]:
     """The devices of the requests that a container of a pod shows (`Probe.requests`).
 
-    A request that has none now, or is of no claim of the pod, stands for a device of its own.
+    A request that has none now stands for a device of its own, and so does one of a claim that is
+    gone, as those of a pod that has ended are; one of no claim of the pod, too, and that is of no
+    pool.
     """
     if not shown:  # most drivers' containers show devices, not requests
         return frozenset()
@@ -72,15 +75,44 @@ def requested(shown: Collection[str], pod: Obj, cluster: Cluster) -> frozenset[D
     own: dict[str, set[Device]] = {}
     for claim, _ in _claims(pod, None, cluster):
         for request in claim["spec"]["devices"].get("requests", ()):
-            text = re.sub("[^a-zA-Z0-9]", "_", f"{claim['metadata']['name']}_{request['name']}")
+            text = _shown(f"{claim['metadata']['name']}_{request['name']}")
             own[text] = set(allocated(claim, cluster.profile.driver, [request["name"]]))
+    gone = tuple(map(_shown, _gone(pod, cluster)))
     node = frozenset({str(pod["spec"].get("nodeName"))})
     return frozenset(
-        device for text in shown for device in own.get(text) or {Device(f"claim_{text}", node)}
+        device
+        for text in shown
+        for device in own.get(text)
+        or {
+            Device(
+                f"claim_{text}", node if text in own or text.startswith(gone) else frozenset[str]()
+            )
+        }
     )
 
 
-def _allocated_to(pod: Obj, container: str | None, cluster: Cluster) -> Iterator[Device]:
+def _gone(pod: Obj, cluster: Cluster) -> Iterator[str]:
+    """How the names of those requests begin whose claim a pod had, and that is gone.
+
+    For a pod that has ended the resource claim controller may generate the claim again, and name
+    that one in its status (kubernetes/kubernetes#141274): then only the name's beginning is known.
+    """
+    status = pod.get("status", {})
+    named = [*pod["spec"].get("resourceClaims", ()), *(status.get("resourceClaimStatuses") or ())]
+    for entry in named:
+        name = entry.get("resourceClaimName")
+        if name and cluster.get("ResourceClaim", name) is None:
+            yield f"{name}_"
+        if "resourceClaimTemplateName" in entry and status.get("phase") in ("Succeeded", "Failed"):
+            yield generate_name(pod["metadata"]["name"], entry["name"])
+
+
+def _shown(text: str) -> str:
+    """A name as a container can have it in a variable's."""
+    return re.sub("[^a-zA-Z0-9]", "_", text)
+
+
+def allocated_to(pod: Obj, container: str | None, cluster: Cluster) -> Iterator[Device]:
     """What the claims of a pod have for one of its containers; None: for any."""
     assert cluster.profile is not None, "scenarios with devices run with a driver profile"
     for claim, requests in _claims(pod, container, cluster):
@@ -125,3 +157,15 @@ def _published(name: str, node: str, cluster: Cluster) -> Iterator[str]:
         here = spec["driver"] == cluster.profile.driver and spec.get("nodeName") in (None, node)
         if here and any(device["name"] == name for device in spec.get("devices") or ()):
             yield spec["pool"]["name"]
+
+
+def published(device: Device, cluster: Cluster) -> Obj:
+    """A device as its ResourceSlice has it; empty if none has."""
+    assert cluster.profile is not None, "scenarios with devices run with a driver profile"
+    for found in cluster.find(ObjectSelector(kind="ResourceSlice")):
+        spec = found["spec"]
+        if spec["driver"] == cluster.profile.driver and spec["pool"]["name"] in device.pools:
+            for one in spec.get("devices") or ():
+                if one["name"] == device.name:
+                    return dict(one)
+    return {}

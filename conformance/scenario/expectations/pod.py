@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field, model_validator
 
-from conformance.scenario.base import Obj, Strict
+from conformance.scenario.base import Obj, ObjectSelector, Strict
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
+
+_UPDATED: Final = re.compile(r"asks for all devices, but resource pool (?P<pool>\S+) is currently")
 
 
 class Pending(Strict):
@@ -23,6 +26,7 @@ class PodExpectation(Timed):
     """A pod's phase, where it was scheduled to, or why it was not."""
 
     pod: str = Field(description="name of the pod")
+    namespace: str | None = Field(default=None, description="default: that of the scenario")
     phase: Literal["Pending", "Running", "Succeeded", "Failed"] | None = None
     scheduled: bool | None = Field(default=None, description="whether it is bound to a node")
     node: str | None = Field(default=None, description="name of the node it is bound to")
@@ -48,8 +52,8 @@ class PodExpectation(Timed):
 
     @property
     def may_want_devices(self) -> str:
-        """The pod itself."""
-        return self.pod
+        """The pod itself, if it is in the scenario's namespace."""
+        return self.pod if self.namespace is None else ""
 
     @property
     def expected_to_wait(self) -> bool:
@@ -68,11 +72,13 @@ class PodExpectation(Timed):
         if self.pending:
             message = f": {self.pending.message}" if self.pending.message else ""
             parts.append(f"pending ({self.pending.reason}{message})")
-        return f"pod {self.pod} " + " and ".join(parts)
+        where = f" of namespace {self.namespace}" if self.namespace else ""
+        return f"pod {self.pod}{where} " + " and ".join(parts)
 
     def evaluate(self, cluster: Cluster) -> Seen:
         """Compare the pod as it is now."""
-        pod = cluster.get("Pod", self.pod)
+        wanted = ObjectSelector(kind="Pod", name=self.pod, namespace=self.namespace)
+        pod = next(iter(cluster.find(wanted)), None)
         observed: dict[str, Any] = {"pod": self.pod}
         if pod is None:
             return Seen(False, f"no pod {self.pod}", observed)
@@ -98,6 +104,8 @@ class PodExpectation(Timed):
             message = condition.get("message", "")
             if node:
                 wrong.append(bound)
+            elif self.pending.reason == "Unschedulable" and _waits_for_others(condition, cluster):
+                observed["pending"] = self.pending.reason
             elif condition.get("status") != "False" or condition["reason"] != self.pending.reason:
                 wrong.append(f"condition PodScheduled {_reason(condition)}")
             elif self.pending.message and self.pending.message not in message:
@@ -106,7 +114,7 @@ class PodExpectation(Timed):
 
     def lint(self, known: Known) -> None:
         """The pod and its node."""
-        known.named(("pod",), "Pod", self.pod)
+        known.named(("pod",), "Pod", self.pod, self.namespace)
         if self.node is not None:
             known.named(("node",), "Node", self.node)
         if self.waits_for_start:
@@ -114,8 +122,22 @@ class PodExpectation(Timed):
 
     def placed(self) -> Iterable[tuple[str, int]]:
         """The pod, if it must be on a node."""
+        if self.namespace is not None:
+            return
         if self.scheduled or self.node or self.phase in ("Running", "Succeeded"):
             yield self.pod, 1
+
+
+def _waits_for_others(condition: dict[str, Any], cluster: Cluster) -> bool:
+    """Whether the scheduler cannot say now, because somebody else's pool is being updated.
+
+    For a claim for all devices it then gives up with an error, whatever pool of a node that is
+    (DeviceAllocationModeAll in k8s.io/dynamic-resource-allocation/structured).
+    """
+    found = _UPDATED.search(condition.get("message", ""))
+    if condition.get("reason") != "SchedulerError" or found is None:
+        return False
+    return cluster.canonical(found["pool"]) == found["pool"]
 
 
 def _scheduled_condition(pod: Obj) -> dict[str, Any]:

@@ -1,4 +1,10 @@
-"""``prepared``: the claims that a kubelet has prepared are those that are in use on its node."""
+"""``prepared``: the claims that a kubelet has prepared are those that are in use on its node.
+
+``driver_name="<any>"`` is always there, a driver only while it has claims
+(pkg/kubelet/cm/dra/claiminfo.go). The gauge counts what the kubelet asked for and the driver said
+yes to: it shows a kubelet that does not unprepare and a driver that refuses to, not one that only
+says that it did.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +14,7 @@ from pydantic import Field
 
 from conformance.scenario.base import Strict
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
+from conformance.scenario.metrics import PREPARED, total
 
 
 class Prepared(Strict):
@@ -30,12 +37,14 @@ class PreparedExpectation(Timed):
     def evaluate(self, cluster: Cluster) -> Seen:
         """As many as wanted are prepared, and none more than the API server has in use."""
         node, least = self.prepared.node, self.prepared.at_least
-        prepared, in_use = cluster.prepared_claims(node), cluster.claims_in_use(node)
+        samples, in_use = cluster.samples("kubelet", PREPARED, node), cluster.claims_in_use(node)
         observed: dict[str, Any] = {"prepared": cluster.canonical(node), "atLeast": least}
-        if prepared is None:
+        if not samples:
             return Seen(
                 False, f"the kubelet of {node} does not tell what it has prepared", observed
             )
+        assert cluster.profile is not None, "scenarios of this tier run with a driver profile"
+        prepared = int(total(samples, {"driver_name": cluster.profile.driver}))
         observed["fits"] = least <= prepared <= in_use
         found = f"the kubelet has prepared {prepared} claims, and {in_use} are in use there"
         return Seen(least <= prepared <= in_use, found, observed)

@@ -34,7 +34,7 @@ StatusReason = Literal[
 
 
 class Rejected(Changes):
-    """What must be refused, one of object, patch, update, delete, evict, bind; and how."""
+    """What must be refused, an object or a change; and how."""
 
     object: Manifest | None = None
     delete: Delete | None = Field(default=None, description="delete one object")
@@ -49,10 +49,11 @@ class Rejected(Changes):
 
     @model_validator(mode="after")
     def _one(self) -> Rejected:
-        wanted = {"object", "patch", "update", "delete", "evict", "bind"} & self.model_fields_set
-        if len(wanted) != 1:
+        verbs = {"patch", "update", "server_side_apply", "delete", "evict", "bind"}
+        if len(({"object"} | verbs) & self.model_fields_set) != 1:
             raise ValueError(
-                "give what must be refused: one of object, patch, update, delete, evict, bind"
+                "give what must be refused: one of object, patch, update, serverSideApply, delete,"
+                " evict, bind"
             )
         return self
 
@@ -79,7 +80,8 @@ class RejectedExpectation(Expectation):
             wanted.message is not None and f"saying {wanted.message!r}",
         ]
         says = ", ".join(part for part in parts if part)
-        return f"{wanted.what} rejected {says}".strip()
+        whose = f" as {wanted.account}" if wanted.account else ""
+        return f"{wanted.what}{whose} rejected {says}".strip()
 
     def evaluate(self, cluster: Cluster) -> Seen:
         """Send the request, and compare the refusal."""
@@ -87,7 +89,7 @@ class RejectedExpectation(Expectation):
         observed = {"rejected": cluster.canonical(wanted.what)}
         try:
             if wanted.object is not None:
-                refusal = cluster.refusal(wanted.object)
+                refusal = cluster.refusal(wanted.object, wanted.account)
             else:
                 deleted = (wanted.delete,) if wanted.delete is not None else ()
                 refusal = cluster.refusal_of(wanted, deleted)

@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 from conformance.scenario.base import Obj, ObjectSelector, PodSelector
 from conformance.scenario.changes import Changes
-from conformance.scenario.expectations.base import Path, Pods
+from conformance.scenario.expectations.base import Path, Pods, Timed
 from conformance.scenario.lint.expressions import condition_problems
 from conformance.scenario.lint.made import Made, PodShape, name_of, namespace_of
 from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
 from conformance.scenario.model import Scenario
 from conformance.scenario.near import hint
+from conformance.scenario.stimulus import DEVICE_HEALTH
 from conformance.scenario.yamlfile import Problem
 from reference_allocator.api import schema
 
@@ -33,14 +34,31 @@ def check_steps(scenario: Scenario, made: Made) -> list[Problem]:
         for name, captured in (step.capture or {}).items():
             known.below("capture", name).selected((), captured)
         if step.fault is not None:
-            known.below("fault").needed((), "ability", f"fault:{step.fault.component}")
+            below = known.below("fault")
+            below.needed((), "ability", f"fault:{step.fault.component}")
+            if step.fault.node_of is not None:
+                below.named(("nodeOf",), "Pod", step.fault.node_of)
+        if step.stimulate is not None:
+            below, wanted = known.below("stimulate"), step.stimulate
+            below.needed((), "kubelet")
+            below.needed((), "ability", DEVICE_HEALTH)
+            if wanted.claim is not None:
+                below.named(("claim",), "ResourceClaim", wanted.claim)
+            if wanted.request is not None:
+                below.request(("request",), wanted.request, wanted.claim, (), None)
         if step.copy_allocation is not None:
             below = known.below("copyAllocation")
             below.named(("from",), "ResourceClaim", step.copy_allocation.source)
             below.named(("to",), "ResourceClaim", step.copy_allocation.to)
             below.needed((), "ability", "double-allocation")
+        earlier = [before.name for before in scenario.spec.steps[:index] if before.name]
+        if step.name in earlier:
+            known.wrong(("name",), f"an earlier step is called {step.name!r} already")
         for position, expectation in enumerate(step.expect or ()):
-            expectation.lint(known.below("expect", position))
+            below = known.below("expect", position)
+            if isinstance(expectation, Timed) and expectation.since is not None:
+                below.step(("since",), expectation.since)
+            expectation.lint(below)
     return problems
 
 
@@ -69,11 +87,16 @@ class _KnownAt:
         """The same, for paths below one of the step's."""
         return _KnownAt(self._scenario, self._made, self._step, self._problems, path)
 
-    def named(self, path: Path, kind: str, name: str) -> None:
+    def step(self, path: Path, name: str) -> None:
+        earlier = [step.name for step in self._spec.steps[: self._step] if step.name]
+        if name not in earlier:
+            self.wrong(path, f"no earlier step is called {name!r}; {hint(name, earlier)}")
+
+    def named(self, path: Path, kind: str, name: str, namespace: str | None = None) -> None:
         if kind == "Node" and name in self._spec.nodes:
-            self._add(path, f"write ${{node.{name}}}")
+            self.wrong(path, f"write ${{node.{name}}}")
         else:
-            self._there(path, kind, name)
+            self._there(path, kind, name, namespace)
 
     def selected(self, path: Path, selector: ObjectSelector, *, gone: bool = False) -> None:
         version, apis = selector.api_version, self._spec.requires.apis
@@ -87,7 +110,7 @@ class _KnownAt:
             pods = [pod for pod in pods if pod.name == owner or owner.startswith(f"{pod.name}-")]
             if not pods:
                 says = hint(owner, (pod.name for pod in self._made.pods))
-                self._add((*path, "ownedBy"), f"no step makes {owner!r}; {says}")
+                self.wrong((*path, "ownedBy"), f"no step makes {owner!r}; {says}")
                 return
         if selector.pod_claim is not None:
             self._pod_claim((*path, "podClaim"), pods, selector.pod_claim)
@@ -95,7 +118,7 @@ class _KnownAt:
     def container(self, path: Path, pods: Pods, name: str) -> None:
         known = {name for pod in self._pods(pods) for name in pod.containers}
         if known and name not in known:
-            self._add(path, f"there is no container {name!r}; {hint(name, known)}")
+            self.wrong(path, f"there is no container {name!r}; {hint(name, known)}")
 
     def pod_claim(self, path: Path, pods: Pods, name: str) -> None:
         for pod in self._pods(pods):
@@ -113,7 +136,7 @@ class _KnownAt:
         known = [self._made.requests[key] for key in keys if key in self._made.requests]
         main = {request for requests in known for request in requests if "/" not in request}
         if known and name not in main:
-            self._add(path, f"there is no request {name!r}; {hint(name, main)}")
+            self.wrong(path, f"there is no request {name!r}; {hint(name, main)}")
 
     def condition(
         self, path: Path, cel: Sequence[str], variable: str, selector: ObjectSelector
@@ -135,6 +158,10 @@ class _KnownAt:
         self._problems += field_problems(selector.kind, selector.api_version, value, place)
 
     def changed(self, path: Path, changes: Changes) -> None:
+        accounts = self._spec.accounts
+        if changes.account is not None and changes.account not in accounts:
+            says = hint(changes.account, accounts, "none; say there what it may do")
+            self.wrong((*path, "as"), f"spec.accounts has no {changes.account!r}; {says}")
         if changes.patch is not None:
             place = (*path, "patch")
             self.selected(place, changes.patch)
@@ -142,6 +169,9 @@ class _KnownAt:
                 self.part((*place, "patch"), changes.patch.patch, changes.patch)
         if changes.update is not None:
             self._replaced((*path, "update", "object"), changes.update.object)
+        ssa = changes.server_side_apply
+        if ssa is not None and ssa.subresource is not None:
+            self._replaced((*path, "serverSideApply", "object"), ssa.object)
         for verb in ("evict", "bind"):
             wanted = getattr(changes, verb)
             if wanted is not None:
@@ -151,7 +181,7 @@ class _KnownAt:
     def _replaced(self, path: Path, obj: Obj) -> None:
         kind, version = obj.get("kind"), obj.get("apiVersion")
         if not isinstance(kind, str) or not isinstance(version, str):
-            self._add(path, "needs apiVersion and kind")
+            self.wrong(path, "needs apiVersion and kind")
             return
         selector = ObjectSelector(
             apiVersion=version, kind=kind, name=name_of(obj), namespace=namespace_of(obj)
@@ -164,31 +194,37 @@ class _KnownAt:
         self._problems += refused_problems(obj, message, apis, (*self._place, *path))
 
     def needed(
-        self, path: Path, what: Literal["ability", "config", "kubelet", "trait"], name: str = ""
+        self,
+        path: Path,
+        what: Literal["ability", "config", "hardware", "kubelet", "trait"],
+        name: str = "",
     ) -> None:
         requires = self._spec.requires
         if what == "ability" and name not in requires.abilities:
-            self._add(
+            self.wrong(
                 path,
                 f"not every target can do this; add requires: {{abilities: ['{name}']}}"
                 f" (spec.requires.abilities: {hint(name, requires.abilities)})",
             )
         elif what == "trait" and name not in requires.traits:
-            self._add(path, f"not every driver does this; add requires: {{traits: [{name}]}}")
+            self.wrong(path, f"not every driver does this; add requires: {{traits: [{name}]}}")
         elif what == "config" and name not in requires.config:
-            self._add(
+            self.wrong(
                 path,
                 f"not every driver profile has the configuration {name!r}; add requires:"
                 f" {{config: [{name}]}} (spec.requires.config: {hint(name, requires.config)})",
             )
+        elif what == "hardware" and self._spec.tier != "device":
+            self.wrong(path, "containers show their hardware in the device tier; use tier: device")
         elif what == "kubelet" and self._spec.tier == "allocation":
-            self._add(
+            self.wrong(
                 path,
                 "no pod runs in the allocation tier; use tier: node, or expect where it is"
                 " scheduled",
             )
 
-    def _add(self, path: Path, message: str) -> None:
+    def wrong(self, path: Path, message: str) -> None:
+        """Note what is wrong."""
         self._problems.append(Problem((*self._place, *path), message))
 
     def _there(
@@ -202,12 +238,12 @@ class _KnownAt:
             steps += (pod.step for pod in self._made.pods_called(name))
         if not steps and (kind, name) not in self._made.rejected:
             says = hint(name, self._made.names(kind, namespace))
-            self._add(path, f"no step makes {kind} {name!r}; {says}")
+            self.wrong(path, f"no step makes {kind} {name!r}; {says}")
         elif not steps and not gone:
-            self._add(path, f"{kind} {name!r} is expected to be rejected, so it is never there")
+            self.wrong(path, f"{kind} {name!r} is expected to be rejected, so it is never there")
         elif not gone and min(steps) >= self._step:
             text = f"is only made by step {min(steps)}, after this one (counted from 0)"
-            self._add(path, f"{kind} {name!r} {text}")
+            self.wrong(path, f"{kind} {name!r} {text}")
 
     def _pods(self, pods: Pods) -> list[PodShape]:
         """What is meant at this step: of several pods of one name, the last that was made."""
@@ -224,4 +260,4 @@ class _KnownAt:
         known = {claim for pod in pods for claim in pod.claims}
         if pods and name not in known:
             says = hint(name, known)
-            self._add(path, f"no pod here has {name!r} in its resourceClaims; {says}")
+            self.wrong(path, f"no pod here has {name!r} in its resourceClaims; {says}")

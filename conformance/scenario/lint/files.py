@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -34,6 +35,11 @@ OWN_KINDS: Mapping[str, type[BaseModel]] = {
 }
 """Kind -> model of the documents that this package knows."""
 
+Check = Callable[[Any], Iterable[Problem]]
+"""What a model alone does not find in a valid document of its kind."""
+
+OWN_CHECKS: Mapping[str, Check] = {"DriverProfile": profile_problems}
+
 
 @dataclass(frozen=True, slots=True)
 class LintLine:
@@ -47,6 +53,7 @@ def lint_documents(
     documents: Sequence[Document],
     models: Mapping[str, type[BaseModel]] = OWN_KINDS,
     driver: DriverProfile | None = None,
+    checks: Mapping[str, Check] = OWN_CHECKS,
 ) -> list[LintLine]:
     """Everything that is wrong in a file.
 
@@ -54,6 +61,7 @@ def lint_documents(
         documents: all that are in it.
         models: kind -> model of the suite's own documents.
         driver: the profile that scenarios are to run with; None is any that is shipped.
+        checks: kind -> what else is to be checked of it.
     """
     found = []
     own = [document for document in documents if is_own(document)]
@@ -62,7 +70,7 @@ def lint_documents(
         text = f"{where}: has {len(documents)} documents; one file holds one scenario"
         found.append(LintLine(text))
     for document in own:
-        found += _own(document, models, driver)
+        found += _own(document, models, driver, checks)
     for document in documents:
         if not is_own(document):
             found += _told(document, standalone_problems(document.data))
@@ -76,7 +84,10 @@ def _told(document: Document, problems: Iterable[Problem]) -> list[LintLine]:
 
 
 def _own(
-    document: Document, models: Mapping[str, type[BaseModel]], driver: DriverProfile | None
+    document: Document,
+    models: Mapping[str, type[BaseModel]],
+    driver: DriverProfile | None,
+    checks: Mapping[str, Check],
 ) -> list[LintLine]:
     kind = document.data.get("kind")
     model = models.get(kind) if isinstance(kind, str) else None
@@ -87,11 +98,9 @@ def _own(
             LintLine(f"{document.file}:{line}: $.kind: must be one of {known} (found {kind!r})")
         ]
     try:
-        if model is DriverProfile:
-            return _told(document, profile_problems(validated(DriverProfile, document)))
         if model is not Scenario:
-            validated(model, document)
-            return []
+            valid = validated(model, document)
+            return _told(document, checks[kind](valid) if kind in checks else ())
         document = expanded(document)
         scenario = checked_scenario(document)
     except InvalidDocumentError as error:

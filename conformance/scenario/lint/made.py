@@ -102,6 +102,9 @@ def applied(scenario: Scenario) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]
     for index, step in enumerate(scenario.spec.steps):
         for position, manifest in enumerate(step.apply or ()):
             yield ("spec", "steps", index, "apply", position), manifest
+        ssa = step.server_side_apply
+        if ssa is not None and ssa.subresource is None:
+            yield ("spec", "steps", index, "serverSideApply", "object"), ssa.object
         for position, manifest in enumerate(step.churn.objects if step.churn else ()):
             yield ("spec", "steps", index, "churn", "objects", position), manifest
 

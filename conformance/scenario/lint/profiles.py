@@ -65,9 +65,15 @@ def check_profile_names(
     """
     defined = [profile_variables(profile.spec) for profile in profiles]
     known = {group: {name for one in defined for name in one[group]} for group in PROFILE_GROUPS}
-    for index, name in enumerate(scenario.spec.requires.config):
-        place: PathTuple = ("spec", "requires", "config", index)
-        yield from _unknown(f"config {name}", name, known["config"], place, must)
+    requires = scenario.spec.requires
+    for field, group, names in (
+        ("config", "config", requires.config),
+        ("attributes", "attribute", requires.attributes),
+        ("capacity", "capacity", requires.capacity),
+    ):
+        for index, name in enumerate(names):
+            place: PathTuple = ("spec", "requires", field, index)
+            yield from _unknown(f"{group} {name}", name, known[group], place, must)
     for path, group, name in _names(data):
         yield from _unknown(f"variable ${{{group}.{name}}}", name, known[group], path, must)
 
@@ -83,7 +89,7 @@ def _names(data: Any) -> Iterator[tuple[PathTuple, str, str]]:
 
 @cache
 def _used_by_shipped() -> frozenset[tuple[str, str]]:
-    """What shipped scenarios take from the profile; a configuration they say that they need."""
+    """What shipped scenarios take from every profile; the rest they say that they need."""
     root = scenarios_dir()
     return frozenset(
         (group, name)
@@ -92,7 +98,7 @@ def _used_by_shipped() -> frozenset[tuple[str, str]]:
         for document in read_documents(file)
         if document.data["spec"]["tier"] != "allocation"
         for _, group, name in _names(expanded(document).data)
-        if group != "config"
+        if group in ("class", "selector")
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from conformance.scenario.behaviours import load_behaviours
 from conformance.scenario.expectations.pod import PodExpectation
+from conformance.scenario.lint.limits import check_limits
 from conformance.scenario.lint.made import applied
 from conformance.scenario.lint.objects import check_manifests
 from conformance.scenario.lint.pods import pod_specs
@@ -58,6 +59,9 @@ def scenario_problems(scenario: Scenario, document: Document) -> list[Problem]:
         scenario: the document, with its variables.
         document: the same as plain data, with the line of each path.
     """
+    too_much = [*check_limits(scenario)]
+    if too_much:
+        return too_much  # and nothing else is looked at, which could take long
     found = [
         *check_variables(scenario, document.data),
         *check_manifests(scenario),

@@ -7,16 +7,23 @@ defines most: these are compared with it when the target is known, still before 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
-from conformance.scenario.model import Scenario
+from conformance.scenario.model import Requires, Scenario
 from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import DEVICE_NAMES, FIXED_NAMES, UNCLOSED, VARIABLE
 from conformance.scenario.yamlfile import PathTuple, Problem, walk
 
-PROFILE_GROUPS = ("attribute", "class", "config", "selector")
+PROFILE_GROUPS = ("attribute", "capacity", "class", "config", "selector")
 _OWN_GROUPS = ("name", "node")
+_NEEDED: Final[dict[str, Callable[[Requires], tuple[str, ...]]]] = {
+    "attribute": lambda requires: requires.attributes,
+    "capacity": lambda requires: requires.capacity,
+    "config": lambda requires: requires.config,
+}
+"""Group -> what a scenario says that it needs of it: not every profile has all."""
+
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 
 
@@ -80,12 +87,13 @@ def _variable(name: str, path: PathTuple, scenario: Scenario) -> Iterator[Proble
             f"unknown variable {given}: in the allocation tier no driver profile is used; write the"
             " value itself",
         )
-    elif group == "config" and rest not in spec.requires.config:
-        says = hint(rest, spec.requires.config, "none")
+    elif group in _NEEDED and rest not in (needed := _NEEDED[group](spec.requires)):
+        says = hint(rest, needed, "none")
+        field = "attributes" if group == "attribute" else group
         yield Problem(
             path,
-            f"{given} needs requires: {{config: [{rest}]}}, because not every driver profile has it"
-            f" (spec.requires.config: {says})",
+            f"{given} needs requires: {{{field}: [{rest}]}}, because not every driver profile has"
+            f" it (spec.requires.{field}: {says})",
         )
 
 

@@ -14,9 +14,17 @@ from conformance.scenario.registry import load_registry
 from conformance.scenario.short.complete import Completion
 from conformance.scenario.short.foreach import Repeater, RepeatError
 from conformance.scenario.short.named import load_manifests
-from conformance.scenario.short.tree import Node, document, made, merged, pruned, written
+from conformance.scenario.short.tree import (
+    Node,
+    document,
+    made,
+    merged,
+    pruned,
+    values_in,
+    written,
+)
 from conformance.scenario.validate import InvalidDocumentError
-from conformance.scenario.yamlfile import Document, Problem
+from conformance.scenario.yamlfile import MAX_VALUES, Document, Problem
 from reference_allocator.api import schema
 
 _ALL: Final = "*"
@@ -25,8 +33,10 @@ PLACES: Final = (
     ("spec", "steps", _ALL, "apply", _ALL),
     ("spec", "steps", _ALL, "churn", "objects", _ALL),
     ("spec", "steps", _ALL, "update", "object"),
+    ("spec", "steps", _ALL, "serverSideApply", "object"),
     ("spec", "steps", _ALL, "expect", _ALL, "rejected", "object"),
     ("spec", "steps", _ALL, "expect", _ALL, "rejected", "update", "object"),
+    ("spec", "steps", _ALL, "expect", _ALL, "rejected", "serverSideApply", "object"),
 )
 """Where manifests may be in short."""
 
@@ -85,6 +95,7 @@ class _Short:
         self._set = load_manifests()
         self._completion = Completion(self._set, tier)
         self._earlier: dict[tuple[str, str], Node] = {}
+        self._values = 0
 
     def full(self, node: Node) -> Node:
         """A manifest in full; one that is written so stays as it is."""
@@ -102,7 +113,13 @@ class _Short:
         if not isinstance(name.value, str):
             self._wrong(name, f"must be the name of the {key}")
             return node
+        if self._values > MAX_VALUES:
+            return node
         node = self._alike(node, key)
+        self._values += values_in(node)
+        if self._values > MAX_VALUES:
+            self._wrong(node, f"more than {MAX_VALUES} values in all, with what `like` takes over")
+            return node
         self._earlier[key, name.value] = node
         return self._manifest(node, key, name)
 

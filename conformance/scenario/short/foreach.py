@@ -13,7 +13,7 @@ from conformance.errors import UsageError
 from conformance.scenario.near import hint
 from conformance.scenario.short.tree import Node, made, plain
 from conformance.scenario.variables import substitute
-from conformance.scenario.yamlfile import MAX_VALUES, Problem
+from conformance.scenario.yamlfile import MAX_TEXT, MAX_VALUES, Problem
 
 FIELD: Final = "forEach"
 MOST: Final = 300
@@ -37,6 +37,7 @@ class Repeater:
 
     def __init__(self) -> None:
         self._values = 0
+        self._characters = 0
 
     def repeat(self, node: Node, each: Mapping[str, Any]) -> Node:
         """A value with every ``forEach`` in it carried out.
@@ -56,14 +57,14 @@ class Repeater:
                 says = "repeats an element of a list; put it there"
                 raise RepeatError(Problem(node.value[FIELD].origin, f"{FIELD} {says}"))
             found = {
-                str(_filled(key, item, each).value): self.repeat(item, each)
+                str(self._filled(key, item, each).value): self.repeat(item, each)
                 for key, item in node.value.items()
             }
             return Node(found, node.origin)
         if isinstance(node.value, list):
             items = [one for item in node.value for one in self._elements(item, each)]
             return Node(items, node.origin)
-        return _filled(node.value, node, each)
+        return self._filled(node.value, node, each)
 
     def _elements(self, item: Node, each: Mapping[str, Any]) -> Iterator[Node]:
         loop = item.get(FIELD)
@@ -74,6 +75,33 @@ class Repeater:
         rest = Node({key: one for key, one in item.value.items() if key != FIELD}, item.origin)
         for value in values:
             yield from self._elements(rest, {**each, name: value})
+
+    def _filled(self, text: Any, node: Node, each: Mapping[str, Any]) -> Node:
+        """A scalar, or a key, with each ``${each.NAME}`` replaced; the others stay as they are."""
+
+        def value(variable: str) -> Any:
+            if not variable.startswith(_GROUP):
+                return f"${{{variable}}}"
+            name, *fields = variable.removeprefix(_GROUP).split(".")
+            if name not in each:
+                says = hint(name, each, f"none; {FIELD} beside it gives one")
+                raise RepeatError(Problem(node.origin, f"unknown variable ${{{variable}}}; {says}"))
+            found = each[name]
+            for field in fields:
+                if not isinstance(found, dict) or field not in found:
+                    says = hint(field, found if isinstance(found, dict) else ())
+                    raise RepeatError(
+                        Problem(node.origin, f"${{{variable}}}: a value has no {field}; {says}")
+                    )
+                found = found[field]
+            self._characters += len(str(found))  # before the text is made of them
+            if self._characters > MAX_TEXT:
+                text = f"is repeated to more than {MAX_TEXT} characters"
+                raise RepeatError(Problem(node.origin, text))
+            return found
+
+        replaced = substitute(text, value)
+        return Node(text, node.origin) if replaced is text else made(replaced, node.origin)
 
 
 def _loop(node: Node) -> tuple[str, list[Any]]:
@@ -95,27 +123,3 @@ def _loop(node: Node) -> tuple[str, list[Any]]:
         text = f"has more than {MOST} values, the most that a scenario may repeat something for"
         raise RepeatError(Problem(given.origin, text))
     return name, values
-
-
-def _filled(text: Any, node: Node, each: Mapping[str, Any]) -> Node:
-    """A scalar, or a key, with each ``${each.NAME}`` replaced; the others stay as they are."""
-
-    def value(variable: str) -> Any:
-        if not variable.startswith(_GROUP):
-            return f"${{{variable}}}"
-        name, *fields = variable.removeprefix(_GROUP).split(".")
-        if name not in each:
-            says = hint(name, each, f"none; {FIELD} beside it gives one")
-            raise RepeatError(Problem(node.origin, f"unknown variable ${{{variable}}}; {says}"))
-        found = each[name]
-        for field in fields:
-            if not isinstance(found, dict) or field not in found:
-                says = hint(field, found if isinstance(found, dict) else ())
-                raise RepeatError(
-                    Problem(node.origin, f"${{{variable}}}: a value has no {field}; {says}")
-                )
-            found = found[field]
-        return found
-
-    replaced = substitute(text, value)
-    return Node(text, node.origin) if replaced is text else made(replaced, node.origin)

@@ -57,6 +57,12 @@ def plain(node: Node) -> Any:
     return node.value
 
 
+def values_in(node: Node) -> int:
+    """How many values a document with this one has."""
+    below = node.value.values() if isinstance(node.value, dict) else node.value
+    return 1 + (sum(map(values_in, below)) if isinstance(node.value, dict | list) else 0)
+
+
 def merged(base: Node, change: Node) -> Node:
     """A JSON merge patch (RFC 7386): mappings by key, all else replaces.
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.engine.events import Outcome, ScenarioFinished
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.shape import ShapeNode

@@ -21,7 +21,7 @@ class Refusing:
     def canonical(self, text: str) -> str:
         return text
 
-    def refusal(self, _: object) -> Refusal:
+    def refusal(self, _: object, account: str | None) -> Refusal:
         return Refusal(422, "Invalid", "no", ((self._field, "Duplicate value"),))
 
 

@@ -48,6 +48,13 @@ CLUSTER = cast(
     SimpleNamespace(profile=PROFILE, claim_of=lambda _pod, name: CLAIMS.get(name)),
 )
 
+GONE = cast(
+    "Cluster",
+    SimpleNamespace(
+        profile=PROFILE, claim_of=lambda _pod, _name: None, get=lambda _kind, _name: None
+    ),
+)
+
 
 def device(name: str) -> Device:
     return Device(name, frozenset({"n0"}))
@@ -64,7 +71,6 @@ def device(name: str) -> Device:
             ["device-00", "device-01", "device-03"],
         ),
         ({"claim_released_gpu": "true"}, ["claim_released_gpu"]),
-        ({"claim_of_another_pod_gpu": "true"}, ["claim_of_another_pod_gpu"]),
     ],
 )
 def test_devices_of_the_requests_that_a_container_shows(
@@ -74,6 +80,41 @@ def test_devices_of_the_requests_that_a_container_shows(
     assert requested(shown, POD, CLUSTER) == set(map(device, devices))
 
 
+def test_a_request_of_no_claim_of_the_pod_has_no_device() -> None:
+    shown = PROFILE.spec.probe.requests({"claim_of_another_pod_gpu": "true"})
+    assert requested(shown, POD, CLUSTER) == {Device("claim_of_another_pod_gpu", frozenset())}
+
+
 def test_a_driver_that_shows_devices_shows_no_requests() -> None:
     probe = load_profile("gpu.example.com", ROOT / "drivers").spec.probe
     assert probe.requests({"claim_a_b": "true", "GPU_DEVICE_0": "gpu-0"}) == frozenset()
+
+
+def test_requests_of_claims_that_are_gone_are_those_of_the_pod_that_had_them() -> None:
+    pod = {
+        **POD,
+        "status": {"resourceClaimStatuses": [{"name": "own", "resourceClaimName": "pod0-own-z"}]},
+    }
+    found = requested(["pod0_own_z_gpu", "other_gpu"], pod, GONE)
+    assert found == {device("claim_pod0_own_z_gpu"), Device("claim_other_gpu", frozenset())}
+
+
+def test_the_claim_of_an_ended_pod_may_have_been_generated_again() -> None:
+    """Its status then names a claim that its containers never had (kubernetes#141274)."""
+    entry = {"name": "own", "resourceClaimTemplateName": "template"}
+    ended: dict[str, Any] = {
+        "metadata": {"name": "pod0"},
+        "spec": {"nodeName": "n0", "containers": [], "resourceClaims": [entry]},
+        "status": {
+            "phase": "Succeeded",
+            "resourceClaimStatuses": [{"name": "own", "resourceClaimName": "pod0-own-new01"}],
+        },
+    }
+    shown = ["pod0_own_old01_gpu", "pod1_own_old01_gpu"]
+    found = requested(shown, ended, GONE)
+    assert found == {
+        device("claim_pod0_own_old01_gpu"),
+        Device("claim_pod1_own_old01_gpu", frozenset()),
+    }
+    running = {**ended, "status": {**ended["status"], "phase": "Running"}}
+    assert requested(shown[:1], running, GONE) == {Device(f"claim_{shown[0]}", frozenset())}

@@ -14,6 +14,14 @@ from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("nvml-dra-driver", ROOT / "drivers")
 ENV = {"GPU_DEVICE_0": "gpu-0"}
+SLICE = {
+    "spec": {
+        "driver": PROFILE.driver,
+        "nodeName": "n0",
+        "pool": {"name": "n0"},
+        "devices": [{"name": "gpu-0"}],
+    }
+}
 POD = {
     "metadata": {"name": "pod0"},
     "spec": {"nodeName": "n0", "containers": [{"name": "ctr0"}]},
@@ -36,7 +44,7 @@ def test_half_a_device_is_none(
         profile=PROFILE,
         observe=lambda _pod, _container: ContainerView(environment, nodes),
         get=lambda _kind, _name: POD,
-        find=lambda _selector: [],
+        find=lambda _selector: [SLICE],
     )
     expectation = DevicesExpectation.model_validate(
         {"devices": {"seenBy": ["pod0/ctr0"], "count": 1}}

@@ -23,8 +23,8 @@ spec:
   feature: ResourceClaim
   tier: node
   requires:
-    {devices: 3, devicesOnOneNode: 2, abilities: [cdi, "fault:kubelet"], config: [timeSlicing],
-      traits: [cdiPerClaim]}
+    {devices: 3, devicesOnOneNode: 2, abilities: [cdi, device-health, "fault:kubelet"],
+      attributes: [uuid], config: [timeSlicing], traits: [cdiPerClaim]}
   covers: [template-makes-claim]
   references: [https://kep.k8s.io/4381]
   steps:
@@ -95,6 +95,7 @@ spec:
     - event: {name: pod0, reason: Scheduled}
   - patch: {kind: ResourceClaim, name: shared, patch: {metadata: {labels: {a: b}}}}
   - fault: {component: kubelet}
+  - stimulate: {claim: shared, request: gpu, health: Unhealthy}
   - delete: [{kind: Pod, name: pod0}]
   - expect:
     - none: {kind: Pod, name: pod0}
@@ -181,6 +182,14 @@ IN_EITHER_TIER = [
     ("node", "labels: {a: b}", 'labels: {"${x}": b}', "unknown variable ${x}; known are"),
     ("node", "phase: Running", 'node: "${node.left}"', "hollow nodes are for the allocation tier"),
     ("node", ", config: [timeSlicing]", "", "because not every driver profile has it"),
+    ("node", "attributes: [uuid], ", "", "needs requires: {attributes: [uuid]}, because not every"),
+    ("node", "image: ${image}", "image: ${capacity.memory}", "requires: {capacity: [memory]}"),
+    (
+        "node",
+        "environment: {seenBy: [pod0/ctr0], config: timeSlicing}",
+        "hardware: {seenBy: [pod0/ctr0], count: 1}",
+        "containers show their hardware in the device tier; use tier: device",
+    ),
     ("allocation", "nodeName: ${node.left}", "nodeName: ${node.lft}", "did you mean left?"),
     ("allocation", "driver: ${driver}", "driver: ${attribute.uuid}", "write the value itself"),
     ("allocation", "nodes: [left, right]", "nodes: [left, Right]", "'Right' is not a valid name"),
@@ -323,7 +332,12 @@ IN_EITHER_TIER = [
     ("allocation", "${driver}", "${worker.name}", "in the allocation tier no driver profile"),
     ("node", "${image}", "${worker.nmae}", "did you mean ${worker.name}?"),
     ("node", "${image}", "${worker.selector}", "requires: {abilities: [distinct-devices]}"),
-    ("node", '[cdi, "fault:kubelet"]', '["fault:kubelet"]', "add requires: {abilities: ['cdi']}"),
+    ("node", "[cdi, ", "[", "add requires: {abilities: ['cdi']}"),
+    ("node", "device-health, ", "", "add requires: {abilities: ['device-health']}"),
+    ("node", "stimulate: {claim: shared", "stimulate: {claim: sharde", "did you mean shared?"),
+    ("node", "request: gpu, health", "request: gup, health", "did you mean gpu?"),
+    ("node", "{claim: shared, request: gpu, health", "{health", "say of which claim"),
+    ("node", "health: Unhealthy", "health: unhealthy", "did you mean Unhealthy?"),
     ("node", "component: kubelet", "component: scheduler", "abilities: ['fault:scheduler']"),
     ("allocation", "scheduled: false}", "phase: Running}", "no pod runs in the allocation tier"),
 ]

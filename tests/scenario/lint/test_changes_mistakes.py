@@ -61,6 +61,15 @@ def test_it_is_right(tmp_path: Path) -> None:
             "collection: true, name: one",
             "takes objects by kind and labels alone",
         ),
+        ("update: {object: {claim: one", "serverSideApply: {object: {claim: one", "fieldManager"),
+        (
+            "update: {object: {claim: one, meta",
+            "serverSideApply: {fieldManager: m, subresource: status, object: {claim: six, meta",
+            "no step makes ResourceClaim 'six'",
+        ),
+        ("- update:", "- as: usr\n    update:", "'driver', 'other-driver' or 'user'"),
+        ("- update:", "- as: user\n    update:", "spec.accounts has no 'user'; "),
+        ("- capture: {before", "- as: user\n    capture: {before", "as goes with"),
         ("- capture: {before", "- dryRun: true\n    capture: {before", "dryRun goes with"),
         (
             "        code: 422\n",

@@ -41,6 +41,18 @@ def test_a_right_profile_is_not_complained_about(tmp_path: Path) -> None:
     ("old", "new", "says"),
     [
         pytest.param(
+            "  probe:",
+            "  stimulus: {file: ../control, health: {Healthy: [well]}}\n  probe:",
+            "13: $.spec.stimulus.file: ",
+            id="a file elsewhere",
+        ),
+        pytest.param(
+            "  probe:",
+            "  stimulus: {file: control, health: {Unhealthy: [break]}}\n  probe:",
+            "13: $.spec.stimulus.health: must say how a device gets Healthy again",
+            id="a stimulus that cannot be undone",
+        ),
+        pytest.param(
             "      name: fpga.acme.example",
             "      name: NOT A NAME",
             "8: $.spec.classes.gpu.name: a lowercase RFC 1123 subdomain must consist of",

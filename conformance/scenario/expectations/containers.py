@@ -1,0 +1,81 @@
+"""What expectations about containers have in common: they read what containers have shown."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import Field
+
+from conformance.scenario.base import Strict
+from conformance.scenario.expectations.base import (
+    Cluster,
+    ContainerView,
+    Known,
+    Seen,
+    Timed,
+    lint_seen_by,
+)
+
+Views = Mapping[str, ContainerView]
+"""``pod/container`` -> what it has shown."""
+
+
+class SeenBy(Strict):
+    """What is expected of each of some containers."""
+
+    seen_by: tuple[str, ...] = Field(
+        alias="seenBy", min_length=1, description="containers as pod/container"
+    )
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """The pod of each."""
+        return tuple(entry.partition("/")[0] for entry in self.seen_by)
+
+
+class ContainersExpectation(Timed):
+    """Something that each of some containers shows."""
+
+    @property
+    @abstractmethod
+    def wanted(self) -> SeenBy:
+        """The containers, and what is expected of them."""
+
+    @property
+    @abstractmethod
+    def about(self) -> str:
+        """What it is about in a word, which is the same in every run."""
+
+    @abstractmethod
+    def wrong(self, views: Views, cluster: Cluster) -> list[str]:
+        """What is not as described, now that all have shown something."""
+
+    @property
+    def waits_for_start(self) -> bool:
+        """The containers must have started."""
+        return True
+
+    def evaluate(self, cluster: Cluster) -> Seen:
+        """Read what the containers have shown, and compare."""
+        observed: dict[str, Any] = {self.key(): self.about}
+        views: dict[str, ContainerView] = {}
+        for entry in self.wanted.seen_by:
+            pod, _, container = entry.partition("/")
+            view = cluster.observe(pod, container)
+            if view is None:
+                return Seen(False, f"{entry} has shown nothing yet", observed)
+            views[entry] = view
+        wrong = self.wrong(views, cluster)
+        observed["fits"] = not wrong
+        return Seen(not wrong, "; ".join(wrong) or "as described", observed)
+
+    def lint(self, known: Known) -> None:
+        """The containers, which must run."""
+        lint_seen_by(known, self.wanted.seen_by, self.key())
+        known.needed((self.key(),), "kubelet")
+
+    def placed(self) -> Iterable[tuple[str, int]]:
+        """The pods of the containers."""
+        return ((pod, 1) for pod in self.wanted.pods)

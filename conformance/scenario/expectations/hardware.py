@@ -1,0 +1,167 @@
+"""``hardware``: what the vendor's own tool shows in containers is what was allocated.
+
+A driver says twice what a device is: in its ResourceSlice, by which the scheduler chooses, and by
+what it puts into containers. The tool asks the hardware, and so is a third witness.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from conformance.scenario.expectations.base import Cluster, Known
+from conformance.scenario.expectations.containers import ContainersExpectation, SeenBy, Views
+from conformance.scenario.expectations.identity import Device, allocated_to, published
+from conformance.text import counted
+from nvml_driver.model.inventory import SIMULATED_ATTRIBUTE
+from nvml_driver.simulated.smi import MARK
+from reference_allocator.api.quantity import QuantityError, parse_quantity
+
+_AMOUNT = re.compile(r"(\d+) ?([KMGT]i|)B?")
+"""How tools write an amount: ``15360 MiB``."""
+
+Shown = list[dict[str, str]]
+"""Devices that a tool shows, each as name of an attribute or a capacity -> text."""
+
+
+class Hardware(SeenBy):
+    """What the vendor's tool shows in containers."""
+
+    command: str = Field(
+        default="list", description="name below probe.hardware of the driver profile"
+    )
+    agrees: tuple[str, ...] = Field(
+        default=(),
+        description=(
+            "attributes and capacity in which the devices that are shown are those that the"
+            " container was allocated, as their ResourceSlice has them (where it has them)"
+        ),
+    )
+    relation: Literal["same", "different"] | None = Field(
+        default=None, description="all show the same devices, or no two show a common one"
+    )
+    count: int | None = Field(default=None, ge=0, description="how many devices each shows")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Hardware:
+        if not self.agrees and self.relation is None and self.count is None:
+            raise ValueError("expect agrees, a relation or a count")
+        return self
+
+
+class HardwareExpectation(ContainersExpectation):
+    """What the vendor's tool shows in containers (tier device)."""
+
+    hardware: Hardware
+
+    @property
+    def wanted(self) -> Hardware:
+        """What is expected."""
+        return self.hardware
+
+    @property
+    def about(self) -> str:
+        """The command."""
+        return self.wanted.command
+
+    def describe(self) -> str:
+        """In a line."""
+        wanted = self.hardware
+        parts = []
+        if wanted.count is not None:
+            parts.append(counted(wanted.count, "device"))
+        if wanted.relation is not None:
+            parts.append("the same" if wanted.relation == "same" else "no device in common")
+        if wanted.agrees:
+            parts.append(f"what is allocated, by {', '.join(wanted.agrees)}")
+        who = ", ".join(wanted.seen_by)
+        return f"the tool ({wanted.command}) shows {who} {' and '.join(parts)}"
+
+    def wrong(self, views: Views, cluster: Cluster) -> list[str]:
+        """What the tool shows that is not what is published."""
+        wanted = self.wanted
+        assert cluster.profile is not None, "scenarios of this tier run with a driver profile"
+        command = cluster.profile.spec.probe.hardware[wanted.command]
+        shown: dict[str, Shown] = {}
+        wrong = []
+        for entry, view in views.items():
+            name, _, container = entry.partition("/")
+            pod, output = cluster.get("Pod", name), view.outputs.get(wanted.command)
+            if pod is None or output is None:
+                what = "does not run the probe of this tier" if pod is not None else "is gone"
+                wrong.append(f"{entry} {what}")
+                continue
+            shown[entry] = command.devices(output)
+            own = [_texts(one, cluster) for one in allocated_to(pod, container, cluster)]
+            if MARK in output and not any(SIMULATED_ATTRIBUTE in one for one in own):
+                wrong.append(f"{entry} shows simulated devices that the ResourceSlices call real")
+            if wanted.count not in (None, len(shown[entry])) or (
+                wanted.agrees and not _agree(shown[entry], own, wanted.agrees)
+            ):
+                expected = [{key: one.get(key) for key in wanted.agrees} for one in own]
+                wrong.append(f"{entry} shows {_said(output)}; allocated is {expected or 'none'}")
+        return wrong + (_related(shown, wanted.relation) if len(shown) == len(views) else [])
+
+    def lint(self, known: Known) -> None:
+        """The containers, in a tier that has hardware."""
+        super().lint(known)
+        known.needed(("hardware",), "hardware")
+
+
+def _texts(device: Device, cluster: Cluster) -> dict[str, str]:
+    """Attributes and capacity of a device as it is published: name -> text."""
+    found = published(device, cluster)
+    attributes = (found.get("attributes") or {}).items()
+    capacity = (found.get("capacity") or {}).items()
+    texts = {name: str(next(iter(value.values()))) for name, value in attributes}
+    return texts | {name: value["value"] for name, value in capacity}
+
+
+def _agree(shown: Shown, own: list[dict[str, str]], names: tuple[str, ...]) -> bool:
+    """Whether they are the same devices, by these of what is said of them."""
+    left = list(shown)
+    for device in own:
+        same = (i for i, one in enumerate(left) if all(_same(device, one, name) for name in names))
+        index = next(same, None)
+        if index is None:
+            return False
+        del left[index]
+    return not left
+
+
+def _same(device: Mapping[str, str], shown: Mapping[str, str], name: str) -> bool:
+    said, text = device.get(name), shown.get(name)
+    if said is None:  # a partition has no uuid before it is made
+        return True
+    if text is None:
+        return False
+    amount = _AMOUNT.fullmatch(text)
+    if said == text or amount is None:
+        return said == text
+    try:
+        unit = parse_quantity(f"1{amount[2]}").nanos
+        # Tools round to their unit.
+        return abs(parse_quantity(said).nanos - int(amount[1]) * unit) < unit
+    except QuantityError:
+        return False
+
+
+def _related(shown: Mapping[str, Shown], relation: str | None) -> list[str]:
+    """What is wrong with the devices of several containers."""
+    found = [{tuple(sorted(one.items())) for one in devices} for devices in shown.values()]
+    distinct = set().union(*found)
+    holds = {
+        None: True,
+        "same": bool(distinct) and all(devices == distinct for devices in found),
+        "different": all(found) and len(distinct) == sum(map(len, found)),
+    }[relation]
+    each = ", ".join(f"{entry} shows {devices or 'none'}" for entry, devices in shown.items())
+    return [] if holds else [f"not {relation} devices: {each}"]
+
+
+def _said(output: str) -> str:
+    """An output, for a message."""
+    return repr(output.strip()[-300:]) if output.strip() else "nothing"

@@ -1,0 +1,79 @@
+"""What a driver profile says of the driver's devices, for a reference in the driver's place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from conformance.scenario.base import Strict, api_objects
+from conformance.scenario.probing import Probe
+
+_OWN_ENV = {"DRA_CONFORMANCE_DEVICE_{device}": "{device}"}
+OWN_PROBE = Probe(env=r"^DRA_CONFORMANCE_DEVICE_[^=]+=(?P<device>.+)$")
+"""Reads what the reference shows in its own way."""
+
+
+class Simulated(Strict):
+    """What the reference publishes, and shows to containers, in the driver's place.
+
+    In names and values `{device}` stands for the device's name and `{index}` for the number at
+    its end (failing that, its place among `devices`). What is shown must be what `probe` reads
+    back; if neither `env` nor `deviceNodes` is given, the reference has a way of its own.
+    """
+
+    devices: tuple[dict[str, Any], ...] = Field(
+        default=(),
+        description="devices of each node, as in a ResourceSlice: name, attributes, capacity ...",
+    )
+    env: dict[str, str] = Field(default={}, description="environment of a container, per device")
+    device_nodes: tuple[str, ...] = Field(
+        default=(), alias="deviceNodes", description="device files of a container, per device"
+    )
+    config_env: dict[str, dict[str, str]] = Field(
+        default={},
+        alias="configEnv",
+        description="configuration name -> further environment of a container, per device",
+    )
+    own_driver: bool = Field(
+        default=False,
+        alias="ownDriver",
+        description=(
+            "the driver is the suite's own: beside a cluster, too, the reference runs that on"
+            " simulated GPUs, not a description of what the cluster's driver has published"
+        ),
+    )
+
+    @field_validator("devices")
+    @classmethod
+    def _devices(cls, value: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+        return api_objects(value, "resource/v1.Device", "a device")
+
+    @property
+    def shows_devices(self) -> bool:
+        """Whether it says how a container shows its devices."""
+        return bool(self.env or self.device_nodes)
+
+    def shown(
+        self, device: str, place: int, configs: Iterable[str] = ()
+    ) -> tuple[dict[str, str], tuple[str, ...]]:
+        """The environment and the device files of a container that has a device.
+
+        Args:
+            device: its name.
+            place: its place among the devices of its node.
+            configs: names of the configurations that it was allocated with.
+        """
+        number = re.search(r"\d+$", device)
+        index = number[0] if number else str(place)
+
+        def filled(text: str) -> str:
+            return text.replace("{device}", device).replace("{index}", index)
+
+        env = dict(self.env if self.shows_devices else _OWN_ENV)
+        for name in configs:
+            env |= self.config_env.get(name, {})
+        environment = {filled(name): filled(value) for name, value in env.items()}
+        return environment, tuple(filled(path) for path in self.device_nodes)

@@ -1,0 +1,112 @@
+"""``stimulate``: devices that get unhealthy, and how a driver is told of it.
+
+Real hardware does not get unhealthy at will. A driver that runs on simulated hardware, or has a way
+of its own to be tried out, can be told; its profile says how.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from conformance.scenario.base import Strict
+
+Health = Literal["Healthy", "Unhealthy", "Unknown"]
+"""What a pod's status says of a device (k8s.io/api/core/v1, ``ResourceHealthStatus``)."""
+
+DEVICE_HEALTH: Final = "device-health"
+"""The ability of a target whose driver can be told; see `Capabilities`."""
+
+_PLACEHOLDER: Final = re.compile(r"\{([A-Za-z][\w./-]*)\}")
+
+
+class Stimulate(Strict):
+    """Have the driver find devices healthy or not, where its profile says how (``stimulus``).
+
+    Needs ``requires: {abilities: [device-health]}``. What a scenario has made other than healthy is
+    healthy again at its end.
+    """
+
+    claim: str | None = Field(
+        default=None,
+        description="a ResourceClaim, whose devices are meant; with Healthy it may be left out,"
+        " for all that the scenario has made otherwise",
+    )
+    request: str | None = Field(default=None, description="the devices of this request only")
+    health: Health = Field(description="what they are from now on")
+
+    @model_validator(mode="after")
+    def _of_something(self) -> Stimulate:
+        if self.claim is None and (self.health != "Healthy" or self.request is not None):
+            raise ValueError("say of which claim; only health: Healthy alone needs none")
+        return self
+
+    def describe(self) -> str:
+        """In words, for example ``make the devices of claim one Unhealthy``."""
+        if self.claim is None:
+            return "make all devices Healthy again"
+        request = f" for request {self.request}" if self.request else ""
+        return f"make the devices of claim {self.claim}{request} {self.health}"
+
+
+class Stimulus(Strict):
+    """How a driver is told what happens to a device: by lines in a file that it follows."""
+
+    file: str = Field(
+        pattern=r"^\w[\w.-]*(/\w[\w.-]*)*$",
+        description=(
+            "the file, below the folder that a local cluster gives to the driver of a node"
+            " ($DRA_CONFORMANCE_DRIVER_DIRECTORY); the driver makes it"
+        ),
+    )
+    health: dict[Health, tuple[str, ...]] = Field(
+        description=(
+            "health -> lines that are appended; {device} stands for the device's name, {index} for"
+            " the number at its end, {NAME} for its attribute NAME"
+        )
+    )
+
+    @field_validator("health")
+    @classmethod
+    def _can_be_undone(cls, value: dict[Health, tuple[str, ...]]) -> dict[Health, tuple[str, ...]]:
+        if not value.get("Healthy"):
+            raise ValueError("must say how a device gets Healthy again")
+        for line in (line for lines in value.values() for line in lines):
+            if "\n" in line:
+                raise ValueError(f"{line!r} is more than one line")
+        return value
+
+    def lines(self, health: Health, device: Mapping[str, Any]) -> str:
+        """What is appended to the file.
+
+        Args:
+            health: what the device is from now on.
+            device: as its ResourceSlice has it.
+
+        Raises:
+            ValueError: the device has no such attribute, or the profile no lines for the health.
+        """
+        if health not in self.health:
+            raise ValueError(f"the driver profile does not say how a device gets {health}")
+        name = str(device["name"])
+        number = re.search(r"\d+$", name)
+        known = _attributes(device) | {"device": name} | ({"index": number[0]} if number else {})
+
+        def filled(match: re.Match[str]) -> str:
+            if match[1] not in known:
+                raise ValueError(f"stimulus: the device {name} has no attribute {match[1]}")
+            return known[match[1]]
+
+        return "".join(_PLACEHOLDER.sub(filled, line) + "\n" for line in self.health[health])
+
+
+def _attributes(device: Mapping[str, Any]) -> dict[str, str]:
+    """Name of an attribute -> its value as a ResourceSlice in JSON has it."""
+    return {
+        name: str(one).lower() if isinstance(one, bool) else str(one)
+        for name, value in (device.get("attributes") or {}).items()
+        for one in value.values()
+    }

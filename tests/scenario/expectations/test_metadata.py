@@ -1,0 +1,63 @@
+"""``metadata``: what the file in a container must say."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from conformance.probe import METADATA
+from conformance.scenario.expectations.base import Cluster, ContainerView
+from conformance.scenario.expectations.metadata import MetadataExpectation
+from conformance.scenario.profile import load_profile
+from tests.scenario.shipped import ROOT
+
+PROFILE = load_profile("nvml-dra-driver", ROOT / "drivers")
+RESULT = {"driver": PROFILE.driver, "pool": "n0", "device": "gpu-0", "request": "gpu"}
+CLAIM = {
+    "metadata": {"name": "one", "uid": "u"},
+    "status": {"allocation": {"devices": {"results": [RESULT]}}},
+}
+SLICE = {
+    "spec": {
+        "driver": PROFILE.driver,
+        "pool": {"name": "n0"},
+        "devices": [{"name": "gpu-0", "attributes": {"uuid": {"string": "GPU-a"}}}],
+    }
+}
+PATH = f"{METADATA}/resourceclaims/one/gpu/{PROFILE.driver}-metadata.json"
+
+
+def document(*, uid: str = "u", device: str = "gpu-0", uuid: str = "GPU-a") -> str:
+    told = {"pool": "n0", "name": device, "attributes": {"uuid": {"string": uuid}}}
+    return json.dumps({"metadata": {"uid": uid}, "requests": [{"name": "gpu", "devices": [told]}]})
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({PATH: document() + document(uid="of an older version")}, "as described"),
+        ({}, "there is no file"),
+        ({PATH.replace("/one/", "/two/"): document()}, "there is no file"),
+        ({PATH: ""}, "is not DeviceMetadata"),
+        ({PATH: "[]"}, "is not DeviceMetadata"),
+        ({PATH: '{"metadata": {"uid": "u"}, "requests": []}'}, "is not DeviceMetadata"),
+        ({PATH: document(uid="other")}, "of claim 'other'"),
+        ({PATH: document(device="gpu-1")}, "allocated are [('n0', 'gpu-0')]"),
+        ({PATH: document(uuid="GPU-b")}, "its ResourceSlice {'string': 'GPU-a'}"),
+    ],
+)
+def test_it_says_what_was_allocated(files: dict[str, str], found: str) -> None:
+    cluster: Any = SimpleNamespace(
+        profile=PROFILE,
+        observe=lambda _pod, _container: ContainerView({}, (), files),
+        claim_of=lambda _pod, _claim: CLAIM,
+        find=lambda _selector: [SLICE],
+    )
+    wanted = {"seenBy": ["p/c"], "claim": "gpu", "request": "gpu", "attributes": ["uuid"]}
+    expectation = MetadataExpectation.model_validate({"metadata": wanted})
+    seen = expectation.evaluate(cast("Cluster", cluster))
+    assert seen.holds == (found == "as described")
+    assert found in seen.found
