@@ -7,8 +7,9 @@ is no way to pass. "Nothing failed" alone is not a success: something must have 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from conformance.engine.events import Outcome
 from conformance.engine.requirements import is_in
@@ -38,11 +39,16 @@ def conclude_run(result: RunResult) -> Conclusion:
         for item in result.run.planned
         if item.level == "core" and is_in(version, item.kubernetes)
     }
-    return conclude(result, skipped=sorted(core.intersection(result.outcomes[Outcome.SKIPPED])))
+    skipped = sorted(core.intersection(result.outcomes[Outcome.SKIPPED]))
+    return conclude(result, skipped=skipped, noun="core scenario")
 
 
 def conclude(
-    result: RunResult, *, skipped: Sequence[str] = (), not_selected: Sequence[str] = ()
+    result: RunResult,
+    *,
+    skipped: Sequence[str] = (),
+    not_selected: Sequence[str] = (),
+    noun: str = "scenario",
 ) -> Conclusion:
     """The one rule for runs and for conformance reports.
 
@@ -50,6 +56,7 @@ def conclude(
         result: the run, or the part of it that counts.
         skipped: ids of scenarios that must not be skipped, and were.
         not_selected: ids of scenarios that count, and were not even planned.
+        noun: what those that must not be skipped are.
     """
     outcomes = result.outcomes
     against = [row.scenario.id for row in result.scenarios if row.against_rules]
@@ -64,15 +71,18 @@ def conclude(
     unknown = _reasons(
         (outcomes[Outcome.ERROR], "broke off with an error"),
         (outcomes[Outcome.LOST], "lost: planned, and never reported"),
+        (outcomes[Outcome.FLAKY], "flaky: passed only when tried again"),
         ([item.scenario for item in result.compared if item.problems], "not judged"),
     )
     if result.interrupted:
         unknown += ("the run was interrupted",)
+    if result.run.merged is not None and (missing := result.run.merged.missing):
+        unknown += (f"{counted(len(missing), 'shard')} missing: {', '.join(map(str, missing))}",)
     if result.left:
         unknown += ("something was left behind",)
     if unknown:
         return Conclusion(ExitCode.INCONCLUSIVE, unknown)
-    partial = _reasons((skipped, "skipped"), (not_selected, "not selected"))
+    partial = _reasons((skipped, "skipped"), (not_selected, "not selected"), noun=noun)
     if partial:
         return Conclusion(ExitCode.PARTIAL, partial)
     if not outcomes[Outcome.PASSED]:
@@ -80,9 +90,9 @@ def conclude(
     return Conclusion(ExitCode.CONFORMANT)
 
 
-def _reasons(*lists: tuple[Sequence[str], str]) -> tuple[str, ...]:
+def _reasons(*lists: tuple[Sequence[str], str], noun: str = "scenario") -> tuple[str, ...]:
     """``2 scenarios skipped`` for each list of ids that is not empty."""
-    return tuple(f"{counted(len(ids), 'scenario')} {what}" for ids, what in lists if ids)
+    return tuple(f"{counted(len(ids), noun)} {what}" for ids, what in lists if ids)
 
 
 def uncertified(result: RunResult) -> tuple[str, ...]:
@@ -92,10 +102,26 @@ def uncertified(result: RunResult) -> tuple[str, ...]:
     """
     run = result.run
     reasons = []
+    if run.shard is not None:
+        others = counted(len(run.shard.others), "scenario")
+        reasons.append(
+            f"the run is shard {run.shard.index} of {run.shard.count}, and {others} are in others;"
+            " `dra-conformance merge` joins them"
+        )
     if run.target == "reference":
         reasons.append("the run was on the suite's own reference, not on a cluster")
+    if run.time_factor != 1:
+        reasons.append(f"time limits were multiplied by {run.time_factor:g}")
     if run.simulated:
         reasons.append(f"simulated: {'; '.join(run.simulated)}")
+    if made_up(run.driver_profile):
+        reasons.append("the driver's devices are made up, as its profile says")
     if not run.compared:
         reasons.append("no allocation was judged: the run was not compared with the reference")
     return tuple(reasons)
+
+
+def made_up(driver_profile: Mapping[str, Any] | None) -> bool:
+    """Whether a driver profile says that there is no hardware behind the driver's devices."""
+    spec = (driver_profile or {}).get("spec")
+    return isinstance(spec, Mapping) and bool(spec.get("syntheticDevices"))

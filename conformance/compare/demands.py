@@ -76,7 +76,7 @@ def demand_of(scenario: PlannedScenario) -> Demand | None:
 
 def unrecorded(finished: ScenarioFinished) -> tuple[str, ...]:
     """Decisions that a scenario which passed must have recorded and has not, each in words."""
-    if finished.outcome is not Outcome.PASSED:
+    if finished.outcome not in (Outcome.PASSED, Outcome.FLAKY):
         return ()
     demand = demand_of(finished.scenario)
     if demand is None:

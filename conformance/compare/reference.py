@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from conformance.engine.events import ScenarioFinished
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario

@@ -55,11 +55,14 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
     timeout = timeouts.pod_running if expectation.waits_for_start else timeouts.eventually
     if expectation.eventually is not None:
         timeout = expectation.eventually
+    timeout = context.limit(timeout)
     last = NEVER_ASKED
 
     def check() -> Seen | None:
         nonlocal last
         last = expectation.evaluate(context)
+        if last.holds:
+            _not_too_early(expectation, last, context)
         return last if last.holds else None
 
     awaited = {name for name, _ in expectation.placed()}
@@ -84,6 +87,21 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
         f"{expectation.describe()} within {timeout:g} s",
         "; ".join([last.found, *reasons, *(early if left > 0 else [])]),
     )
+
+
+def _not_too_early(expectation: Timed, seen: Seen, context: Context) -> None:
+    """What is seen to hold before it may has come too early, however slow the cluster is.
+
+    Time counts from before the step's request until after it was seen, so it is never short.
+    """
+    if expectation.not_before is None or expectation.since is None:
+        return
+    passed = context.scope.now() - context.began[expectation.since]
+    if passed < expectation.not_before:
+        wanted = f"{expectation.describe()} not before {expectation.not_before:g} s"
+        raise Divergence(
+            f"{wanted} after step {expectation.since}", f"it after {passed:.1f} s: {seen.found}"
+        )
 
 
 def _hold(expectation: Timed, duration: float, context: Context) -> dict[str, Any]:

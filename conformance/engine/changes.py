@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Protocol
 
 from conformance.engine.ledger import Ledger
+from conformance.scenario.accounts import AccountName
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.changes import Changes, Delete, Update
-from conformance.targets.base import ApiError, Obj, Objs, Ref, Request, Scope
+from conformance.targets.base import ApiError, FieldManager, Obj, Objs, Ref, Request, Scope, User
 
 _ATTEMPTS = 5
 """To replace an object that somebody else changes, too."""
@@ -22,6 +24,9 @@ class Finder(Protocol):
 
     def find(self, selector: ObjectSelector) -> Objs:
         """All objects that a selector names."""
+
+    def user(self, account: AccountName | None) -> User | None:
+        """In whose name requests are made that say ``as``."""
 
 
 class NotOneError(LookupError):
@@ -46,35 +51,44 @@ def send(changes: Changes, deleted: tuple[Delete, ...], context: Finder) -> None
         ApiError: the API server refused one.
         TargetError: no answer.
     """
+    user = context.user(changes.account)
+
+    def sent(request: Request) -> None:
+        context.scope.send(replace(request, dry_run=changes.dry_run, user=user))
+
     for request in _requests(changes, deleted, context):
-        context.scope.send(request)
+        sent(request)
     if changes.update is not None:
-        _update(changes.update, context, dry_run=changes.dry_run)
+        _update(changes.update, context, sent)
 
 
 def _requests(changes: Changes, deleted: tuple[Delete, ...], context: Finder) -> Iterator[Request]:
-    dry = changes.dry_run
     if changes.patch is not None:
         patch = changes.patch
         found = context.find(patch)
         if len(found) != 1:
             raise NotOneError(f"one {patch.describe()} to patch", f"{len(found)}")
         ref = Ref.of(found[0])
-        yield Request("patch", ref, patch.body, patch.subresource or "", dry_run=dry)
+        yield Request("patch", ref, patch.body, patch.subresource or "")
+    if changes.server_side_apply is not None:
+        wanted = changes.server_side_apply
+        obj = context.ledger.applied(wanted.object, subresource=wanted.subresource or "")
+        how = FieldManager(wanted.field_manager, wanted.force)
+        yield Request("patch", Ref.of(obj), obj, wanted.subresource or "", manager=how)
     if changes.evict is not None:
         pod = _pod(changes.evict.pod, changes.evict.namespace, context)
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": _names(pod)}
-        yield Request("create", pod, body, "eviction", dry_run=dry)
+        yield Request("create", pod, body, "eviction")
     if changes.bind is not None:
         pod = _pod(changes.bind.pod, changes.bind.namespace, context)
         target = {"apiVersion": "v1", "kind": "Node", "name": changes.bind.node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": _names(pod), "target": target}
-        yield Request("create", pod, body, "binding", dry_run=dry)
+        yield Request("create", pod, body, "binding")
     for item in deleted:
-        yield from _deletions(item, context, dry_run=dry)
+        yield from _deletions(item, context)
 
 
-def _update(update: Update, context: Finder, *, dry_run: bool) -> None:
+def _update(update: Update, context: Finder, sent: Callable[[Request], None]) -> None:
     """Replace an object: as `kubectl replace` whatever it is now, unless a version is given."""
     obj = context.ledger.labelled(dict(update.object))
     ref = Ref.of(obj)
@@ -86,9 +100,7 @@ def _update(update: Update, context: Finder, *, dry_run: bool) -> None:
                 raise NotOneError(f"{ref} to update", "none")
             obj["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"]
         try:
-            context.scope.send(
-                Request("update", ref, obj, update.subresource or "", dry_run=dry_run)
-            )
+            sent(Request("update", ref, obj, update.subresource or ""))
         except ApiError as error:
             if error.code != 409 or given is not None or not attempts_left:
                 raise
@@ -96,22 +108,24 @@ def _update(update: Update, context: Finder, *, dry_run: bool) -> None:
             return
 
 
-def _deletions(item: Delete, context: Finder, *, dry_run: bool) -> Iterator[Request]:
+def _deletions(item: Delete, context: Finder) -> Iterator[Request]:
     found = context.find(item)
     if not found:
         raise NotOneError(f"{item.describe()} to delete", "none")
     options: dict[str, Any] = {"propagationPolicy": item.propagation}
     if item.grace_seconds is not None:
         options["gracePeriodSeconds"] = item.grace_seconds
+    if item.preconditions is not None:
+        options["preconditions"] = item.preconditions.model_dump(by_alias=True, exclude_none=True)
     if item.collection:
         first = Ref.of(found[0])
         every = Ref(first.api_version, first.kind, "", first.namespace)
         # Never more than what the scenario itself has made.
         labels = {**(item.labels or {}), **context.ledger.labels}
-        yield Request("deletecollection", every, options, labels=labels, dry_run=dry_run)
+        yield Request("deletecollection", every, options, labels=labels)
         return
     for obj in found:
-        yield Request("delete", Ref.of(obj), options, dry_run=dry_run)
+        yield Request("delete", Ref.of(obj), options)
 
 
 def _pod(name: str, namespace: str | None, context: Finder) -> Ref:

@@ -5,22 +5,33 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from conformance.engine.changes import send
 from conformance.engine.ledger import CLUSTER_SCOPED, Ledger, default_version
 from conformance.engine.places import Place
+from conformance.scenario.accounts import AccountName, service_account
 from conformance.scenario.base import ObjectSelector, PodSelector
 from conformance.scenario.changes import Changes, Delete
 from conformance.scenario.expectations.base import ContainerView, Refusal
+from conformance.scenario.metrics import Component, MetricOf, Sample, total
 from conformance.scenario.model import Scenario
+from conformance.scenario.podresources import ListedClaim
 from conformance.scenario.profile import DriverProfile
 from conformance.scenario.variables import Variables
-from conformance.targets.base import ApiError, Obj, Objs, Ref, Scope, T
+from conformance.targets.base import ApiError, Obj, Objs, Ref, Scope, T, User
 
 
 class Interrupted(Exception):  # noqa: N818 -- what the user wants, not an error
     """The run was asked to stop; the scenario is cleaned up and counts as lost."""
+
+
+class DevicePlace(NamedTuple):
+    """A device of a node: its name is unique in its pool."""
+
+    node: str
+    pool: str
+    device: str
 
 
 @dataclass(slots=True)
@@ -30,11 +41,16 @@ class Context:
     Attributes:
         undecided: snapshots of pods that were seen to be pending for want of devices.
         captured: name -> an object as a step `capture` found it.
+        began: name of a step -> `Scope.now` before its first request.
+        counted: step and metric -> node and value as they were before the step.
+        stopped: components that a step `fault` has stopped or restarted.
+        unhealthy: devices that a step `stimulate` has made other than healthy, as they were before.
         kept: texts for the diagnostics: name -> text.
         churn_seconds, churn_seed: what the user wants instead of what churn says; 0 is nothing.
         record: whether decisions and snapshots are wanted (for comparison).
         stop: set when the user wants the run to end.
         place: the scenario's among those that act.
+        time_factor: by what limits of time are multiplied.
     """
 
     scenario: Scenario
@@ -48,16 +64,35 @@ class Context:
     undecided: list[dict[str, Any]] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
     captured: dict[str, Obj] = field(default_factory=dict)
+    counted: dict[tuple[str, str], tuple[str | None, float]] = field(default_factory=dict)
+    stopped: list[str] = field(default_factory=list)
+    unhealthy: dict[DevicePlace, Obj] = field(default_factory=dict)
+    began: dict[str, float] = field(default_factory=dict)
     churn_seconds: float = 0.0
     churn_seed: int = 0
+    time_factor: float = 1.0
     _claim_uids: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def on(self, scope: Scope) -> Context:
         """The same scenario, before its first step, in another scope."""
         ledger = Ledger(scope, self.ledger.labels)
         return replace(
-            self, scope=scope, ledger=ledger, undecided=[], kept={}, captured={}, _claim_uids={}
+            self,
+            scope=scope,
+            ledger=ledger,
+            undecided=[],
+            kept={},
+            captured={},
+            counted={},
+            stopped=[],
+            unhealthy={},
+            began={},
+            _claim_uids={},
         )
+
+    def limit(self, seconds: float) -> float:
+        """What a time limit of the scenario is in this run."""
+        return seconds * self.time_factor
 
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
         """``Scope.wait``, until the user wants the run to end.
@@ -79,6 +114,13 @@ class Context:
         """An object of a namespace (by default the scenario's), or a cluster-scoped one."""
         place = None if kind in CLUSTER_SCOPED else namespace or self.scope.namespace
         return self.scope.get(Ref(api_version or default_version(kind), kind, name, place))
+
+    def user(self, account: AccountName | None) -> User | None:
+        """In whose name requests are made that say ``as``."""
+        if account is None:
+            return None
+        node = self.scenario.spec.accounts[account].node
+        return User(self.scope.namespace, service_account(account), node or "")
 
     def find(self, selector: ObjectSelector) -> Objs:
         """All objects that a selector names, by name."""
@@ -139,17 +181,42 @@ class Context:
         """See Cluster.cdi_specs."""
         return self.scope.cdi_claims().get(uid, ())
 
-    def prepared_claims(self, node: str) -> int | None:
-        """See Cluster.prepared_claims."""
-        return self.scope.prepared_claims(node)
+    def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
+        """See Cluster.samples."""
+        return self.scope.samples(component, name, node)
+
+    def metric(self, wanted: MetricOf) -> float | None:
+        """See Cluster.metric."""
+        if wanted.grown_since is None:
+            node = wanted.node if wanted.node_of is None else self.node_of(wanted.node_of)
+            return None if wanted.node_of and node is None else self.read(wanted, node)
+        node, before = self.counted[wanted.grown_since, wanted.told()]
+        value = self.read(wanted, node)
+        return None if value is None else value - before
+
+    def read(self, wanted: MetricOf, node: str | None) -> float | None:
+        """What a metric is now, wherever its ``nodeOf`` is by now."""
+        found = self.samples(wanted.component, wanted.name, node)
+        return None if found is None else total(found, wanted.labels)
+
+    def node_of(self, pod: str) -> str | None:
+        """The node on which a pod is, None if it is on none."""
+        found = self.get("Pod", pod) or {"spec": {}}
+        node: str | None = found["spec"].get("nodeName")
+        return node
+
+    def pod_resources(self, pod: str, container: str) -> Sequence[ListedClaim] | None:
+        """See Cluster.pod_resources."""
+        node = self.node_of(pod)
+        return self.scope.pod_resources(node, pod, container) if node is not None else None
 
     def claims_in_use(self, node: str) -> int:
         """See Cluster.claims_in_use."""
         return self.scope.claims_in_use(node)
 
-    def refusal(self, obj: Obj) -> Refusal | None:
+    def refusal(self, obj: Obj, account: AccountName | None = None) -> Refusal | None:
         """See Cluster.refusal."""
-        return _refusal(lambda: self.ledger.create(obj))
+        return _refusal(lambda: self.ledger.create(obj, self.user(account)))
 
     def refusal_of(self, changes: Changes, deleted: tuple[Delete, ...]) -> Refusal | None:
         """See Cluster.refusal_of."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from conformance.engine.podsecurity import NOBODY, first_user, restrict
 from conformance.errors import TargetGoneError
-from conformance.targets.base import ApiError, Obj, Ref, Scope, TargetError
+from conformance.targets.base import ApiError, Obj, Ref, Scope, TargetError, User
 
 RESOURCE_V1 = "resource.k8s.io/v1"
 
@@ -27,6 +27,8 @@ _VERSIONS = {
     "Namespace": "v1",
     "Node": "v1",
     "Pod": "v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
+    "ResourceQuota": "v1",
     "ResourceClaim": RESOURCE_V1,
     "ResourceClaimTemplate": RESOURCE_V1,
     "ResourceSlice": RESOURCE_V1,
@@ -40,6 +42,7 @@ CLUSTER_SCOPED = frozenset(
         "DeviceTaintRule",
         "Namespace",
         "Node",
+        "PriorityClass",
         "ResourceSlice",
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
@@ -87,7 +90,7 @@ class Ledger:
         """
         self._at_cleanup.append(action)
 
-    def create(self, obj: Obj) -> Obj:
+    def create(self, obj: Obj, user: User | None = None) -> Obj:
         """Create an object with the run's labels, in the scope's namespace unless it names one.
 
         Pods get what ``restricted`` asks for, where they say nothing of it.
@@ -108,11 +111,27 @@ class Ledger:
         if not known:
             self._made.append(ref)
         try:
-            return self._scope.create(labelled)
+            return self._scope.create(labelled, user)
         except ApiError:
             if not known:
                 self._made.remove(ref)
             raise
+
+    def applied(self, obj: Obj, *, subresource: str = "") -> Obj:
+        """An object as it is sent by server-side apply, which creates it if it is not there.
+
+        A subresource is applied as it stands: its object is there already.
+        """
+        if subresource:
+            place = (
+                {} if obj.get("kind") in CLUSTER_SCOPED else {"namespace": self._scope.namespace}
+            )
+            return {**obj, "metadata": {**place, **obj["metadata"]}}
+        labelled = self.labelled(obj)
+        ref = Ref.of(labelled)
+        if ref not in self._made and self._scope.get(ref) is None:
+            self._made.append(ref)
+        return labelled
 
     def labelled(self, obj: Obj) -> Obj:
         """A copy as it is sent: with the run's labels, its namespace and what pods need."""

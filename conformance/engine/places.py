@@ -70,10 +70,18 @@ class Place:
         self._taken = True
 
     def leave(self) -> None:
-        """For good; once is enough."""
+        """Until it comes back; once is enough."""
         if self._places is not None and self._taken:
             self._taken = False
             self._places.give()
+
+    def come_back(self) -> None:
+        """Wait for a place again, after it was left."""
+        if self._places is not None and not self._taken:
+            begin = time.perf_counter()
+            self._places.take_again()
+            self._taken = True
+            self.waited += time.perf_counter() - begin
 
     @contextmanager
     def left(self) -> Iterator[None]:
@@ -82,8 +90,4 @@ class Place:
         try:
             yield
         finally:
-            if self._places is not None:
-                begin = time.perf_counter()
-                self._places.take_again()
-                self._taken = True
-                self.waited += time.perf_counter() - begin
+            self.come_back()

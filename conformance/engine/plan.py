@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conformance.engine.requirements import reason_to_skip
-from conformance.engine.scenario_run import Setup, check_bindings
+from conformance.engine.setup import Setup, check_bindings
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
 
@@ -19,7 +19,7 @@ class Plan:
     Attributes:
         skipped: why it would be skipped, "" if it would run.
         objects: kind -> how many of it the scenario makes; controllers may add pods and claims.
-        disturbed: components that it restarts or kills.
+        disturbed: what it does to components and to devices.
     """
 
     id: str
@@ -40,7 +40,8 @@ def plan(scenarios: Sequence[LoadedScenario], setup: Setup) -> tuple[Plan, ...]:
     for loaded in scenarios:
         spec = loaded.scenario.spec
         skipped = reason_to_skip(spec, capabilities, profile) or ""
-        faults = (step.fault.component for step in spec.steps if step.fault)
+        done = (step.fault or step.stimulate for step in spec.steps)
+        faults = (item.describe() for item in done if item is not None)
         made = Counter[str]() if skipped else _made(spec)
         plans.append(Plan(loaded.id, skipped, made, () if skipped else tuple(faults)))
     return tuple(plans)

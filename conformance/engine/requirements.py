@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from packaging.specifiers import SpecifierSet
 
+from conformance.scenario.accounts import IMPERSONATION
 from conformance.scenario.base import release
 from conformance.scenario.expectations.environment import EnvironmentExpectation
+from conformance.scenario.expectations.hardware import HardwareExpectation
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
 from conformance.scenario.profile import DriverProfile
@@ -36,7 +38,7 @@ def reason_to_skip(
             )
         if on is not (gate in needs.feature_gates):
             return f"feature gate {gate} is {'on' if on else 'off'}"
-    for ability in needs.abilities:
+    for ability in (*needs.abilities, *([IMPERSONATION] if spec.accounts else [])):
         if ability not in capabilities.abilities:
             why = capabilities.lacking.get(ability, "")
             return f"this target lacks the ability {ability}" + (f": {why}" if why else "")
@@ -74,11 +76,26 @@ def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:
     for name in spec.requires.config:
         if name not in profile.spec.config:
             return f"has no config {name}{profile.off('config', name)}"
+    for name in spec.requires.attributes:
+        if name not in profile.spec.attributes:
+            return f"names no attribute {name}"
+    for name in spec.requires.capacity:
+        if name not in profile.spec.capacity:
+            return f"names no capacity {name}"
+    for health in (step.stimulate.health for step in spec.steps if step.stimulate):
+        if profile.spec.stimulus is None or health not in profile.spec.stimulus.health:
+            return f"does not say how the driver is told that a device gets {health} (stimulus)"
     for expectation in (item for step in spec.steps for item in step.expect or ()):
         if isinstance(expectation, EnvironmentExpectation):
-            name = expectation.environment.config
-            if name not in profile.spec.probe.config_env:
-                return f"does not say how config {name} shows in containers (probe.configEnv)"
+            config = expectation.environment.config
+            if config is None and profile.spec.probe.claim_env is None:
+                return "does not say how claims show in containers (probe.claimEnv)"
+            if config is not None and config not in profile.spec.probe.config_env:
+                return f"does not say how config {config} shows in containers (probe.configEnv)"
+        if isinstance(expectation, HardwareExpectation):
+            name = expectation.hardware.command
+            if name not in profile.spec.probe.hardware:
+                return f"has no command {name} that shows hardware (probe.hardware)"
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.engine.events import (
@@ -16,6 +16,7 @@ from conformance.engine.events import (
     ScenarioFinished,
 )
 from conformance.engine.verdicts import ScenarioCompared, Verdict
+from conformance.scenario.loader import LoadedScenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,23 @@ class ScenarioResult:
             return self.compared is not None and not self.compared.conformant
         in_a_step = any(step.outcome is Outcome.FAILED for step in self.finished.steps)
         return not in_a_step and not self.compared.conformant
+
+    @property
+    def known(self) -> bool:
+        """Whether all that failed is a known issue of Kubernetes."""
+        return self.outcome is Outcome.KNOWN and not self.against_rules
+
+    @property
+    def reasons(self) -> str:
+        """The message; and where an allocation is against the rules, what the comparison says."""
+        notes = self.compared.notes if self.against_rules and self.compared is not None else ()
+        return "\n".join([*filter(None, [self.message]), *notes])
+
+    @property
+    def failed(self) -> bool:
+        """Whether it has to be run again: not where all that failed is a known issue."""
+        again = (Outcome.FAILED, Outcome.ERROR, Outcome.LOST)
+        return self.against_rules or self.outcome in again
 
     @property
     def bad(self) -> bool:
@@ -114,6 +132,11 @@ class RunResult:
         heard = {event.scenario.id for event in self.finished}
         return tuple(item for item in self.run.planned if item.id not in heard)
 
+    def rest(self, scenarios: Sequence[LoadedScenario]) -> list[LoadedScenario]:
+        """Those of the scenarios that have no result."""
+        heard = {event.scenario.id for event in self.finished}
+        return [item for item in scenarios if item.id not in heard]
+
     @property
     def known_issues(self) -> dict[KnownFailure, tuple[str, ...]]:
         """Known issue -> ids of the scenarios that failed by it, and by nothing else."""
@@ -130,19 +153,34 @@ class RunResult:
         return count_verdicts(self.compared)
 
 
+def retold(result: RunResult) -> Iterator[Event]:
+    """The events of a run as it is known by now, for reporters."""
+    compared = {item.scenario: item for item in result.compared}
+    yield result.run
+    for event in result.finished:
+        name = event.scenario.id
+        if name in result.diagnostics:
+            yield Diagnostics(name, result.diagnostics[name])
+        if name in compared:
+            yield compared[name]
+        yield event
+    if result.footer is not None:
+        yield result.footer
+
+
 def by_outcome(
     planned: Sequence[PlannedScenario], finished: Sequence[ScenarioFinished]
 ) -> dict[Outcome, tuple[str, ...]]:
     """Outcome -> sorted scenario ids, every outcome present.
 
-    A planned scenario without a result is ``lost``; one that passed, or failed by a known
+    A planned scenario without a result is ``lost``; one that passed at last, or failed by a known
     issue, and whose cleanup failed is ``failed``, whatever was reported: a cleanup that lies is a
     known trap of such suites.
     """
     outcomes: dict[str, Outcome] = {item.id: Outcome.LOST for item in planned}
     for event in finished:
         outcome = event.outcome
-        well = outcome in (Outcome.PASSED, Outcome.KNOWN)
+        well = outcome in (Outcome.PASSED, Outcome.KNOWN, Outcome.FLAKY)
         if well and event.cleanup not in (Outcome.PASSED, Outcome.SKIPPED):
             outcome = Outcome.FAILED
         outcomes[event.scenario.id] = outcome

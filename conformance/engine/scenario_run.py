@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 
+from conformance.engine.attempts import ended_after, may_be_chance
 from conformance.engine.awaiting import Divergence
 from conformance.engine.context import Context, Interrupted
 from conformance.engine.diagnosing import EXPLANATION, diagnose
+from conformance.engine.disruption import restore
 from conformance.engine.events import (
+    Attempt,
     Diagnostics,
     Event,
     Outcome,
-    PlannedScenario,
     RunStopping,
     ScenarioFinished,
     ScenarioStarted,
@@ -27,77 +29,16 @@ from conformance.engine.ledger import Ledger
 from conformance.engine.places import Place
 from conformance.engine.podsecurity import CONSTRAINTS
 from conformance.engine.requirements import reason_to_skip
+from conformance.engine.setup import Setup, planned
 from conformance.engine.steps import perform, prepare, title
-from conformance.engine.verdicts import ScenarioCompared
+from conformance.engine.stimuli import make_healthy
 from conformance.errors import ConformanceError, TargetGoneError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Step
-from conformance.scenario.variables import Variables, namespace, suffix
-from conformance.targets.base import (
-    RUN_LABEL,
-    SCENARIO_LABEL,
-    WORKER_LABEL,
-    ApiError,
-    Overlap,
-    Scope,
-)
-from conformance.targets.opening import Opened
-from conformance.text import addresses_first, shorten
+from conformance.targets.base import ApiError, Overlap, Scope
+from conformance.text import shorten
 
 Emit = Callable[[Event], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What all scenarios of a run have in common.
-
-    Attributes:
-        run: the run's id, a valid label value.
-        compare: judges a scenario that ended, where a comparison is asked for.
-        stop: set when the user wants the run to end.
-        worker: which of several processes of the run this is; "" where it is the only one.
-    """
-
-    run: str
-    opened: Opened
-    compare: Callable[[ScenarioFinished], ScenarioCompared] | None = None
-    stop: threading.Event = field(default_factory=threading.Event)
-    worker: str = ""
-
-    def variables(self, loaded: LoadedScenario) -> Variables:
-        """The names of a scenario in this run."""
-        synthetic = loaded.scenario.spec.tier == "allocation"
-        profile = None if synthetic else self.opened.profile
-        has = self.opened.capabilities
-        unique = suffix(self.run, loaded.id)
-        return Variables(profile, unique, self.opened.image, has.devices_on, has.one_device)
-
-    def namespace(self, loaded: LoadedScenario) -> str:
-        """The namespace of a scenario in this run."""
-        return namespace(suffix(self.run, loaded.id))
-
-    def labels(self, loaded: LoadedScenario) -> dict[str, str]:
-        """What everything that a scenario makes is labelled with."""
-        labels = {RUN_LABEL: self.run, SCENARIO_LABEL: loaded.scenario.metadata.name[:63]}
-        return labels | ({WORKER_LABEL: self.worker} if self.worker else {})
-
-
-def planned(loaded: LoadedScenario) -> PlannedScenario:
-    """What reporters need to know of a scenario."""
-    spec = loaded.scenario.spec
-    return PlannedScenario(
-        id=loaded.id,
-        name=loaded.scenario.metadata.name,
-        summary=spec.summary,
-        level=spec.level,
-        feature=spec.feature,
-        tier=spec.tier,
-        references=addresses_first(spec.references),
-        file=str(loaded.document.file),
-        line=1,
-        digest=loaded.digest,
-        kubernetes=spec.requires.kubernetes,
-    )
 
 
 def run_scenario(
@@ -111,8 +52,19 @@ def run_scenario(
     Everything that can go wrong becomes an outcome; nothing is raised but programming errors in
     the suite's own bookkeeping around it.
     """
-    emit(ScenarioStarted(planned(loaded), setup.namespace(loaded)))
-    finished = _Run(loaded, setup, emit, place or Place()).finish()
+    place = place or Place()
+    attempts: list[Attempt] = []
+    while True:
+        this = replace(setup, attempt=len(attempts))
+        emit(ScenarioStarted(planned(loaded), this.namespace(loaded)))
+        finished = _Run(loaded, this, emit, place).finish()
+        if len(attempts) == setup.retries or not may_be_chance(finished, setup):
+            break
+        place.come_back()
+        attempts.append(
+            Attempt(finished.outcome, finished.message, finished.where, finished.seconds)
+        )
+    finished = ended_after(finished, attempts)
     report_end(finished, setup, emit)
     return finished
 
@@ -135,6 +87,7 @@ class _Run:
         self.emit = emit
         self.outcome = Outcome.PASSED
         self.message = ""
+        self.started_at = ""
         self.where = loaded.where(())
         self.steps: list[StepFinished] = []
         self.told: set[tuple[str, str, str, int]] = set()
@@ -145,6 +98,7 @@ class _Run:
         if reason is not None:
             return self._result(Outcome.SKIPPED, reason)
         start = time.perf_counter()
+        self.started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         scope = self.opened.target.scope(self.setup.namespace(self.loaded))
         context = Context(
             scenario=self.loaded.scenario,
@@ -161,6 +115,7 @@ class _Run:
             churn_seed=self.opened.options.churn_seed,
             stop=self.setup.stop,
             place=self.place,
+            time_factor=self.setup.time_factor,
         )
         try:
             return self._run(context, start)
@@ -179,13 +134,17 @@ class _Run:
         self._overlaps(scope)
         if self.outcome in {Outcome.FAILED, Outcome.ERROR}:
             diagnostics = {**diagnose(scope), **context.kept}
-            self.emit(Diagnostics(self.loaded.id, diagnostics))
+            self.emit(Diagnostics(self.loaded.id, self._named(diagnostics)))
             why = diagnostics.get(EXPLANATION)
             if why is not None and self.outcome is Outcome.FAILED:
                 self.message += "\nclaims without allocation: " + shorten(why.strip(), 4, 1_000)
+        self._guarded(lambda: restore(context), self.where)
+        if context.unhealthy:
+            self._guarded(lambda: make_healthy(context), self.where)
         self.place.leave()
         made = bool(context.ledger.made)
-        left = context.ledger.cleanup(context.scenario.spec.timeouts.cleanup) if made else ()
+        limit = context.limit(context.scenario.spec.timeouts.cleanup)
+        left = context.ledger.cleanup(limit) if made else ()
         if isinstance(context.ledger.unanswered, TargetGoneError):
             self._stop(context.ledger.unanswered)
         cleanup = Outcome.FAILED if left else Outcome.PASSED if made else Outcome.SKIPPED
@@ -206,9 +165,15 @@ class _Run:
             undecided=tuple(context.undecided),
             overlaps=overlaps,
             namespace=scope.namespace,
+            started_at=self.started_at,
         )
         version = self.opened.capabilities.kubernetes_version
         return with_known_issues(finished, self.opened.target.name, version)
+
+    def _named(self, diagnostics: dict[str, str]) -> dict[str, str]:
+        """With the attempt in their names, where there may be several."""
+        attempt = f"attempt-{self.setup.attempt + 1}-" if self.setup.retries else ""
+        return {f"{attempt}{name}": text for name, text in diagnostics.items()}
 
     def _overlaps(self, scope: Scope) -> tuple[Overlap, ...]:
         """Fail the scenario in which one device went to two claims, whatever else it saw."""
@@ -266,7 +231,7 @@ class _Run:
         except Exception as error:  # noqa: BLE001 -- a bug of the suite must not end the run
             trace = traceback.format_exc()
             self._end(Outcome.ERROR, f"the suite failed: {type(error).__name__}: {error}", where)
-            self.emit(Diagnostics(self.loaded.id, {"suite-traceback.txt": trace}))
+            self.emit(Diagnostics(self.loaded.id, self._named({"suite-traceback.txt": trace})))
         else:
             return True
         return False
@@ -297,11 +262,3 @@ class _Run:
 def _churns(loaded: LoadedScenario) -> bool:
     """Whether what the scheduler saw when it decided cannot be told: too much changed meanwhile."""
     return any(step.churn for step in loaded.scenario.spec.steps)
-
-
-def check_bindings(scenarios: list[LoadedScenario], setup: Setup) -> None:
-    """Raise UsageError for a scenario whose variables do not resolve, before anything runs."""
-    opened = setup.opened
-    for loaded in scenarios:
-        if reason_to_skip(loaded.scenario.spec, opened.capabilities, opened.profile) is None:
-            loaded.bind(setup.variables(loaded))

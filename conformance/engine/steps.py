@@ -9,8 +9,11 @@ from conformance.engine.awaiting import Divergence, await_expectation
 from conformance.engine.changes import NotOneError, send
 from conformance.engine.churn.rounds import churn
 from conformance.engine.context import Context
+from conformance.engine.counting import count
+from conformance.engine.disruption import disturb
+from conformance.engine.stimuli import stimulate
 from conformance.scenario.model import CopyAllocation, Step
-from conformance.targets.base import ApiError, Obj, Ref
+from conformance.targets.base import ApiError, Obj, Ref, User
 from conformance.targets.overlaps import COPIED
 
 NODE_LABEL = "dra-conformance.dev/node"
@@ -56,6 +59,10 @@ def hollow_node(name: str, short: str) -> Obj:
 
 def title(step: Step) -> str:
     """A step in a line: for the report, not for machines."""
+    return _title(step) + (f" as {step.account}" if step.account else "")
+
+
+def _title(step: Step) -> str:
     if step.apply is not None:
         names = (f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}" for obj in step.apply)
         return "apply " + ", ".join(names)
@@ -64,7 +71,9 @@ def title(step: Step) -> str:
     if step.delete is not None:
         return "delete " + ", ".join(item.describe() for item in step.delete)
     if step.fault is not None:
-        return f"{step.fault.action} {step.fault.component}"
+        return step.fault.describe()
+    if step.stimulate is not None:
+        return step.stimulate.describe()
     if step.churn is not None:
         return f"churn for {step.churn.time:g} s"
     if step.copy_allocation is not None:
@@ -75,12 +84,17 @@ def title(step: Step) -> str:
 
 
 def prepare(context: Context) -> None:
-    """Make what a scenario has before its first step: its namespace and its hollow nodes."""
+    """Make what a scenario has before its first step: namespace, hollow nodes, accounts."""
     context.ledger.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": context.scope.namespace}}
     )
     for node in context.scenario.spec.nodes:
         context.ledger.create(hollow_node(str(context.variables.value(f"node.{node}")), node))
+    for name, account in context.scenario.spec.accounts.items():
+        user = context.user(name)
+        if user is not None and account.rules:
+            rules = [rule.body for rule in account.rules]
+            context.scope.grant(user, rules, context.ledger.labels)
 
 
 def perform(step: Step, context: Context) -> list[dict[str, Any]]:
@@ -93,13 +107,18 @@ def perform(step: Step, context: Context) -> list[dict[str, Any]]:
         Divergence: an expectation does not hold, or the API server refused what it must accept.
         TargetError: the target broke.
     """
+    if step.name is not None:
+        count(step.name, context)
+        context.began[step.name] = context.scope.now()
     if step.apply is not None:
         for obj in step.apply:
-            _apply(dict(obj), context)
+            _apply(dict(obj), context, context.user(step.account))
     elif step.expect is not None:
         return [await_expectation(expectation, context) for expectation in step.expect]
     elif step.fault is not None:
-        context.scope.fault(step.fault.component, step.fault.action)
+        disturb(step.fault, context)
+    elif step.stimulate is not None:
+        stimulate(step.stimulate, context)
     elif step.capture is not None:
         for name, selector in step.capture.items():
             found = context.find(selector)
@@ -154,7 +173,7 @@ def _copy_allocation(wanted: CopyAllocation, context: Context) -> None:
         raise Divergence(f"the allocation of {wanted.to} to be accepted", str(error)) from None
 
 
-def _apply(obj: dict[str, Any], context: Context) -> None:
+def _apply(obj: dict[str, Any], context: Context, user: User | None) -> None:
     """Create an object that the API server must accept.
 
     Admission plugins know other objects from watches, and may still refuse what they accept a
@@ -164,7 +183,7 @@ def _apply(obj: dict[str, Any], context: Context) -> None:
 
     def accepted() -> Obj | None:
         try:
-            return context.ledger.create(obj)
+            return context.ledger.create(obj, user)
         except ApiError as error:
             refusal[:] = [error]
             if error.reason != "Forbidden":

@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
-from conformance import __version__
-from conformance.digest import document_digest, set_digest
 from conformance.engine.classes import ensure_classes
 from conformance.engine.dispatch import Dispatcher
 from conformance.engine.events import (
     Outcome,
     Reporter,
     RunFinished,
-    RunStarted,
     RunStopping,
     ScenarioFinished,
+    ShardPlan,
     count,
 )
+from conformance.engine.header import header, now
+from conformance.engine.lastlook import last_look
 from conformance.engine.ledger import Ledger
 from conformance.engine.order import longest_first
 from conformance.engine.places import Place, Places
 from conformance.engine.requirements import fits_beside
-from conformance.engine.result import RunCollector, RunResult
-from conformance.engine.scenario_run import (
-    Setup,
-    check_bindings,
-    planned,
-    report_end,
-    run_scenario,
-)
-from conformance.errors import TargetGoneError, UsageError
-from conformance.redaction import redact_json
+from conformance.engine.result import RunCollector, RunResult, retold
+from conformance.engine.scenario_run import report_end, run_scenario
+from conformance.engine.setup import Setup, check_bindings, planned
+from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.base import RUN_LABEL, ApiError, Ref, Scope, TargetError
-from conformance.targets.recorded import recorded_options
+from conformance.targets.base import RUN_LABEL
+from conformance.text import counted
 
 CLASSES_GONE = 90.0
 """Seconds until the DeviceClasses that the run made for the driver must be gone."""
@@ -46,9 +40,6 @@ CLASSES_GONE = 90.0
 LOOKING_ON = 4
 """How many scenarios of a cluster may look on (places.py) beside those that act. Each has some
 threads and watches; with fewer, places stay empty where many scenarios hold still for long."""
-
-NAMESPACES_MARKED = 30.0
-"""Seconds until every namespace of a run must be on its way out; all of them are empty by then."""
 
 
 def run_suite(
@@ -58,6 +49,10 @@ def run_suite(
     *,
     workers: int = 1,
     options: Mapping[str, Any] | None = None,
+    shard: ShardPlan | None = None,
+    max_failures: int = 0,
+    timeout: float = 0.0,
+    begun: RunResult | None = None,
 ) -> RunResult:
     """Run scenarios against the target of ``setup`` and tell the reporters.
 
@@ -66,6 +61,11 @@ def run_suite(
             cleaned up, are not counted. Scenarios of the node tier share the devices of the
             target: together they never need more than there are.
         options: what the user asked for, for the header of the result file.
+        shard: which part of a plan the scenarios are.
+        max_failures: begin no more scenarios once so many have failed; 0 is never.
+        timeout: seconds after which the run ends as if it was interrupted; 0 is never.
+        begun: what of the run has ended before: its header is the run's, its scenarios are told
+            and not run again.
 
     Whatever happens meanwhile, what the run made is removed before this returns or raises: the
     work is done in a thread of its own, where Ctrl-C reaches nothing half-way.
@@ -82,17 +82,26 @@ def run_suite(
     check_bindings(list(scenarios), setup)
     collector = RunCollector()
     dispatcher = Dispatcher([collector, *reporters], setup.stop)
-    suite = _Suite(scenarios, setup, dispatcher, collector, workers)
+    options = {"workers": workers, **(options or {})}
+    begun = begun or RunResult(
+        run=header(scenarios, setup, options, shard), finished=(), footer=None
+    )
+    rest = begun.rest(scenarios)
+    suite = _Suite(rest, setup, dispatcher, collector, workers, begun, max_failures)
     with ThreadPoolExecutor(1, thread_name_prefix="run") as pool:
         try:
-            run = pool.submit(suite.run, options or {})
+            run = pool.submit(suite.run)
         except KeyboardInterrupt:  # it may have begun; leaving the pool waits for its cleanup
             setup.stop.set()
             raise
+        late = time.monotonic() + timeout if timeout else math.inf
         while True:
             try:
                 if wait([run], timeout=1.0).done:
                     return run.result()
+                if time.monotonic() >= late:
+                    late = math.inf
+                    suite.interrupt(f"the run took longer than its {timeout:g} s")
             except KeyboardInterrupt:
                 suite.interrupt()
 
@@ -104,27 +113,31 @@ class _Suite:
     dispatcher: Dispatcher
     collector: RunCollector
     workers: int
+    begun: RunResult
+    max_failures: int = 0
     finished: dict[str, ScenarioFinished] = field(default_factory=dict)
     _running: tuple[str, ...] = ()
+    _failures: int = 0
 
-    def run(self, options: Mapping[str, Any]) -> RunResult:
+    def run(self) -> RunResult:
         start = time.perf_counter()
-        self.dispatcher.dispatch(
-            header(self.scenarios, self.setup, {"workers": self.workers, **options})
-        )
+        for event in retold(self.begun):
+            self.dispatcher.dispatch(event)
         self.dispatcher.check()  # nothing was made yet
         left, terminating = self._work()
         for loaded in self.scenarios:
             if loaded.id not in self.finished:
                 self._end(loaded, Outcome.LOST, "the run ended before it began")
-        ordered = tuple(self.finished[loaded.id] for loaded in self.scenarios)
+        here = tuple(self.finished[loaded.id] for loaded in self.scenarios)
+        ordered = (*self.begun.finished, *here)
+        before = sum(part.seconds for part in self.begun.run.resumed)
         interrupted = self.setup.stop.is_set()
         self.dispatcher.dispatch(
             RunFinished(
                 run=self.setup.run,
                 counts=count(ordered),
-                finished_at=_now(),
-                seconds=time.perf_counter() - start,
+                finished_at=now(),
+                seconds=before + time.perf_counter() - start,
                 interrupted=interrupted,
                 left=left,
                 terminating=terminating,
@@ -133,10 +146,10 @@ class _Suite:
         self.dispatcher.check(_became_of(ordered, left))
         return replace(self.collector.result(), finished=ordered)
 
-    def interrupt(self) -> None:
+    def interrupt(self, reason: str = "interrupted") -> None:
         """Start no more scenarios, let those that run clean up, and say so at once."""
         self.setup.stop.set()
-        self.dispatcher.dispatch(RunStopping("interrupted", self._running))
+        self.dispatcher.dispatch(RunStopping(reason, self._running))
 
     def _work(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """All that is done on the target.
@@ -154,7 +167,7 @@ class _Suite:
                 self._all()
             finally:
                 left = ledger.cleanup(CLASSES_GONE)
-            owned, terminating = self._last_look(scope)
+            owned, terminating = last_look(scope, self.setup, self._namespaces())
         finally:
             scope.close()
         return left + owned, terminating
@@ -167,7 +180,7 @@ class _Suite:
         running: dict[Future[ScenarioFinished], LoadedScenario] = {}
         places = Places(self.workers)
         with ThreadPoolExecutor(most, thread_name_prefix="scenario") as pool:
-            while running or (pending and not self.setup.stop.is_set()):
+            while running or (pending and not self._ends()):
                 places.moved.clear()
                 for future in [run for run in running if run.done()]:
                     self._take(running.pop(future), future)
@@ -194,14 +207,37 @@ class _Suite:
             self.finished[loaded.id] = future.result()
         except Exception as error:  # noqa: BLE001 -- the other scenarios must still clean up
             self._end(loaded, Outcome.ERROR, f"the suite failed: {type(error).__name__}: {error}")
+        if not self.max_failures:
+            return
+        before, rows = self._failures, self.collector.result().scenarios
+        self._failures = sum(row.failed for row in rows if row.scenario.id in self.finished)
+        if before < self.max_failures <= self._failures:
+            said = f"{counted(self._failures, 'scenario')} failed, and --maxfail says to end then"
+            self.dispatcher.dispatch(RunStopping(said, self._running))
+
+    def _ends(self) -> bool:
+        """Whether no more scenarios are begun."""
+        enough = 0 < self.max_failures <= self._failures
+        return enough or self.setup.stop.is_set()
 
     def _next(self, pending: list[LoadedScenario], running: list[LoadedScenario]) -> int | None:
-        if self.setup.stop.is_set():
+        if self._ends():
             return None
         for index, loaded in enumerate(pending):
             if fits_beside(loaded, running, self.setup.opened.capabilities):
                 return index
         return None
+
+    def _namespaces(self) -> set[str]:
+        """Those that scenarios had: of the first attempt at each, and of the last."""
+        ran = [
+            (loaded, self.finished[loaded.id])
+            for loaded in self.scenarios
+            if loaded.id in self.finished
+            and self.finished[loaded.id].outcome is not Outcome.SKIPPED
+        ]
+        first = {self.setup.namespace(loaded) for loaded, _ in ran}
+        return first | {finished.namespace for _, finished in ran if finished.namespace}
 
     def _uses_driver(self) -> bool:
         return any(loaded.scenario.spec.tier != "allocation" for loaded in self.scenarios)
@@ -221,75 +257,6 @@ class _Suite:
         self.finished[loaded.id] = ended
         report_end(ended, self.setup, self.dispatcher.dispatch)
 
-    def _last_look(self, scope: Scope) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Look for anything at all that carries the run's label.
-
-        A namespace was seen to be empty before it was marked for deletion and after; the cluster
-        then takes its time (kube-controller-manager: 5 s, ``namespaceDeletionGracePeriod``).
-
-        Returns:
-            What is left, and the namespaces that are on their way out.
-        """
-        names = {
-            self.setup.namespace(loaded)
-            for loaded in self.scenarios
-            if loaded.id in self.finished
-            and self.finished[loaded.id].outcome is not Outcome.SKIPPED
-        }
-
-        def terminating() -> list[Ref] | None:
-            refs = [Ref("v1", "Namespace", name) for name in sorted(names)]
-            there = [(ref, obj) for ref in refs if (obj := scope.get(ref)) is not None]
-            marked = [ref for ref, obj in there if obj["metadata"].get("deletionTimestamp")]
-            return marked if len(marked) == len(there) else None
-
-        try:
-            try:
-                going = scope.wait(terminating, NAMESPACES_MARKED) or []
-            except TargetGoneError:  # a part of it; the API server may still answer
-                going = terminating() or []
-            owned = self.setup.opened.target.owned(self.setup.run)
-            others = (ref for ref in owned if ref.kind == "Namespace" and ref not in going)
-            found = [(ref, scope.get(ref)) for ref in others]  # made by a step
-            going += [ref for ref, obj in found if obj and "deletionTimestamp" in obj["metadata"]]
-        except TargetGoneError:
-            label = f"{RUN_LABEL}={self.setup.run}"
-            return (f"perhaps all objects labelled {label}: the cluster does not answer",), ()
-        except (ApiError, TargetError) as error:
-            return (f"what the run made could not be looked for: {error}",), ()
-        left = tuple(str(ref) for ref in owned if ref not in going)
-        return left, tuple(ref.name for ref in going if ref in owned)
-
-
-def header(
-    scenarios: Sequence[LoadedScenario], setup: Setup, options: Mapping[str, Any]
-) -> RunStarted:
-    """What a run begins with: what was planned, against what.
-
-    Args:
-        options: what the user asked for beside the target, for the result file.
-    """
-    capabilities, profile = setup.opened.capabilities, setup.opened.profile
-    document = redact_json(profile.model_dump(mode="json", by_alias=True)) if profile else None
-    return RunStarted(
-        run=setup.run,
-        target=setup.opened.target.name,
-        planned=tuple(planned(loaded) for loaded in scenarios),
-        kubernetes_version=capabilities.kubernetes_version,
-        driver=capabilities.driver,
-        simulated=capabilities.simulated,
-        versions=dict(sorted(capabilities.versions.items())),
-        suite_version=__version__,
-        scenario_set_digest=set_digest(scenarios),
-        started_at=_now(),
-        feature_gates=dict(sorted(capabilities.feature_gates.items())),
-        driver_profile=document,
-        driver_profile_digest=None if document is None else document_digest(document),
-        image=setup.opened.image,
-        compared=setup.opened.options.record,
-        options={**recorded_options(setup.opened.options), **options},
-    )
-
 
 def _became_of(finished: Sequence[ScenarioFinished], left: Sequence[str]) -> str:
     """What became of a run whose reporter failed, for the message."""
@@ -300,7 +267,3 @@ def _became_of(finished: Sequence[ScenarioFinished], left: Sequence[str]) -> str
     if left:
         return f"{early}left behind: {', '.join(left)}; run `dra-conformance cleanup`"
     return f"{early}what the run made was removed"
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -8,6 +8,7 @@ pytest imports this module in every session.
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,10 @@ from conformance.targets.options import TargetOptions
 
 PREFIX = "--dra-"
 TABLES: tuple[type[Any], ...] = (TargetOptions, RunOptions, Selection)
+_OPTION = re.compile(
+    rf"(?<!\S)(?:{'|'.join(row.flag for table in TABLES for row in options_of(table))})(?![-\w])"
+)
+"""An option of the tables in a help text; ``list --features`` is none of them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,7 +58,7 @@ def destination(row: Option) -> str:
 
 def _argument(row: Option) -> dict[str, Any]:
     """How argparse is told of an option; what was not given is None."""
-    text = row.given.help.replace("--", PREFIX).replace("%", "%%")
+    text = _OPTION.sub(lambda found: PREFIX + found[0][2:], row.given.help).replace("%", "%%")
     about: dict[str, Any] = {"default": None, "help": text}
     if row.type is bool:
         return about | {"action": "store_true"}

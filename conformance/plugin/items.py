@@ -84,10 +84,11 @@ class ScenarioItem(pytest.Item):
         elif diagnostics:
             text = f"{counted(len(diagnostics), 'file')}; see them with -v"
             self.add_report_section("call", "diagnostics", text)
-        apply_to_current_test(finished, diagnostics)
+        compared = [event for event in self.events if isinstance(event, ScenarioCompared)]
+        apply_to_current_test(finished, diagnostics, compared[-1] if compared else None)
         _raise(finished)
-        for event in self.events:
-            if isinstance(event, ScenarioCompared) and not event.conformant:
+        for event in compared:
+            if not event.conformant:
                 raise ScenarioFailed(f"{finished.where}: {'; '.join(event.notes)}")
 
     def _compare(self, finished: ScenarioFinished) -> ScenarioCompared:
@@ -123,7 +124,7 @@ def _raise(finished: ScenarioFinished) -> None:
             pytest.xfail(f"{'; '.join(map(str, finished.known_issues))}: {text}")
         case Outcome.FAILED:
             raise ScenarioFailed(text)
-        case Outcome.ERROR | Outcome.LOST:
+        case Outcome.ERROR | Outcome.LOST | Outcome.FLAKY:
             raise InfrastructureError(text)
         case _:
             pass

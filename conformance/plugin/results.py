@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,13 @@ from conformance.engine.events import (
     Reporter,
     RunFinished,
     ScenarioFinished,
+    ShardPlan,
     count,
 )
-from conformance.engine.scenario_run import Setup
-from conformance.engine.suite import header
+from conformance.engine.header import header, now
+from conformance.engine.setup import Setup
 from conformance.report.diagnostics import DiagnosticsFolder
+from conformance.report.files import file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
 from conformance.report.pages import write_pages
 from conformance.resultfile.lines import Recorded, from_line, to_line
@@ -57,7 +58,12 @@ class SessionResults:
         self._start = time.perf_counter()
         self._folder = self._stack.enter_context(OutputFolder(path))
 
-    def plan(self, scenarios: Sequence[LoadedScenario], options: Mapping[str, Any]) -> None:
+    def plan(
+        self,
+        scenarios: Sequence[LoadedScenario],
+        options: Mapping[str, Any],
+        shard: ShardPlan | None = None,
+    ) -> None:
         """Write down what is going to run; once, before the first scenario ends."""
         if self._dispatcher is not None:
             return
@@ -65,10 +71,10 @@ class SessionResults:
         reporters: list[Reporter] = [
             self._folder,
             file,
-            DiagnosticsFolder(self._path / DIAGNOSTICS),
+            *file_reporters(self._path, DiagnosticsFolder(self._path / DIAGNOSTICS)),
         ]
         self._dispatcher = Dispatcher(reporters, self._setup.stop)
-        event = header(scenarios, self._setup, options)
+        event = header(scenarios, self._setup, options, shard)
         self._planned = {item.id: item for item in event.planned}
         self._dispatcher.dispatch(event)
 
@@ -94,7 +100,7 @@ class SessionResults:
                 RunFinished(
                     run=self._setup.run,
                     counts=count(self._finished),
-                    finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+                    finished_at=now(),
                     seconds=time.perf_counter() - self._start,
                     interrupted=interrupted,
                     left=tuple(left),

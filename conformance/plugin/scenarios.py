@@ -13,16 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from conformance.clusters.base import ClusterAccess
+from conformance.engine.events import ShardPlan
+from conformance.engine.header import header
 from conformance.engine.options import RunOptions
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
+from conformance.engine.shards import shard_of
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
+from conformance.files import write_whole
 from conformance.options import from_given
 from conformance.plugin import given
 from conformance.plugin.items import ScenarioFile, ScenarioItem, load
 from conformance.plugin.results import SessionResults, carried
 from conformance.plugin.session import SESSION, Session, classes_for, lock_file, setup_of
+from conformance.report.allure_run import write_run
+from conformance.resultfile.failed import only_failed
+from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection
 from conformance.scenario.yamlfile import YAML
 from conformance.signals import interrupted_by_signals
@@ -31,13 +39,16 @@ from conformance.targets.opening import connect
 from conformance.targets.options import TargetOptions
 from conformance.targets.sources import open_cluster
 
+SHARD = TypeAdapter(ShardPlan)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Note the options; the controller also opens the cluster, the workers learn of it."""
     try:
         options = from_given(TargetOptions, given(config, TargetOptions))
         about = from_given(RunOptions, given(config, RunOptions))
-        selection = from_given(Selection, given(config, Selection))
+        selection = only_failed(from_given(Selection, given(config, Selection)))
+        selection.check()
         options = replace(options, record=about.compare)
         if about.compare and options.target == "reference":
             raise UsageError("--dra-compare judges a cluster; use --dra-target cluster")
@@ -72,27 +83,65 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from None
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what other shards run, once pytest's own filters have left the rest."""
+    session = config.stash[SESSION]
+    found = {item: item.loaded for item in items if isinstance(item, ScenarioItem)}
+    try:
+        mine, session.shard = shard_of(list(found.values()), session.about.shard)
+    except ConformanceError as error:
+        raise pytest.UsageError(str(error)) from None
+    if session.shard is None:
+        return
+    if session.worker:  # the controller has no items
+        write_whole(_plan_file(session.run), SHARD.dump_json(session.shard))
+    kept = {loaded.id for loaded in mine}
+    others = [item for item, loaded in found.items() if loaded.id not in kept]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in others]
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note what is going to run; with xdist the controller has no items."""
-    found = session.config.stash[SESSION]
-    if found.results is not None and session.items:
+    if session.items:
         loaded = [item.loaded for item in session.items if isinstance(item, ScenarioItem)]
-        found.results.plan(loaded, _filters(session.config))
+        _plan(session.config, loaded)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
     """The first worker that has collected tells the controller what is going to run."""
     found = node.config.stash[SESSION]
+    if found.about.shard is not None:
+        found.shard = SHARD.validate_json(_plan_file(found.run).read_bytes())
+    files = [node.config.rootpath / name.partition("::")[0] for name in ids]
+    loaded = [load(node.config, file) for file in files if file.suffix in YAML]
+    _plan(node.config, [item for item in loaded if item is not None])
+
+
+def _plan(config: pytest.Config, loaded: Sequence[LoadedScenario]) -> None:
+    """Begin the result file, and tell Allure (``--alluredir``) what the run is about."""
+    found = config.stash[SESSION]
+    if hasattr(config, "workerinput") or config.getoption("--collect-only"):
+        return
     if found.results is not None:
-        files = [node.config.rootpath / name.partition("::")[0] for name in ids]
-        loaded = [load(node.config, file) for file in files if file.suffix in YAML]
-        found.results.plan([item for item in loaded if item is not None], _filters(node.config))
+        found.results.plan(loaded, _filters(config), found.shard)
+    folder = config.getoption("allure_report_dir", None)
+    if folder is not None:
+        write_run(Path(folder), header(loaded, setup_of(found), _filters(config)))
+
+
+def _plan_file(run: str) -> Path:
+    """Where a worker says what the shard of this run is: xdist tells the controller ids alone."""
+    return lock_file(run).with_suffix(".shard")
 
 
 def _filters(config: pytest.Config) -> dict[str, Any]:
     workers = getattr(config.option, "numprocesses", None) or 1
-    return {"workers": workers, **given(config, Selection)}
+    about = config.stash[SESSION].about
+    asked = {"workers": workers, "retries": about.retries, **given(config, Selection)}
+    return {name: value for name, value in asked.items() if value}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -145,6 +194,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         session.stack.close()
         if not hasattr(config, "workerinput"):
             lock_file(session.run).unlink(missing_ok=True)
+            _plan_file(session.run).unlink(missing_ok=True)
 
 
 @pytest.hookimpl(optionalhook=True)

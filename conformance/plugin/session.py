@@ -17,9 +17,10 @@ import pytest
 
 from conformance.clusters.base import ClusterAccess
 from conformance.engine.classes import ensure_classes
+from conformance.engine.events import ShardPlan
 from conformance.engine.ledger import Ledger
 from conformance.engine.options import RunOptions
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.errors import InfrastructureError
 from conformance.plugin.results import SessionResults
 from conformance.scenario.selection import Selection
@@ -41,6 +42,7 @@ class Session:
     stack: ExitStack = field(default_factory=ExitStack)
     setup: Setup | None = None
     results: SessionResults | None = None
+    shard: ShardPlan | None = None
 
 
 SESSION = pytest.StashKey[Session]()
@@ -54,7 +56,14 @@ def setup_of(session: Session) -> Setup:
                 opened = stack.enter_context(connect(session.access, session.options))
             else:
                 opened = stack.enter_context(open_reference(session.options))
-            setup = Setup(session.run, opened, worker=session.worker)
+            about = session.about
+            setup = Setup(
+                session.run,
+                opened,
+                worker=session.worker,
+                retries=about.retries,
+                time_factor=about.time_factor,
+            )
             if session.access is None:  # otherwise the controller has provided them
                 stack.enter_context(classes_for(setup))
             session.stack.enter_context(stack.pop_all())

@@ -24,6 +24,12 @@ from conformance.scenario.base import API_VERSION
 from conformance.strictjson import loads
 from conformance.text import cut
 
+FILE_NAME = "results.ndjson"
+"""The name of the file in a folder of reports."""
+
+RESUMING = "results.resuming.ndjson"
+"""Of a run that goes on with an earlier one, until it has ended and replaces that one's."""
+
 MAX_BYTES = 512 << 20
 """Of a result file; that of a compared run on a large cluster has some ten megabytes."""
 
@@ -50,6 +56,11 @@ class RecordedRun(RunResult):
         """``file:line`` of a record, the file alone where it has none of that kind."""
         line = self.lines.get((record, scenario))
         return self.path if line is None else f"{self.path}:{line}"
+
+
+def result_file(path: Path) -> Path:
+    """The result file that a path names: itself, or the one in a folder of reports."""
+    return path / FILE_NAME if path.is_dir() else path
 
 
 def load_results(path: Path, *, truncated_ok: bool = False) -> RecordedRun:
@@ -97,8 +108,9 @@ class _Reader:
                 f"{self.path}: has no footer, so the run was killed or the file was cut off"
                 f" ({lost} of {len(self.planned)} planned scenarios have no result); run again"
             )
-        counts = {str(outcome): len(ids) for outcome, ids in result.outcomes.items()}
-        if result.footer is not None and result.footer.counts != counts:
+        counts = {str(outcome): len(ids) for outcome, ids in result.outcomes.items() if ids}
+        said = result.footer.counts if result.footer is not None else counts
+        if {outcome: number for outcome, number in said.items() if number} != counts:
             raise ResultFileError(
                 f"{self.path}: the footer's counts are not those of the lines before it; the file"
                 " was changed after the run"
@@ -167,10 +179,12 @@ class _Reader:
             case RunStarted():
                 if self.collector.run is not None:
                     raise ResultFileError(f"{where}: a second header; keep one run to a file")
-                for item in event.planned:
-                    if item.id in self.planned:
+                self.planned = {item.id: item for item in event.planned}
+                ids = set[str]()
+                for item in event.whole_plan:
+                    if item.id in ids:
                         raise ResultFileError(f"{where}: scenario {item.id} is planned twice")
-                    self.planned[item.id] = item
+                    ids.add(item.id)
             case ScenarioFinished() if ("scenario", event.scenario.id) in self.numbers:
                 raise ResultFileError(f"{where}: scenario {event.scenario.id} has a second result")
             case ScenarioCompared() if ("compared", event.scenario) in self.numbers:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import IO, Any
 from conformance.engine.events import (
     Diagnostics,
     Event,
+    PlannedScenario,
     RunFinished,
     RunStarted,
     ScenarioFinished,
@@ -29,6 +30,7 @@ from conformance.engine.verdicts import ScenarioCompared
 from conformance.errors import UsageError
 from conformance.redaction import redact_json
 from conformance.resultfile.lines import Json, to_line
+from conformance.resultfile.read import RESUMING
 from conformance.text import public_path, public_text
 
 _LOCAL = re.compile(r"(?:(?<=\s)|(?<==)|^)[/~][^\s=]*/")
@@ -39,7 +41,9 @@ class ResultFile:
     """A reporter that writes the result file.
 
     Args:
-        path: the file; its folder is made, an older file is replaced.
+        path: the file; its folder is made, an older file is replaced. A run that goes on with an
+            earlier one is written beside it, and replaces it at its end, so that whenever it is
+            killed one of the two has all that had a result.
 
     Raises:
         UsageError: the file cannot be written (when the run starts).
@@ -51,6 +55,7 @@ class ResultFile:
         self._digest = hashlib.sha256()
         self._started: RunStarted | None = None
         self._finished: list[ScenarioFinished] = []
+        self._place = path
 
     def __str__(self) -> str:
         return f"the result file {self.path}"
@@ -65,6 +70,7 @@ class ResultFile:
             case ScenarioFinished():
                 self._finished.append(event)
                 self._write(to_line(_public(event)))
+                self._keep()
             case RunFinished() if self._started is not None:
                 self._finish(self._started, event)
             case _:
@@ -79,19 +85,31 @@ class ResultFile:
 
     def _start(self, event: RunStarted) -> None:
         try:
+            if event.resumed:
+                self._place = self.path.with_name(f"{RESUMING}.tmp")
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("wb")
+            self._file = self._place.open("wb")
         except OSError as error:
             raise UsageError(
                 f"{self.path}: cannot be written: {error.strerror}; choose another place for the"
                 " result file"
             ) from None
         self._started = event
-        planned = tuple(
-            replace(item, file=public_path(item.file, item.id)) for item in event.planned
-        )
-        options = _without_folders(dict(sorted(event.options.items())))
-        self._write(to_line(replace(event, planned=planned, options=options)))
+        self._write(header_line(event))
+        self._keep()
+
+    def _keep(self) -> None:
+        """Once all that is kept of earlier runs stands in the file, let it be gone on with."""
+        if self._started is None or not self._started.resumed:
+            return
+        if len(self._finished) == sum(len(part.scenarios) for part in self._started.resumed):
+            self._move(self.path.with_name(RESUMING))
+
+    def _move(self, place: Path) -> None:
+        """Have the file, as it is, under another name."""
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+            self._place = self._place.replace(place)
 
     def _finish(self, started: RunStarted, event: RunFinished) -> None:
         outcomes = by_outcome(started.planned, self._finished)
@@ -100,6 +118,8 @@ class ResultFile:
         self._write(line | {"digest": f"sha256:{self._digest.hexdigest()}"})
         if self._file is not None:
             os.fsync(self._file.fileno())
+            if self._place != self.path:
+                self._move(self.path)
         self.close()
 
     def _write(self, line: Json) -> None:
@@ -117,6 +137,21 @@ class ResultFile:
             raise
 
 
+def header_line(event: RunStarted) -> Json:
+    """The header as it stands in a file but for its redaction: without local folders."""
+    shard = event.shard
+    if shard is not None:
+        shard = replace(shard, others=_public_files(shard.others))
+    options = _without_folders(dict(sorted(event.options.items())))
+    return to_line(
+        replace(event, planned=_public_files(event.planned), shard=shard, options=options)
+    )
+
+
+def _public_files(planned: Sequence[PlannedScenario]) -> tuple[PlannedScenario, ...]:
+    return tuple(replace(item, file=public_path(item.file, item.id)) for item in planned)
+
+
 def _public(event: ScenarioFinished) -> ScenarioFinished:
     """The scenario without local folders, its times to the microsecond."""
     file, name = event.scenario.file, event.scenario.id
@@ -125,6 +160,15 @@ def _public(event: ScenarioFinished) -> ScenarioFinished:
         where=public_text(event.where, file, name),
         message=public_text(event.message, file, name),
         seconds=round(event.seconds, 6),
+        attempts=tuple(
+            replace(
+                item,
+                where=public_text(item.where, file, name),
+                message=public_text(item.message, file, name),
+                seconds=round(item.seconds, 6),
+            )
+            for item in event.attempts
+        ),
         steps=tuple(replace(step, seconds=round(step.seconds, 6)) for step in event.steps),
     )
 

@@ -15,7 +15,7 @@ import pytest
 from conformance.compare.compare import against
 from conformance.engine.events import ScenarioFinished
 from conformance.engine.result import count_verdicts
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.engine.verdicts import ScenarioCompared, Verdict
 from conformance.scenario.loader import LoadedScenario, load_scenarios

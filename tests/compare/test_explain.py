@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.compare.explain import explain_file, explain_pending
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.loader import load_scenarios

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from conformance.engine.events import Event
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.scenario.expectations.base import ContainerView
 from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.metrics import Component, Sample
 from conformance.scenario.model import Scenario
+from conformance.scenario.podresources import ListedClaim
+from conformance.scenario.stimulus import Health
 from conformance.scenario.yamlfile import Document
 from conformance.targets.base import (
     RUN_LABEL,
@@ -28,6 +31,7 @@ from conformance.targets.base import (
     Overlap,
     Ref,
     Request,
+    User,
 )
 from conformance.targets.following import Following
 from conformance.targets.opening import Opened
@@ -50,6 +54,7 @@ class Miniature:
         self.closed = 0
         self.overlaps: list[Overlap] = []
         self.changes = 0
+        self.samples: list[Sample] | None = None
         self.served = {"v1", "resource.k8s.io/v1"}
 
     def capabilities(self) -> Capabilities:
@@ -85,7 +90,10 @@ class MiniScope:
         self.target = target
         self.namespace = namespace
 
-    def create(self, obj: Obj) -> Obj:
+    def grant(self, user: User, rules: Sequence[Obj], labels: Mapping[str, str]) -> None:
+        raise NotImplementedError
+
+    def create(self, obj: Obj, user: User | None = None) -> Obj:
         obj = copy.deepcopy(obj)
         self.target.on_create(obj)
         ref = Ref.of(obj)
@@ -157,11 +165,17 @@ class MiniScope:
                 return found
             self.target.time = min(self.target.time + 1.0, end)
 
-    def prepared_claims(self, node: str) -> int | None:
+    def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
+        return self.target.samples
+
+    def pod_resources(self, node: str, pod: str, container: str) -> Sequence[ListedClaim] | None:
         return None
 
     def claims_in_use(self, node: str) -> int:
         return 0
+
+    def now(self) -> float:
+        return self.target.time
 
     def pause(self, seconds: float) -> None:
         self.target.time += seconds
@@ -174,6 +188,9 @@ class MiniScope:
 
     def fault(self, component: str, action: str) -> None:
         self.target.log.append(f"{action} {component}")
+
+    def set_health(self, node: str, device: Obj, health: Health) -> None:
+        self.target.log.append(f"{node}/{device['name']} {health}")
 
     def decisions(self) -> Sequence[Decision]:
         return []

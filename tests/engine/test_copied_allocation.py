@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.compare.demands import demands
 from conformance.engine.events import Outcome
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.profile import load_profile
 from conformance.targets.opening import Opened

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from conformance.engine.events import Outcome
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.driveroption import DriverOption
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.profile import DriverProfile, Probe, load_profile
+from conformance.scenario.probing import Probe
+from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.targets.base import Obj
 from conformance.targets.opening import Opened, open_reference
 from conformance.targets.options import TargetOptions

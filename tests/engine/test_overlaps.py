@@ -7,7 +7,7 @@ import pytest
 from conformance.compare.compare import compare_scenario
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.result import count_verdicts
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.engine.verdicts import Verdict
 from conformance.scenario.loader import LoadedScenario

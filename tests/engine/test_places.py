@@ -11,7 +11,7 @@ import pytest
 from conformance.engine.events import Outcome, ScenarioFinished, ScenarioStarted
 from conformance.engine.order import least_seconds, longest_first
 from conformance.engine.places import Place, Places
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.base import Obj, Ref

@@ -19,7 +19,7 @@ from conformance.engine.events import (
     ScenarioFinished,
 )
 from conformance.engine.requirements import fits_beside
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import InfrastructureError, TargetGoneError, UsageError
 from conformance.scenario.loader import LoadedScenario

@@ -30,6 +30,12 @@ def run(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_the_help_names_its_own_options_and_those_of_commands(tmp_path: Path) -> None:
+    told = " ".join(run(tmp_path, "--help").stdout.split())
+    assert "`list --features` names them" in told
+    assert "File for --dra-cluster kubeconfig" in told
+
+
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_session_writes_a_complete_result_file(tmp_path: Path, workers: str) -> None:
     done = run(tmp_path, "-n", workers, "--dra-output", "out", *map(str, FILES))
@@ -66,18 +72,30 @@ def test_both_doors_give_allure_the_same_ids(tmp_path: Path) -> None:
         check=True,
     )
 
-    def ids(folder: Path) -> dict[str, tuple[str, list[str]]]:
+    def told(folder: Path) -> dict[str, object]:
         results = [json.loads(file.read_text()) for file in folder.glob("*-result.json")]
         assert len(results) == len(FILES)
+        same = ("fullName", "testCaseId", "titlePath", "name", "description", "links", "status")
+        pytests = ("framework", "host", "language", "package", "thread")
         return {
-            item["historyId"]: (
-                item["fullName"],
-                sorted(one["value"] for one in item["labels"] if "uite" in one["name"]),
-            )
+            item["historyId"]: [
+                *(item.get(field) for field in same),
+                [one["name"] for one in item["steps"]],
+                sorted(
+                    (one["name"], one["value"])
+                    for one in item["labels"]
+                    if one["name"] not in pytests
+                ),
+            ]
             for item in results
         }
 
-    assert ids(tmp_path / "pytest") == ids(tmp_path / "out/allure-results")
+    by_pytest = told(tmp_path / "pytest")
+    assert by_pytest == told(tmp_path / "out/allure-results")
+    for name in ("environment.properties", "categories.json"):
+        files = [(tmp_path / folder / name) for folder in ("pytest", "out/allure-results")]
+        assert files[0].read_text() == files[1].read_text()
+    assert (tmp_path / "pytest/executor.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -87,6 +105,8 @@ def test_both_doors_give_allure_the_same_ids(tmp_path: Path) -> None:
         (["--dra-name", "x"], "--name goes with"),
         (["--dra-feature-gate", "Nope=true"], "has no DRA feature gate Nope"),
         (["--dra-output", ""], "the path is empty"),
+        (["--dra-shard", "0/3"], "say which of how many"),
+        (["--dra-shard", "1/9"], "cannot be dealt to 9 shards"),
     ],
 )
 def test_a_mistake_is_one_message(tmp_path: Path, arguments: list[str], says: str) -> None:
@@ -94,3 +114,17 @@ def test_a_mistake_is_one_message(tmp_path: Path, arguments: list[str], says: st
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_shards_of_sessions_make_one_result(tmp_path: Path, workers: str) -> None:
+    for index in ("1", "2"):
+        shard = ("--dra-shard", f"{index}/2", "--dra-output", f"part-{index}")
+        done = run(tmp_path, "-n", workers, *shard, *map(str, FILES))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "1 passed" in done.stdout
+    merged = [sys.executable, "-m", "conformance", "merge", "part-1", "part-2", "-o", "all"]
+    subprocess.run(merged, cwd=tmp_path, capture_output=True, timeout=120, check=True)
+    result = load_results(tmp_path / "all/results.ndjson")
+    assert [str(row.outcome) for row in result.scenarios] == ["passed", "passed"]
+    assert {file.name for file in (tmp_path / "all").iterdir()} >= {"junit.xml", "report.html"}

@@ -66,6 +66,7 @@ def test_what_is_written_is_read_back_as_the_same_events(tmp_path: Path) -> None
         Outcome.SKIPPED: ("extended/unsupported",),
         Outcome.LOST: ("core/lost",),
         Outcome.KNOWN: (),
+        Outcome.FLAKY: (),
     }
 
 
@@ -186,6 +187,13 @@ def test_another_version_of_the_format_is_told(tmp_path: Path) -> None:
     path = write(tmp_path / "r")
     path.write_bytes(path.read_bytes().replace(b"dra-conformance/v1", b"dra-conformance/v9"))
     with pytest.raises(UsageError, match=r"r:1: \$\.apiVersion"):
+        load_results(path)
+
+
+def test_a_range_of_versions_that_is_none_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "r")
+    path.write_bytes(path.read_bytes().replace(b'">=1.34"', b'"x"', 1))
+    with pytest.raises(ResultFileError, match=r"r:1: \$\.planned.*: .*not a version range"):
         load_results(path)
 
 

@@ -54,7 +54,7 @@ def play(
         player.begin()
         done = player.play(dealt)
         if patient:
-            timeout = context.scenario.spec.timeouts.eventually
+            timeout = context.limit(context.scenario.spec.timeouts.eventually)
             context.wait(lambda: _allocated(following.heard()) or None, timeout)
         late = _at_last(lambda: _unquiet(context, following), context, following)
         player.end()
@@ -80,7 +80,7 @@ def _at_last(
     broken: Callable[[], Iterator[Violation]], context: Context, following: Following
 ) -> list[Violation]:
     """What is still broken when a conformant target has had its time."""
-    timeout = context.scenario.spec.timeouts.eventually
+    timeout = context.limit(context.scenario.spec.timeouts.eventually)
     following.versions()
     context.wait(lambda: None if any(True for _ in broken()) else True, timeout)
     newest = max((version for version, *_ in following.versions()), default=0)

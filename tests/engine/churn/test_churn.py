@@ -9,7 +9,7 @@ import pytest
 from conformance.engine.churn import round as churn_round
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.knownissues import with_known_issues
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening import Opened

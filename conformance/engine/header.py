@@ -1,0 +1,56 @@
+"""The header of a run: what was planned, against what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from conformance import __version__
+from conformance.digest import document_digest, set_digest
+from conformance.engine.events import RunStarted, ShardPlan
+from conformance.engine.setup import Setup, planned
+from conformance.redaction import redact_json
+from conformance.scenario.loader import LoadedScenario
+from conformance.targets.recorded import recorded_options
+
+
+def header(
+    scenarios: Sequence[LoadedScenario],
+    setup: Setup,
+    options: Mapping[str, Any],
+    shard: ShardPlan | None = None,
+) -> RunStarted:
+    """What a run begins with: what was planned, against what.
+
+    Args:
+        options: what the user asked for beside the target, for the result file.
+        shard: which part of a plan the scenarios are.
+    """
+    capabilities, profile = setup.opened.capabilities, setup.opened.profile
+    document = redact_json(profile.model_dump(mode="json", by_alias=True)) if profile else None
+    return RunStarted(
+        run=setup.run,
+        target=setup.opened.target.name,
+        planned=tuple(planned(loaded) for loaded in scenarios),
+        kubernetes_version=capabilities.kubernetes_version,
+        driver=capabilities.driver,
+        simulated=capabilities.simulated,
+        versions=dict(sorted(capabilities.versions.items())),
+        suite_version=__version__,
+        scenario_set_digest=set_digest(scenarios),
+        started_at=now(),
+        feature_gates=dict(sorted(capabilities.feature_gates.items())),
+        driver_profile=document,
+        driver_profile_digest=None if document is None else document_digest(document),
+        image=setup.opened.image,
+        compared=setup.opened.options.record,
+        options={**recorded_options(setup.opened.options), **options},
+        time_factor=setup.time_factor,
+        shard=shard,
+    )
+
+
+def now() -> str:
+    """The time, as the header and the footer of a run have it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,93 @@
+"""What all scenarios of a run have in common, and what each is called in it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from conformance.engine.events import PlannedScenario, ScenarioFinished
+from conformance.engine.requirements import reason_to_skip
+from conformance.engine.verdicts import ScenarioCompared
+from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.variables import Variables, namespace, suffix
+from conformance.targets.base import RUN_LABEL, SCENARIO_LABEL, WORKER_LABEL
+from conformance.targets.opening import Opened
+from conformance.text import addresses_first
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What all scenarios of a run have in common.
+
+    Attributes:
+        run: the run's id, a valid label value.
+        compare: judges a scenario that ended, where a comparison is asked for.
+        stop: set when the user wants the run to end.
+        worker: which of several processes of the run this is; "" where it is the only one.
+        retries: how often a scenario that failed is tried again.
+        attempt: which of these tries this is; 0 is the first.
+        time_factor: by what limits of time are multiplied.
+    """
+
+    run: str
+    opened: Opened
+    compare: Callable[[ScenarioFinished], ScenarioCompared] | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    worker: str = ""
+    retries: int = 0
+    attempt: int = 0
+    time_factor: float = 1.0
+
+    def variables(self, loaded: LoadedScenario) -> Variables:
+        """The names of a scenario in this run."""
+        tier = loaded.scenario.spec.tier
+        has = self.opened.capabilities
+        return Variables(
+            None if tier == "allocation" else self.opened.profile,
+            self._suffix(loaded),
+            self.opened.image,
+            has.devices_on,
+            has.one_device,
+            hardware=tier == "device",
+        )
+
+    def namespace(self, loaded: LoadedScenario) -> str:
+        """The namespace of a scenario in this run."""
+        return namespace(self._suffix(loaded))
+
+    def _suffix(self, loaded: LoadedScenario) -> str:
+        """Of the names of an attempt: the namespace of the one before may be there for a while."""
+        return suffix(self.run, f"{loaded.id}#{self.attempt}" if self.attempt else loaded.id)
+
+    def labels(self, loaded: LoadedScenario) -> dict[str, str]:
+        """What everything that a scenario makes is labelled with."""
+        labels = {RUN_LABEL: self.run, SCENARIO_LABEL: loaded.scenario.metadata.name[:63]}
+        return labels | ({WORKER_LABEL: self.worker} if self.worker else {})
+
+
+def planned(loaded: LoadedScenario) -> PlannedScenario:
+    """What reporters need to know of a scenario."""
+    spec = loaded.scenario.spec
+    return PlannedScenario(
+        id=loaded.id,
+        name=loaded.scenario.metadata.name,
+        summary=spec.summary,
+        level=spec.level,
+        feature=spec.feature,
+        tier=spec.tier,
+        references=addresses_first(spec.references),
+        file=str(loaded.document.file),
+        line=1,
+        digest=loaded.digest,
+        kubernetes=spec.requires.kubernetes,
+        provisional=spec.provisional,
+    )
+
+
+def check_bindings(scenarios: list[LoadedScenario], setup: Setup) -> None:
+    """Raise UsageError for a scenario whose variables do not resolve, before anything runs."""
+    opened = setup.opened
+    for loaded in scenarios:
+        if reason_to_skip(loaded.scenario.spec, opened.capabilities, opened.profile) is None:
+            loaded.bind(setup.variables(loaded))

@@ -1,0 +1,87 @@
+"""Let the driver find devices unhealthy, and leave none so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conformance.engine.awaiting import Divergence
+from conformance.engine.context import Context, DevicePlace
+from conformance.scenario.base import ObjectSelector
+from conformance.scenario.expectations.identity import allocated
+from conformance.scenario.stimulus import Stimulate
+from conformance.targets.base import Obj, TargetError
+
+
+def stimulate(wanted: Stimulate, context: Context) -> None:
+    """Carry out a step ``stimulate``, and note what it has made other than healthy.
+
+    Raises:
+        Divergence: the claim has no such device of the driver.
+        TargetError: the driver cannot be told, or devices did not get healthy again.
+    """
+    if wanted.claim is None:
+        make_healthy(context)
+        return
+    for place, device in list(_meant(wanted, context)):
+        if wanted.health != "Healthy":
+            context.unhealthy.setdefault(place, device)  # also where telling breaks off
+        context.scope.set_health(place.node, device, wanted.health)
+
+
+def make_healthy(context: Context) -> None:
+    """Make all healthy that the scenario has made otherwise; wait until it is offered as before.
+
+    A device that its driver taints meanwhile would be missing to the next scenario.
+
+    Raises:
+        TargetError: the driver cannot be told, or a device does not get healthy.
+    """
+    for place, device in context.unhealthy.items():
+        context.scope.set_health(place.node, device, "Healthy")
+
+    def different() -> list[DevicePlace]:
+        now = {place: _taints(device) for place, device in _published(context)}
+        return [place for place, old in context.unhealthy.items() if now.get(place) != _taints(old)]
+
+    limit = context.limit(context.scenario.spec.timeouts.cleanup)
+    # Not `Context.wait`: also who wants the run to end gets the devices back.
+    if context.scope.wait(lambda: not different() or None, limit) is None:
+        names = ", ".join(f"{place.device} of {place.node}" for place in different())
+        raise TargetError(f"{names}: not offered as before {limit:g} s after it was made healthy")
+    context.unhealthy.clear()
+
+
+def _meant(wanted: Stimulate, context: Context) -> Iterator[tuple[DevicePlace, Obj]]:
+    """The devices that a claim has, as they are published."""
+    claim = context.get("ResourceClaim", str(wanted.claim)) or {}
+    has = set(allocated(claim, _driver(context), [wanted.request]))
+    if not has:
+        raise Divergence(f"a device of {_driver(context)}, to {wanted.describe()}", "none")
+    for one in has:
+        found = [
+            (place, device)
+            for place, device in _published(context)
+            if place.device == one.name and place.pool in one.pools
+        ]
+        if not found:
+            raise Divergence(f"{one} in a slice of a node, to {wanted.describe()}", "none")
+        yield found[0]
+
+
+def _published(context: Context) -> Iterator[tuple[DevicePlace, Obj]]:
+    """All that the driver publishes for single nodes."""
+    for item in context.find(ObjectSelector(kind="ResourceSlice")):
+        spec = item["spec"]
+        if spec["driver"] == _driver(context) and spec.get("nodeName"):
+            for device in spec.get("devices") or ():
+                place = DevicePlace(spec["nodeName"], spec["pool"]["name"], device["name"])
+                yield place, device
+
+
+def _driver(context: Context) -> str:
+    assert context.profile is not None, "scenarios with devices run with a driver profile"
+    return context.profile.driver
+
+
+def _taints(device: Obj) -> list[tuple[str, str]]:
+    return [(taint["key"], taint["effect"]) for taint in device.get("taints") or ()]

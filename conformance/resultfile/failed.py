@@ -1,0 +1,28 @@
+"""Which scenarios to run again: those that failed in an earlier run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from conformance.errors import UsageError
+from conformance.resultfile.read import load_results, result_file
+from conformance.scenario.selection import Selection
+
+
+def only_failed(selection: Selection) -> Selection:
+    """The selection, only with what failed in the run that it names; as it is where it names none.
+
+    Failed is also what broke, was lost, or got an allocation against the rules; a known issue of
+    Kubernetes is not. What never ran because the run was killed is lost.
+
+    Raises:
+        UsageError: there is no such result file, it is damaged, or nothing failed in it.
+    """
+    if selection.failed_in is None:
+        return selection
+    file = result_file(selection.failed_in)
+    rows = load_results(file, truncated_ok=True).scenarios
+    ids = tuple(row.scenario.id for row in rows if row.failed)
+    if not ids:
+        raise UsageError(f"{file}: nothing failed in that run; there is nothing to run again")
+    return replace(selection, ids=ids)
