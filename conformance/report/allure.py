@@ -12,6 +12,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,23 +36,25 @@ from conformance.engine.events import (
     RunFinished,
     RunStarted,
     ScenarioFinished,
-    ScenarioStarted,
 )
 from conformance.engine.result import RunCollector, RunResult
+from conformance.engine.verdicts import ScenarioCompared
 from conformance.redaction import redact, redact_json
+from conformance.report.allure_run import write_run
 from conformance.report.folder import ALLURE_PREFIX
-from conformance.report.properties import write_properties
 from conformance.text import is_address, public_text, visible
 
 STATUS: Mapping[Outcome, str] = {
     Outcome.PASSED: Status.PASSED,
     Outcome.FAILED: Status.FAILED,
-    Outcome.KNOWN: Status.FAILED,
+    Outcome.KNOWN: Status.SKIPPED,
+    Outcome.FLAKY: Status.BROKEN,
     Outcome.ERROR: Status.BROKEN,
     Outcome.SKIPPED: Status.SKIPPED,
     Outcome.LOST: Status.BROKEN,
 }
-"""Failed: the target is wrong, ``known`` being marked so. Broken: the suite or what is under it."""
+"""Failed: the target is wrong. Broken: the suite or what is under it. Skipped, as pytest has what
+is expected to fail: ``known``, too, which is then marked so."""
 
 
 class AllureResults:
@@ -74,7 +77,6 @@ class AllureResults:
         self._clock = clock
         self._logger = AllureFileLogger(str(folder))
         self._collector = RunCollector()
-        self._began: dict[str, int] = {}
 
     def __str__(self) -> str:
         return f"the Allure results in {self.folder}"
@@ -84,9 +86,7 @@ class AllureResults:
         self._collector.handle(event)
         match event:
             case RunStarted():
-                write_properties(self.folder / "environment.properties", _environment(event))
-            case ScenarioStarted():
-                self._began[event.scenario.id] = self._now()
+                write_run(self.folder, event)
             case ScenarioFinished():
                 self._write(event)
             case RunFinished() if self._collector.run is not None:
@@ -98,24 +98,18 @@ class AllureResults:
         return round(self._clock() * 1000)
 
     def _write(self, event: ScenarioFinished) -> None:
-        stop = self._now()
-        start = self._began.get(event.scenario.id, stop - round(event.seconds * 1000))
-        result = _result(event.scenario, start, stop)
+        length = round(event.seconds * 1000)
+        start = milliseconds(event.started_at) or self._now() - length
+        result = _result(event.scenario, start, start + length)
+        compared = self._collector.compared.get(event.scenario.id)
         result.status = STATUS[event.outcome]
         result.statusDetails = _status_details(event)
-        result.steps = steps_of(event, start)
-        compared = self._collector.compared.get(event.scenario.id)
-        if compared is not None and compared.verdict is not None:
-            result.labels.append(Label("verdict", str(compared.verdict)))
+        complete(result, event, compared)
         if event.outcome is Outcome.PASSED and compared is not None and not compared.conformant:
             result.status = Status.FAILED
             result.statusDetails = StatusDetails(message=f"an allocation is {compared.verdict}")
         items = self._collector.diagnostics.pop(event.scenario.id, {})
-        attachments = attachments_of(event, items)
-        if compared is not None and compared.notes:
-            notes = redact("\n".join(compared.notes))
-            attachments.append(("comparison", notes, AttachmentType.TEXT))
-        for name, body, kind in attachments:
+        for name, body, kind in attachments_of(event, items, compared):
             prefix = f"{ALLURE_PREFIX}{uuid.uuid4()}"
             file = ATTACHMENT_PATTERN.format(prefix=prefix, ext=kind.extension)
             self._logger.report_attached_data(body, file)
@@ -139,11 +133,12 @@ def describe(result: TestResult, scenario: PlannedScenario) -> None:
     other's history.
     """
     folders = scenario.id.split("/")[:-1]
+    suite = folders[0] if folders else "scenarios"
     result.name = visible(scenario.name)
     result.fullName = f"scenarios.{scenario.id.replace('/', '.')}#{scenario.name}"
     identity = hashlib.md5(result.fullName.encode(), usedforsecurity=False)
     result.testCaseId = identity.hexdigest()
-    result.titlePath = ["scenarios", *folders]  # Allure adds the name.
+    result.titlePath = [visible(suite), visible(scenario.feature)]  # Allure adds the name.
     result.description = visible(scenario.summary)
     core = scenario.level == "core"
     labels = {
@@ -153,12 +148,36 @@ def describe(result: TestResult, scenario: PlannedScenario) -> None:
         LabelType.SEVERITY: (Severity.CRITICAL if core else Severity.NORMAL).value,
         LabelType.TAG: scenario.tier,
         LabelType.PARENT_SUITE: "dra-conformance",
-        LabelType.SUITE: "/".join(folders) or "scenarios",
+        LabelType.SUITE: suite,
         LabelType.SUB_SUITE: scenario.feature,
     }
     result.labels += [Label(name, visible(value)) for name, value in labels.items()]
     urls = [visible(item) for item in scenario.references if is_address(item)]
     result.links += [Link(LinkType.LINK, url, url) for url in urls]
+
+
+def complete(
+    result: TestResult, finished: ScenarioFinished, compared: ScenarioCompared | None
+) -> None:
+    """Add what is known of a scenario once it has run: steps, verdict, known issues.
+
+    Args:
+        result: described already; its ``start`` is that of the first step.
+    """
+    result.steps.extend(_steps_of(finished, result.start))
+    if compared is not None and compared.verdict is not None:
+        result.labels.append(Label("verdict", str(compared.verdict)))
+    for issue in finished.known_issues:
+        if is_address(issue.link):
+            result.links.append(Link(LinkType.ISSUE, visible(issue.link), visible(issue.name)))
+
+
+def milliseconds(time: str) -> int:
+    """RFC 3339 as Allure counts, since the epoch; 0 where it is no such time."""
+    try:
+        return round(datetime.fromisoformat(time).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _status_details(event: ScenarioFinished) -> StatusDetails | None:
@@ -169,13 +188,14 @@ def _status_details(event: ScenarioFinished) -> StatusDetails | None:
     lines += [f"left behind: {item}" for item in event.left]
     return StatusDetails(
         known=True if event.known_issues else None,
+        flaky=True if event.attempts else None,
         message=_public("\n".join([*map(str, event.known_issues), event.message]), event.scenario)
         or None,
         trace=_public("\n".join(lines), event.scenario) or None,
     )
 
 
-def steps_of(event: ScenarioFinished, start: int) -> list[TestStepResult]:
+def _steps_of(event: ScenarioFinished, start: int) -> list[TestStepResult]:
     """The scenario's steps one after the other, from ``start`` (milliseconds since the epoch)."""
     steps = []
     for step in event.steps:
@@ -183,7 +203,7 @@ def steps_of(event: ScenarioFinished, start: int) -> list[TestStepResult]:
         message = _public(step.message, event.scenario)
         steps.append(
             TestStepResult(
-                name=_public(step.title, event.scenario),
+                name=_public(event.real(step.title), event.scenario),
                 status=STATUS[step.outcome],
                 statusDetails=StatusDetails(message=message) if message else None,
                 stage="finished",
@@ -196,7 +216,7 @@ def steps_of(event: ScenarioFinished, start: int) -> list[TestStepResult]:
 
 
 def attachments_of(
-    event: ScenarioFinished, diagnostics: Mapping[str, str]
+    event: ScenarioFinished, diagnostics: Mapping[str, str], compared: ScenarioCompared | None
 ) -> list[tuple[str, str, AttachmentType]]:
     """Name, text and type of everything that belongs to a result, redacted, in a stable order."""
     found = [
@@ -210,19 +230,9 @@ def attachments_of(
         ("undecided", list(event.undecided)),
     ]
     found += [(name, _json(value), AttachmentType.JSON) for name, value in evidence if value]
+    if compared is not None and compared.notes:
+        found.append(("comparison", redact("\n".join(compared.notes)), AttachmentType.TEXT))
     return found
-
-
-def _environment(started: RunStarted) -> dict[str, str]:
-    """What a reader must know of the run's surroundings: name -> value, sorted."""
-    return {
-        "Driver": started.driver or "none",
-        "Kubernetes": started.kubernetes_version,
-        "Simulated": "; ".join(started.simulated) or "nothing",
-        "Suite": started.suite_version,
-        "Target": started.target,
-        **{f"Version.{name}": version for name, version in sorted(started.versions.items())},
-    }
 
 
 def _result(scenario: PlannedScenario, start: int, stop: int) -> TestResult:

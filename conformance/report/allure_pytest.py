@@ -16,17 +16,21 @@ import allure_commons
 from allure_commons.model2 import TestResult
 
 from conformance.engine.events import ScenarioFinished
-from conformance.report.allure import attachments_of, describe, steps_of
+from conformance.engine.verdicts import ScenarioCompared
+from conformance.report.allure import attachments_of, complete, describe
 
 
 def apply_to_current_test(
-    finished: ScenarioFinished, diagnostics: Mapping[str, str] | None = None
+    finished: ScenarioFinished,
+    diagnostics: Mapping[str, str] | None = None,
+    compared: ScenarioCompared | None = None,
 ) -> None:
     """Add labels, links, steps and attachments to the Allure result of the running item.
 
     Args:
         finished: the scenario that the item runs.
         diagnostics: name -> text, attached beside the decisions and observations.
+        compared: what the comparison says, where one was asked for.
 
     The status is left to allure-pytest: an ``AssertionError`` raised by the item is ``failed``, any
     other exception ``broken``, ``pytest.skip`` ``skipped``.
@@ -36,9 +40,9 @@ def apply_to_current_test(
         return
     # The listener computes historyId from fullName when the item is torn down.
     describe(result, finished.scenario)
-    result.steps.extend(steps_of(finished, result.start))
+    complete(result, finished, compared)
     attach = allure_commons.plugin_manager.hook.attach_data
-    for name, body, kind in attachments_of(finished, diagnostics or {}):
+    for name, body, kind in attachments_of(finished, diagnostics or {}, compared):
         attach(body=body, name=name, attachment_type=kind, extension=kind.extension)
 
 

@@ -18,12 +18,14 @@ from types import TracebackType
 
 from conformance.engine.events import Event, RunStarted
 from conformance.errors import UsageError
+from conformance.resultfile.read import FILE_NAME, RESUMING
 from conformance.text import cut
 
-RESULTS = "results.ndjson"
+RESULTS = FILE_NAME
 JUNIT = "junit.xml"
 HTML = "report.html"
 SUMMARY = "summary.md"
+SUMMARY_JSON = "summary.json"
 ALLURE = "allure-results"
 DIAGNOSTICS = "diagnostics"
 OURS = ".dra-conformance"
@@ -90,17 +92,18 @@ class OutputFolder:
         """Remove what an earlier run left here, as soon as this one begins.
 
         So no report of it is taken for this run's, however this one ends; a run that is refused
-        leaves the earlier reports as they are. Only what is known to be a run's own goes.
+        leaves the earlier reports as they are, and one that goes on with an earlier run leaves its
+        result file. Only what is known to be a run's own goes.
 
         Raises:
             UsageError: something cannot be removed, or the diagnostics are not a run's own.
         """
         if isinstance(event, RunStarted):
-            self._clear()
+            self._clear(() if event.resumed else (RESULTS, RESUMING))
 
-    def _clear(self) -> None:
-        whole = (JUNIT, HTML, SUMMARY)
-        names = [RESULTS, *whole, *(f"{name}.tmp" for name in whole)]
+    def _clear(self, results: tuple[str, ...]) -> None:
+        whole = (JUNIT, HTML, SUMMARY, SUMMARY_JSON)
+        names = [*results, *whole, *(f"{name}.tmp" for name in (RESUMING, *whole))]
         earlier = [self.path / name for name in names if (self.path / name).exists()]
         earlier += (self.path / ALLURE).glob(f"{ALLURE_PREFIX}*")
         diagnostics = self.path / DIAGNOSTICS
@@ -137,7 +140,7 @@ class OutputFolder:
 
     def _prove(self) -> None:
         """Write something into each folder, and see that each file can be replaced."""
-        for name in (RESULTS, JUNIT, HTML, SUMMARY):
+        for name in (RESULTS, JUNIT, HTML, SUMMARY, SUMMARY_JSON):
             file = self.path / name
             if file.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "it is a folder", str(file))

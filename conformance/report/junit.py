@@ -1,13 +1,17 @@
 """JUnit XML: what CI systems read.
 
 The format has no standard; this is the part that Jenkins, GitLab and GitHub's actions share:
-``testsuites/testsuite/testcase`` with ``failure``, ``error`` or ``skipped``, and properties.
+``testsuites/testsuite/testcase`` with ``failure``, ``error`` or ``skipped``, and properties. Beyond
+the schema of Jenkins' xunit plugin a ``testcase`` has ``file`` and ``line``, which GitLab and what
+annotates pull requests read. Long diagnostics are named as ``[[ATTACHMENT|path]]``, the way of
+Jenkins' junit-attachments plugin, which GitLab took over.
 """
 
 from __future__ import annotations
 
+import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -20,6 +24,12 @@ from conformance.text import public_path, public_text, shorten, xml_text
 MAX_CHARACTERS = 100_000
 """The most that is kept of one message or diagnostic; CI systems refuse very large files."""
 
+MAX_INLINE = 2_000
+"""Characters of a diagnostic that stands in the file itself, where longer ones are attached."""
+
+Place = Callable[[str], Path | None]
+"""Where the diagnostics of a scenario are as files."""
+
 
 class JUnitFile:
     """A reporter that writes one XML file when the run is over (also when it was interrupted).
@@ -29,10 +39,12 @@ class JUnitFile:
 
     Args:
         path: the file; its folder is made.
+        place: where the diagnostics of a scenario are as files; they are then attached.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, place: Place = lambda _: None) -> None:
         self.path = path
+        self._place = place
         self._collector = RunCollector()
 
     def __str__(self) -> str:
@@ -42,19 +54,19 @@ class JUnitFile:
         """Collect, and write at the end."""
         self._collector.handle(event)
         if isinstance(event, RunFinished) and self._collector.run is not None:
-            root = junit_xml(self._collector.result())
+            root = junit_xml(self._collector.result(), self._place)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(self.path, ET.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
-def junit_xml(result: RunResult) -> ET.Element:
+def junit_xml(result: RunResult, place: Place = lambda _: None) -> ET.Element:
     """The ``testsuites`` element of a run that is over."""
     started, ids, rows = result.run, result.outcomes, result.scenarios
     against = [row for row in rows if row.outcome is Outcome.PASSED and row.against_rules]
     totals = {
         "tests": str(len(rows)),
         "failures": str(len(ids[Outcome.FAILED]) + len(against)),
-        "errors": str(len(ids[Outcome.ERROR]) + len(ids[Outcome.LOST])),
+        "errors": str(sum(len(ids[one]) for one in (Outcome.ERROR, Outcome.LOST, Outcome.FLAKY))),
         "time": f"{result.footer.seconds if result.footer else 0.0:.3f}",
     }
     root = ET.Element("testsuites", {"name": "dra-conformance", **totals})
@@ -71,21 +83,21 @@ def junit_xml(result: RunResult) -> ET.Element:
     )
     _properties(suite, _of_run(started))
     for row in rows:
-        case = _case(suite, row)
+        case = _case(suite, row, place(row.scenario.id))
         _result(case, row)
         case[:] = sorted(case, key=lambda element: element.tag.startswith("system-"))
     ET.indent(root)
     return root
 
 
-def _case(suite: ET.Element, row: ScenarioResult) -> ET.Element:
+def _case(suite: ET.Element, row: ScenarioResult, folder: Path | None) -> ET.Element:
     scenario = row.scenario
-    folder, _, name = scenario.id.rpartition("/")
+    parents, _, name = scenario.id.rpartition("/")
     case = ET.SubElement(
         suite,
         "testcase",
         {
-            "classname": xml_text(".".join(["scenarios", *folder.split("/")]).rstrip(".")),
+            "classname": xml_text(".".join(["scenarios", *parents.split("/")]).rstrip(".")),
             "name": xml_text(name),
             "time": f"{row.finished.seconds if row.finished else 0.0:.3f}",
             "file": xml_text(f"scenarios/{public_path(scenario.file, scenario.id)}"),
@@ -100,13 +112,26 @@ def _case(suite: ET.Element, row: ScenarioResult) -> ET.Element:
     }
     if row.compared is not None and row.compared.verdict is not None:
         facts["verdict"] = str(row.compared.verdict)
-    text = "\n".join(f"{key}: {value}" for key, value in facts.items())
-    ET.SubElement(case, "system-out").text = _fit(text)
-    if row.diagnostics:
-        items = sorted(row.diagnostics.items())
-        text = "\n\n".join(f"== {key} ==\n{value}" for key, value in items)
-        ET.SubElement(case, "system-err").text = _fit(text)
+    lines = [f"{key}: {value}" for key, value in facts.items()]
+    attached = sorted(folder.iterdir()) if folder is not None else []
+    lines += [f"[[ATTACHMENT|{_from_project(file)}]]" for file in attached]
+    ET.SubElement(case, "system-out").text = _fit("\n".join(lines))
+    texts = [
+        f"== {key} ==\n{value}"
+        for key, value in sorted(row.diagnostics.items())
+        if not attached or len(value) <= MAX_INLINE
+    ]
+    if texts:
+        ET.SubElement(case, "system-err").text = _fit("\n\n".join(texts))
     return case
+
+
+def _from_project(file: Path) -> str:
+    """A path as GitLab reads it, from the project's folder; absolute anywhere else."""
+    project, path = os.environ.get("CI_PROJECT_DIR"), file.resolve()
+    if project and path.is_relative_to(Path(project).resolve()):
+        return str(path.relative_to(Path(project).resolve()))
+    return str(path)
 
 
 def _of_run(started: RunStarted) -> dict[str, str]:
@@ -144,6 +169,8 @@ def _result(case: ET.Element, row: ScenarioResult) -> None:
             tag, kind = "error", "error"
         case Outcome.LOST:
             tag, kind = "error", "lost"
+        case Outcome.FLAKY:  # inconclusive, and CI reads nothing else
+            tag, kind = "error", "flaky"
         case Outcome.SKIPPED:
             tag, kind = "skipped", "skipped"
         case Outcome.KNOWN:  # as pytest writes what is expected to fail

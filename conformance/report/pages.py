@@ -1,4 +1,4 @@
-"""The pages that are made from a result file once it is complete: HTML, and a summary in Markdown.
+"""What is made from a result file once it is complete: HTML, and summaries in Markdown and JSON.
 
 The HTML page can be mailed, kept as a CI artefact, opened without a server: it needs no script,
 style sheet or font from elsewhere, and says so to the browser with a content security policy. The
@@ -11,7 +11,8 @@ code, and what would end the code is replaced.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from conformance.compare.conclude import conclude_run, uncertified
 from conformance.engine.dispatch import ReportError
+from conformance.engine.result import count_verdicts
 from conformance.files import write_whole
 from conformance.redaction import redact, redact_json
-from conformance.report.folder import HTML, RESULTS, SUMMARY
+from conformance.report.drawing import drawings_of
+from conformance.report.events import warnings_of
+from conformance.report.folder import HTML, RESULTS, SUMMARY, SUMMARY_JSON
+from conformance.report.jsonsummary import render_json
 from conformance.report.summary import VERDICTS, by_feature
 from conformance.resultfile.read import RecordedRun, load_results
 from conformance.text import is_address, shorten, visible
@@ -30,23 +35,43 @@ MAX_CHARACTERS = 200_000
 """The most that the page shows of one attachment; the result file has all of it."""
 
 
-def write_pages(output: Path) -> None:
-    """Write the HTML page and the summary beside the result file of a folder.
+PAGES = {"html": HTML, "markdown": SUMMARY, "json": SUMMARY_JSON}
+"""Format -> name of its file."""
+
+
+def write_pages(
+    output: Path, result: RecordedRun | None = None, formats: Collection[str] = tuple(PAGES)
+) -> None:
+    """Write the HTML page and the summaries into a folder.
+
+    Args:
+        result: the run; None for that of the result file in the folder.
+        formats: which of them to write.
 
     Raises:
         ReportError: one of them cannot be written.
     """
-    result = load_results(output / RESULTS)
-    for name, text in ((HTML, render_html(result)), (SUMMARY, render_markdown(result))):
+    result = result or load_results(output / RESULTS)
+    renderers = {"html": render_html, "markdown": render_markdown, "json": render_json}
+    for wanted in (name for name in PAGES if name in formats):
+        name, render = PAGES[wanted], renderers[wanted]
         try:
-            write_whole(output / name, text.encode())
+            write_whole(output / name, render(result).encode())
         except OSError as error:
             raise ReportError(f"{output / name}: cannot be written: {error.strerror}") from None
 
 
 def render_html(result: RecordedRun) -> str:
     """The page as text; the same result gives the same page."""
-    return _render("report.html.j2", result, {"fit": _fit, "as_json": _json})
+    filters: dict[str, Callable[..., Any]] = {
+        "fit": _fit,
+        "as_json": _json,
+        "ending": _ending,
+        "when": _when,
+        "warnings": warnings_of,
+        "drawings": drawings_of,
+    }
+    return _render("report.html.j2", result, filters)
 
 
 def render_markdown(result: RecordedRun) -> str:
@@ -54,7 +79,7 @@ def render_markdown(result: RecordedRun) -> str:
     return _render("summary.md.j2", result, {"code": _code, "block": _block})
 
 
-def _render(template: str, result: RecordedRun, filters: Mapping[str, Callable[[Any], str]]) -> str:
+def _render(template: str, result: RecordedRun, filters: Mapping[str, Callable[..., Any]]) -> str:
     environment = Environment(
         loader=PackageLoader("conformance.report"),
         autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),
@@ -65,6 +90,9 @@ def _render(template: str, result: RecordedRun, filters: Mapping[str, Callable[[
     environment.filters.update(filters)
     environment.tests["address"] = is_address
     conclusion = conclude_run(result)
+    known = [row for row in result.scenarios if row.known]
+    bad = [row for row in result.scenarios if row.bad and not row.known]
+    anchors = {row.scenario.id: f"s{number}" for number, row in enumerate([*bad, *known], start=1)}
     return environment.get_template(template).render(
         run=result.run,
         verdict=VERDICTS[conclusion.code][0],
@@ -73,20 +101,45 @@ def _render(template: str, result: RecordedRun, filters: Mapping[str, Callable[[
         uncertified=uncertified(result),
         counts={str(outcome): len(ids) for outcome, ids in result.outcomes.items() if ids},
         judged={str(verdict): number for verdict, number in result.verdicts.items() if number},
-        features={
-            name: {str(outcome): number for outcome, number in counts.items()}
-            for name, counts in by_feature(result).items()
-        },
+        features=list(_features(result)),
         known_issues=result.known_issues,
-        bad=[row for row in result.scenarios if row.bad],
-        good=[row for row in result.scenarios if not row.bad],
+        bad=bad,
+        known=known,
+        anchors=anchors,
         footer=result.footer,
         digest=result.digest,
     )
 
 
+def _features(result: RecordedRun) -> Iterator[Mapping[str, Any]]:
+    """Each feature: what its scenarios came to, what its allocations did, and its good ones."""
+    for name, counts in by_feature(result).items():
+        rows = [row for row in result.scenarios if row.scenario.feature == name]
+        judged = count_verdicts([row.compared for row in rows if row.compared is not None])
+        yield {
+            "name": name,
+            "counts": {str(outcome): number for outcome, number in counts.items()},
+            "judged": {str(verdict): number for verdict, number in judged.items() if number},
+            "rows": rows,
+        }
+
+
 def _fit(text: object) -> str:
     return shorten(visible(redact(str(text))), 5_000, MAX_CHARACTERS)
+
+
+def _ending(text: str, longest: int) -> str:
+    """The end of a name: what sets the devices of a pool apart stands there."""
+    return text if len(text) <= longest else f"\u2026{text[1 - longest :]}"
+
+
+def _when(text: str) -> str:
+    """A time of the result file to the minute; what is no time with a zone stands as it is."""
+    try:
+        time = datetime.fromisoformat(text)
+        return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if time.tzinfo else _fit(text)
+    except (ValueError, OverflowError):
+        return _fit(text)
 
 
 def _json(value: object) -> str:

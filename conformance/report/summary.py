@@ -26,6 +26,7 @@ STYLES: Mapping[Outcome, str] = {
     Outcome.PASSED: "green",
     Outcome.FAILED: "bold red",
     Outcome.KNOWN: "yellow",
+    Outcome.FLAKY: "bold yellow",
     Outcome.ERROR: "bold magenta",
     Outcome.SKIPPED: "yellow",
     Outcome.LOST: "bold magenta",
@@ -46,17 +47,21 @@ def one_line(message: str) -> str:
 
 
 def closing_lines(
-    result: RunResult, diagnostics: Callable[[str], Path | None] = lambda _: None
+    result: RunResult,
+    diagnostics: Callable[[str], Path | None] = lambda _: None,
+    durations: int = 0,
 ) -> Iterator[Text]:
     """The last lines of a run's output, the most important at the end, where a terminal shows them.
 
     Args:
         result: the run.
         diagnostics: where a scenario's diagnostics were put, None where there are none.
+        durations: how many of the slowest scenarios to name.
     """
     yield from _not_run(result)
     yield from _failures(result, diagnostics)
     yield from _compared(result)
+    yield from _slowest(result, durations)
     yield Text()
     yield from _features(result)
     yield _totals(result)
@@ -93,7 +98,7 @@ def _not_run(result: RunResult) -> Iterator[Text]:
 
 def _failures(result: RunResult, diagnostics: Callable[[str], Path | None]) -> Iterator[Text]:
     """For each scenario that did not pass: what, where, why, and where the diagnostics are."""
-    for outcome in (Outcome.KNOWN, Outcome.ERROR, Outcome.FAILED):
+    for outcome in (Outcome.KNOWN, Outcome.FLAKY, Outcome.ERROR, Outcome.FAILED):
         for row in result.scenarios:
             event = row.finished
             if event is None or row.outcome is not outcome:
@@ -122,6 +127,19 @@ def _compared(result: RunResult) -> Iterator[Text]:
             yield Text.assemble("compared ", (visible(compared.scenario), "bold"))
         for note in compared.notes:
             yield Text("  " + one_line(note))
+
+
+def _slowest(result: RunResult, most: int) -> Iterator[Text]:
+    """The scenarios that took longest, with the step in which they spent most."""
+    slowest = sorted(result.finished, key=lambda event: -event.seconds)[:most]
+    if slowest:
+        yield Text()
+        yield Text(f"slowest of {counted(len(result.finished), 'scenario')}:")
+    for event in slowest:
+        yield Text(visible(f"  {event.seconds:8.2f} s  {event.scenario.id}"))
+        step = max(event.steps, key=lambda step: step.seconds, default=None)
+        if step is not None:
+            yield Text(one_line(f"  {step.seconds:8.2f} s    {step.title}"))
 
 
 def _features(result: RunResult) -> Iterator[Text]:

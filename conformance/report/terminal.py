@@ -68,6 +68,7 @@ class TerminalReporter:
             Give False where CI is set.
         diagnostics: where a scenario's diagnostics were put, None where there are none.
         verbose: also print how each step went.
+        durations: how many of the slowest scenarios to name.
         clock: seconds, for the time that has passed.
     """
 
@@ -78,6 +79,7 @@ class TerminalReporter:
         live: bool | None = None,
         diagnostics: Callable[[str], Path | None] = lambda _: None,
         verbose: bool = False,
+        durations: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.console = console or PlainConsole()
@@ -85,6 +87,7 @@ class TerminalReporter:
         self._use_live = terminal if live is None else live
         self._diagnostics = diagnostics
         self._verbose = verbose
+        self._durations = durations
         self._clock = clock
         self._began = clock()
         self._collector = RunCollector()
@@ -134,6 +137,8 @@ class TerminalReporter:
         self._print(Text(visible(", ".join(about))))
         if event.simulated:
             self._print(Text(visible(f"simulated: {'; '.join(event.simulated)}"), style="dim"))
+        if event.resumed:
+            self._print(Text(visible(f"resumed {event.resumption}"), style="dim"))
         self._began = self._clock()
         if self._use_live:
             self._live = Live(
@@ -156,6 +161,7 @@ class TerminalReporter:
             Outcome.PASSED,
             Outcome.FAILED,
             Outcome.KNOWN,
+            Outcome.FLAKY,
             Outcome.ERROR,
             Outcome.SKIPPED,
         ):
@@ -190,7 +196,8 @@ class TerminalReporter:
                 style="" if compared.conformant else STYLES[Outcome.FAILED],
             )
         self._print(line)
-        if event.outcome in (Outcome.FAILED, Outcome.KNOWN, Outcome.ERROR) and event.message:
+        unwell = event.outcome not in (Outcome.PASSED, Outcome.SKIPPED)
+        if self._live is not None and unwell and event.message:  # a file has it once, at the end
             self._print(Text(f"    {one_line(event.message.partition(chr(10))[0])}"))
         if self._verbose:
             for step in event.steps:
@@ -219,7 +226,7 @@ class TerminalReporter:
         self.close()
         if self._collector.run is None:
             return
-        for line in closing_lines(self._collector.result(), self._diagnostics):
+        for line in closing_lines(self._collector.result(), self._diagnostics, self._durations):
             self._print(line)
 
     def _print(self, text: Text) -> None:

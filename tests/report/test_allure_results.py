@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conformance.engine.events import Outcome
+from conformance.engine.events import KnownFailure, Outcome
 from conformance.report.allure import AllureResults
+from conformance.report.allure_run import executor_of
 from tests.report.builders import (
     HOSTILE,
     compared,
@@ -17,6 +19,7 @@ from tests.report.builders import (
     play,
     sample,
     started,
+    step,
     stream,
 )
 
@@ -42,7 +45,6 @@ def test_one_result_for_each_scenario_with_its_status(tmp_path: Path) -> None:
         "lost": "broken",
     }
     assert not list(tmp_path.glob("*.tmp"))
-    assert not (tmp_path / "executor.json").exists()
 
 
 def test_labels_links_steps_and_attachments(tmp_path: Path) -> None:
@@ -69,12 +71,12 @@ def test_labels_links_steps_and_attachments(tmp_path: Path) -> None:
         ("step 0", "passed"),
         ("step 1", "failed"),
     ]
-    assert result["steps"][1]["start"] == result["steps"][0]["stop"] == 1_000_250
+    assert result["steps"][1]["start"] == result["steps"][0]["stop"] == 999_750
     assert result["statusDetails"]["message"].startswith("pod pod0 is Pending")
     assert result["statusDetails"]["trace"] == "at core/failing.yaml:12"
     attached = {item["name"]: item for item in result["attachments"]}
     assert set(attached) == {"events", "claims.yaml", "comparison"}
-    assert result["titlePath"] == ["scenarios", "core"]
+    assert result["titlePath"] == ["core", "ResourceClaim"]
     assert attached["claims.yaml"]["type"] == "application/yaml"
     assert (tmp_path / attached["events"]["source"]).read_text() == "FailedScheduling"
 
@@ -119,7 +121,9 @@ def test_hostile_texts_are_written_as_they_can_be_shown(tmp_path: Path) -> None:
 
 def test_the_environment_is_a_properties_file(tmp_path: Path) -> None:
     AllureResults(tmp_path).handle(
-        started([], driver="a=b:c\nd \u00e9\U0001f600", versions={"k s": "1"})
+        started(
+            [], driver="a=b:c\nd \u00e9\U0001f600", versions={"kubernetes": "1.37.1", "k s": "1"}
+        )
     )
     assert (tmp_path / "environment.properties").read_text("ascii").splitlines() == [
         r"Driver = a\=b\:c\nd \u00e9\ud83d\ude00",
@@ -127,8 +131,114 @@ def test_the_environment_is_a_properties_file(tmp_path: Path) -> None:
         "Simulated = NVML",
         "Suite = 0.1.0",
         "Target = cluster/local",
-        r"Version.k\ s = 1",
+        r"k\ s = 1",
     ]
+
+
+def test_steps_name_objects_as_they_were_called_and_time_is_the_scenarios(tmp_path: Path) -> None:
+    scenario = planned()
+    event = finished(
+        scenario,
+        namespace="dra-0123abcd",
+        started_at="2026-01-01T00:00:01.500+00:00",
+        steps=(step(scenario.id, title="expect pod p on node dra-a-*; size(x) * 2 == 4"),),
+    )
+    play(AllureResults(tmp_path), stream([scenario], [event]))
+    result = results(tmp_path)["one"]
+    assert [item["name"] for item in result["steps"]] == [
+        "expect pod p on node dra-a-0123abcd; size(x) * 2 == 4"
+    ]
+    assert result["start"] == result["steps"][0]["start"] == 1_767_225_601_500
+    assert result["stop"] == 1_767_225_602_000
+
+
+def test_a_known_issue_is_skipped_marked_and_linked(tmp_path: Path) -> None:
+    scenario = planned()
+    issue = KnownFailure("some-issue", "https://example.com/1")
+    event = finished(scenario, Outcome.KNOWN, "double", known_issues=(issue,))
+    play(AllureResults(tmp_path), stream([scenario], [event]))
+    result = results(tmp_path)["one"]
+    assert result["status"] == "skipped"
+    assert result["statusDetails"]["known"] is True
+    assert {"type": "issue", "url": "https://example.com/1", "name": "some-issue"} in result[
+        "links"
+    ]
+    assert category(tmp_path, result) == "Known issue of Kubernetes"
+
+
+def category(folder: Path, result: dict[str, Any]) -> str | None:
+    """The first category that fits, as Allure 2 and 3 look for it."""
+    message = result.get("statusDetails", {}).get("message", "")
+    for item in json.loads((folder / "categories.json").read_text()):
+        pattern = item.get("messageRegex", ".*")
+        if result["status"] in item["matchedStatuses"] and re.fullmatch(
+            pattern, message, re.DOTALL
+        ):
+            return str(item["name"])
+    return None
+
+
+def test_what_did_not_pass_has_its_category(tmp_path: Path) -> None:
+    scenarios, events, diagnostics = sample()
+    bug = planned("core/bug")
+    events.append(finished(bug, Outcome.ERROR, "the suite failed: KeyError: 'x'"))
+    play(AllureResults(tmp_path), stream([*scenarios, bug], events, diagnostics))
+    assert {name: category(tmp_path, item) for name, item in results(tmp_path).items()} == {
+        "passing": None,
+        "failing": "Product defect",
+        "broken": "Infrastructure",
+        "bug": "Test defect",
+        "unsupported": None,
+        "lost": "Infrastructure",
+    }
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({}, {"name": "local", "type": "local", "buildName": "r1"}),
+        (
+            {
+                "GITHUB_ACTIONS": "true",
+                "GITHUB_SERVER_URL": "https://github.com",
+                "GITHUB_REPOSITORY": "acme/fpga",
+                "GITHUB_RUN_ID": "77",
+                "GITHUB_RUN_NUMBER": "5",
+                "GITHUB_WORKFLOW": "dra",
+            },
+            {
+                "name": "GitHub Actions",
+                "type": "github",
+                "buildUrl": "https://github.com/acme/fpga/actions/runs/77",
+                "buildName": "dra #5",
+                "buildOrder": 5,
+            },
+        ),
+        (
+            {"GITLAB_CI": "true", "CI_JOB_URL": "https://x/1", "CI_JOB_NAME": "j"},
+            {
+                "name": "GitLab CI",
+                "type": "gitlab",
+                "buildUrl": "https://x/1",
+                "buildName": "j #",
+            },
+        ),
+        (
+            {"JENKINS_URL": "u", "BUILD_URL": "b", "JOB_NAME": "j", "BUILD_NUMBER": "9"},
+            {
+                "name": "Jenkins",
+                "type": "jenkins",
+                "buildUrl": "b",
+                "buildName": "j #9",
+                "buildOrder": 9,
+            },
+        ),
+    ],
+)
+def test_the_executor_is_the_job_that_runs_it(
+    env: dict[str, str], expected: dict[str, str | int]
+) -> None:
+    assert executor_of("r1", env) == expected
 
 
 ROOT = Path(__file__).parents[2]
@@ -153,6 +263,8 @@ class Scenario(pytest.Item):
             raise AssertionError("the message")
         if outcome is Outcome.ERROR:
             raise RuntimeError("the message")
+        if outcome is Outcome.KNOWN:
+            pytest.xfail("the message")
         if outcome is Outcome.SKIPPED:
             pytest.skip("the message")
 
@@ -174,13 +286,13 @@ def test_pytest_items_get_the_same_as_the_command_line(
     pytester.makeconftest(ITEM)
     folder = pytester.mkdir("scenarios") / "core"
     folder.mkdir()
-    names = ["passed-a", "failed-b", "error-c", "skipped-d"]
+    names = ["passed-a", "failed-b", "error-c", "skipped-d", "known-e"]
     for name in names:
         (folder / f"{name}.yaml").write_text("")
     options = ["-n", str(workers)] if workers else []
     pytester.runpytest_subprocess(
         "-p", "no:cacheprovider", "-p", "no:dra_conformance", "--alluredir=out", *options
-    ).assert_outcomes(passed=1, failed=2, skipped=1)
+    ).assert_outcomes(passed=1, failed=2, skipped=1, xfailed=1)
     by_pytest = results(pytester.path / "out")
 
     command_line = pytester.path / "cli"

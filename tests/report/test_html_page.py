@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 
-from conformance.engine.events import Outcome
-from conformance.report.pages import render_html
+import pytest
+
+from conformance.engine.events import KnownFailure, Outcome
+from conformance.report.pages import _when, render_html
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from tests.report.builders import HOSTILE, compared, finished, planned, play, sample, step, stream
 from tests.report.golden import check
+from tests.report.test_drawing import event, held, result, snapshot
 
 
 class Page(HTMLParser):
@@ -40,6 +44,15 @@ def test_a_page_shows_the_whole_run(tmp_path: Path) -> None:
     assert render_html(load_results(path)) == page
 
 
+@pytest.mark.parametrize("text", ["some day", "2026-11-22T14:53:00", "9999-12-31T23:59:59-12:00"])
+def test_what_is_no_time_of_a_zone_stands_as_it_is(text: str) -> None:
+    assert _when(text) == text
+
+
+def test_a_time_is_told_to_the_minute() -> None:
+    assert _when("2026-11-22T15:53:07+01:00") == "2026-11-22 14:53 UTC"
+
+
 def test_hostile_texts_are_text(tmp_path: Path) -> None:
     path = tmp_path / "r"
     scenario = planned(
@@ -59,10 +72,10 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
     )
     page = Page(render_html(load_results(path)))
     assert "script" not in page.tags
-    assert "b" not in page.tags
+    assert page.tags.count("b") == 1  # the verdict
     assert "<script>alert(1)</script>" in page.text
     assert "{{ 7*7 }}" in page.text
-    assert page.addresses == ["#tested", "#s1"]
+    assert page.addresses == ["#tested", "#s1", "#s1"]
 
 
 def test_a_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
@@ -87,13 +100,42 @@ def test_the_verdict_and_what_failed_come_first_and_what_passed_is_folded(tmp_pa
     play(ResultFile(path), stream(*sample(), compared=[compared("core/passing", "missed")]))
     page = render_html(load_results(path))
     order = [
-        "not conformant: 1 scenario failed; 1 scenario with an allocation against the rules",
+        "<b>not conformant</b><span>1 scenario failed; 1 scenario with an allocation against the",
         "Allocations judged: <span",
         "What did not pass",
         '<a href="#s2">core/failing</a>',
         '<a href="#s4">core/passing</a>',
-        '<details class="scenario" id="s2" open>',
+        '<details class="scenario card is-failed" id="s2" open>',
         "<h2>Features</h2>",
-        '<details class="scenario">',
+        '<details class="feature">',
+        '<details class="scenario is-skipped">',
     ]
     assert [page.index(text) for text in order] == sorted(page.index(text) for text in order)
+
+
+def test_a_known_issue_stands_below_what_failed_and_is_folded(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    known, failing = planned("core/known"), planned("core/failing")
+    issue = KnownFailure("some-issue", "https://example.com/1")
+    events = [
+        finished(known, Outcome.KNOWN, "m", known_issues=(issue,)),
+        finished(failing, Outcome.FAILED, "m"),
+    ]
+    play(ResultFile(path), stream([known, failing], events))
+    page = render_html(load_results(path))
+    failed = page.index('<details class="scenario card is-failed" id="s1" open>')
+    assert failed < page.index("Known issues of Kubernetes 1.37.1")
+    assert failed < page.index('<details class="scenario card known is-known" id="s2">')
+
+
+def test_a_failed_allocation_is_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    scenario = planned()
+    document = json.dumps(snapshot(allocated=[held(HOSTILE, result("gpu-0"))]))
+    kept = {scenario.id: {"snapshot.json": document, "events.json": json.dumps([event(HOSTILE)])}}
+    play(ResultFile(path), stream([scenario], [finished(scenario, Outcome.FAILED, "m")], kept))
+    page = Page(render_html(load_results(path)))
+    assert page.tags.count("svg") == 3
+    assert page.tags.count("g") == 5
+    assert "script" not in page.tags
+    assert "Failed, Pod p (kubelet): [red]markup" in page.text

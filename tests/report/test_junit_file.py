@@ -5,13 +5,15 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+import xmlschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.engine.events import Outcome
+from conformance.engine.events import KnownFailure, Outcome
 from conformance.engine.verdicts import Judgement, Verdict
-from conformance.report.junit import MAX_CHARACTERS, JUnitFile
-from tests.report.builders import HOSTILE, compared, finished, planned, play, sample, stream
+from conformance.report.diagnostics import DiagnosticsFolder
+from conformance.report.junit import MAX_CHARACTERS, MAX_INLINE, JUnitFile
+from tests.report.builders import HOSTILE, compared, ended, finished, planned, play, sample, stream
 from tests.report.golden import check
 
 
@@ -40,16 +42,54 @@ def test_every_outcome_has_its_element(tmp_path: Path, monkeypatch: pytest.Monke
     assert {case.get("line") for case in cases.values()} == {"3"}
 
 
-def test_a_test_case_has_what_jenkins_schema_allows_in_its_order(tmp_path: Path) -> None:
+SCHEMA = xmlschema.XMLSchema(str(Path(__file__).with_name("junit.xsd")))
+
+
+def test_the_file_is_what_readers_agree_on(tmp_path: Path) -> None:
     path = tmp_path / "junit.xml"
-    play(JUnitFile(path), stream(*sample(), compared=[compared("core/passing", "missed")]))
-    root = ET.parse(path).getroot()
-    assert set(root.attrib) == {"name", "tests", "failures", "errors", "time"}
-    order = ["skipped", "error", "failure", "system-out", "system-err"]
-    for case in root.iter("testcase"):
-        tags = [child.tag for child in case]
-        assert set(case.attrib) == {"name", "classname", "time", "file", "line"}
-        assert tags == sorted(tags, key=order.index)
+    known = planned("core/known")
+    scenarios, events, diagnostics = sample()
+    issue = KnownFailure("some-issue", "https://example.com/1")
+    events.append(finished(known, Outcome.KNOWN, HOSTILE, known_issues=(issue,)))
+    judged = [compared("core/passing", "missed")]
+    play(JUnitFile(path), stream([*scenarios, known], events, diagnostics, compared=judged))
+    SCHEMA.validate(str(path))
+    # The schema refuses what Jenkins does: a property in a test case, an unknown attribute.
+    tree = ET.parse(path)
+    for change in (
+        lambda case: ET.SubElement(case, "properties"),
+        lambda case: case.set("status", "x"),
+        lambda case: case.attrib.pop("name"),
+    ):
+        bad = ET.fromstring(ET.tostring(tree.getroot()))
+        change(next(bad.iter("testcase")))
+        assert not SCHEMA.is_valid(ET.ElementTree(bad))
+
+
+def test_long_diagnostics_are_attached_and_short_ones_stand_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI_PROJECT_DIR", str(tmp_path))
+    path = tmp_path / "out" / "junit.xml"
+    scenario = planned("core/failing")
+    kept = {scenario.id: {"kubelet.log": "x" * (MAX_INLINE + 1), "explanation.txt": "why"}}
+    folder = DiagnosticsFolder(tmp_path / "out" / "diagnostics")
+    reporter = JUnitFile(path, folder.place)
+    for item in stream([scenario], [finished(scenario, Outcome.FAILED, "m")], kept):
+        folder.handle(item)
+        reporter.handle(item)
+    SCHEMA.validate(str(path))
+    case = next(ET.parse(path).getroot().iter("testcase"))
+    lines = (case.findtext("system-out") or "").splitlines()
+    attached = [line for line in lines if line.startswith("[[")]
+    assert attached == [
+        "[[ATTACHMENT|out/diagnostics/core/failing/explanation.txt]]",
+        "[[ATTACHMENT|out/diagnostics/core/failing/kubelet.log]]",
+    ]
+    assert case.findtext("system-err") == "== explanation.txt ==\nwhy"
+    monkeypatch.delenv("CI_PROJECT_DIR")
+    play(reporter, [ended([])])
+    assert f"[[ATTACHMENT|{tmp_path}/out/diagnostics/core/failing/kubelet.log]]" in path.read_text()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")

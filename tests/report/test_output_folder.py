@@ -130,7 +130,12 @@ def test_nothing_of_an_earlier_run_is_left_when_a_run_begins(tmp_path: Path) -> 
         (tmp_path / folder.HTML).write_text("this run's")
         output.handle(finished())
     left = [path.name for path in tmp_path.rglob("*") if path.is_file()]
-    assert sorted(left) == ["environment.properties", folder.HTML]
+    assert sorted(left) == [
+        "categories.json",
+        "environment.properties",
+        "executor.json",
+        folder.HTML,
+    ]
     assert said == [f"removing the reports of an earlier run from {tmp_path}"]
 
 

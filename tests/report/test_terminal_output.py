@@ -109,7 +109,7 @@ def test_scenarios_that_were_not_run_are_counted_and_not_listed_thrice() -> None
     ("outcomes", "said"),
     [
         ([Outcome.PASSED, Outcome.PASSED], "conformant (exit code 0)"),
-        ([Outcome.PASSED, Outcome.SKIPPED], "partial: 1 scenario skipped (exit code 4)"),
+        ([Outcome.PASSED, Outcome.SKIPPED], "partial: 1 core scenario skipped (exit code 4)"),
         (
             [Outcome.PASSED, Outcome.ERROR],
             "inconclusive: 1 scenario broke off with an error (exit code 3)",

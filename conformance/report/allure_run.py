@@ -1,0 +1,84 @@
+"""What Allure is told of a whole run: its surroundings, who ran it, and what failures are called.
+
+Source of the three files: Allure's documentation of ``environment.properties``, ``executor.json``
+and ``categories.json``. Allure 3 takes categories from its own configuration alone; the one that
+``make allure`` uses (``ci/allure``) reads this file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from conformance.engine.events import RunStarted
+from conformance.redaction import redact_json
+from conformance.report.properties import write_properties
+
+CATEGORIES = (
+    {
+        "name": "Known issue of Kubernetes",
+        "matchedStatuses": ["skipped"],
+        "messageRegex": ".*known issue .*",
+    },
+    {"name": "Product defect", "matchedStatuses": ["failed"]},
+    {
+        "name": "Test defect",
+        "matchedStatuses": ["broken"],
+        "messageRegex": ".*the suite failed.*",
+    },
+    {"name": "Infrastructure", "matchedStatuses": ["broken"]},
+)
+"""The first that fits counts. Test defect: a fault of this suite; infrastructure: what it needs."""
+
+
+def write_run(folder: Path, started: RunStarted) -> None:
+    """Write the files about a run into a folder of Allure results.
+
+    Raises:
+        OSError: one of them cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_properties(folder / "environment.properties", _environment(started))
+    executor = redact_json(executor_of(started.run, os.environ))
+    for name, value in (("executor.json", executor), ("categories.json", CATEGORIES)):
+        (folder / name).write_text(json.dumps(value, indent=1), encoding="utf-8")
+
+
+def _environment(started: RunStarted) -> dict[str, str]:
+    """What a reader must know of the run's surroundings: name -> value."""
+    versions = {name: text for name, text in started.versions.items() if name != "kubernetes"}
+    return {
+        "Driver": started.driver or "none",
+        "Kubernetes": started.kubernetes_version,
+        "Simulated": "; ".join(started.simulated) or "nothing",
+        "Suite": started.suite_version,
+        "Target": started.target,
+        **dict(sorted(versions.items())),
+    }
+
+
+def executor_of(run: str, env: Mapping[str, str]) -> dict[str, str | int]:
+    """Who ran it: a job of GitHub, GitLab or Jenkins by its own variables, else ``local``.
+
+    Args:
+        run: the run's id, the name of a local build.
+    """
+    if env.get("GITHUB_ACTIONS") == "true":
+        place = f"{env.get('GITHUB_SERVER_URL')}/{env.get('GITHUB_REPOSITORY')}"
+        url = f"{place}/actions/runs/{env.get('GITHUB_RUN_ID')}"
+        number = env.get("GITHUB_RUN_NUMBER", "")
+        about = ("GitHub Actions", "github", url, f"{env.get('GITHUB_WORKFLOW')} #{number}")
+    elif env.get("GITLAB_CI") == "true":
+        url, number = env.get("CI_JOB_URL", ""), env.get("CI_PIPELINE_IID", "")
+        about = ("GitLab CI", "gitlab", url, f"{env.get('CI_JOB_NAME')} #{number}")
+    elif "JENKINS_URL" in env:
+        url, number = env.get("BUILD_URL", ""), env.get("BUILD_NUMBER", "")
+        about = ("Jenkins", "jenkins", url, f"{env.get('JOB_NAME')} #{number}")
+    else:
+        return {"name": "local", "type": "local", "buildName": run}
+    found: dict[str, str | int] = dict(
+        zip(("name", "type", "buildUrl", "buildName"), about, strict=True)
+    )
+    return found | ({"buildOrder": int(number)} if number.isdecimal() else {})

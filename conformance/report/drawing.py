@@ -1,0 +1,186 @@
+"""Who holds which device on which node, as it is drawn for an allocation that failed.
+
+The drawing is made of the snapshot that is kept of a failed scenario, or from which an allocation
+was made that breaks a rule; so it shows what the scheduler could know, and not what came later.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from conformance.engine.result import ScenarioResult
+from reference_allocator.api import (
+    AllocatedDevice,
+    Device,
+    DeviceId,
+    Node,
+    ResourceClaim,
+    ResourceSlice,
+)
+from reference_allocator.api.reading import InputError
+from reference_allocator.cluster.gathering import keep_newest
+from reference_allocator.errors import AllocationError
+from reference_allocator.rules.nodeselector import node_matches
+from reference_allocator.snapshot import Snapshot
+
+MAX_NODES = 12
+MAX_DEVICES = 48
+"""The most that is drawn, of a node; the snapshot in the result file has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnDevice:
+    """One device.
+
+    Attributes:
+        holders: who has it: the pods for which its claims are reserved, or the claim's name.
+        claims: its claims, as ``namespace/name``.
+        state: ``free`` (no claim has it), ``held``, ``chosen`` (by the decision that is drawn),
+            ``twice`` (held by two claims that do not share it).
+        tainted: it has a taint that keeps pods away.
+    """
+
+    id: DeviceId
+    holders: tuple[str, ...]
+    claims: tuple[str, ...]
+    state: str
+    tainted: bool
+
+    @property
+    def who(self) -> str:
+        """What stands in the drawing below the device's name."""
+        return ", ".join([*(self.holders or ("free",)), *["tainted"] * self.tainted])
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnNode:
+    """A node, or several that reach the same devices.
+
+    Attributes:
+        more: devices that are left out.
+    """
+
+    name: str
+    devices: tuple[DrawnDevice, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What is drawn.
+
+    Attributes:
+        what: of which moment it is.
+        waiting: claims that were to be allocated, as ``namespace/name``.
+        more: nodes that are left out.
+    """
+
+    what: str
+    nodes: tuple[DrawnNode, ...]
+    waiting: tuple[str, ...]
+    more: int
+
+
+def drawings_of(row: ScenarioResult) -> Iterator[Drawing]:
+    """The allocations of a scenario that are against the rules, and the moment it failed."""
+    if row.finished is not None and row.compared is not None:
+        judged = zip(row.finished.decisions, row.compared.judgements, strict=False)
+        for decision, judgement in judged:
+            if not judgement.verdict.conformant:
+                what = f"{judgement.verdict}: pod {judgement.pod} on {judgement.node}"
+                chosen = zip(
+                    decision.get("claims", ()), decision.get("allocations", ()), strict=False
+                )
+                yield from _draw(what, decision.get("snapshot"), chosen)
+    if "snapshot.json" in row.diagnostics:
+        try:
+            snapshot = json.loads(row.diagnostics["snapshot.json"])
+        except (ValueError, RecursionError):
+            return
+        yield from _draw("when it failed", snapshot, ())
+
+
+def _draw(what: str, document: Any, chosen: Iterable[tuple[Any, Any]]) -> Iterator[Drawing]:
+    """The drawing, none of what is no snapshot: the page shows the text of it all the same."""
+    try:
+        snapshot = Snapshot.from_dict(document)
+        new = [
+            ResourceClaim.from_dict({**claim, "status": {"allocation": allocation}})
+            for claim, allocation in chosen
+        ]
+        reached = _reached(snapshot)
+    except (InputError, AllocationError, TypeError):
+        return
+    devices = _devices(snapshot, new)
+    nodes = []
+    for name, ids in reached.items():
+        drawn = [devices[item] for item in ids]
+        drawn.sort(key=lambda item: item.state == "free")  # what is held is not cut
+        kept = {item.id for item in drawn[:MAX_DEVICES]}
+        shown = tuple(devices[item] for item in ids if item in kept)
+        nodes.append(DrawnNode(name, shown, len(drawn) - len(shown)))
+    nodes.sort(key=lambda node: all(item.state == "free" for item in node.devices))
+    waiting = [] if new else [ResourceClaim.from_dict(item).ref for item in snapshot.claims]
+    if nodes:
+        left_out = len(nodes[MAX_NODES:])
+        yield Drawing(what, tuple(nodes[:MAX_NODES]), tuple(waiting), left_out)
+
+
+def _reached(snapshot: Snapshot) -> dict[str, list[DeviceId]]:
+    """Which nodes reach which devices; also the nodes that reach none."""
+    nodes = [Node.from_dict(item) for item in snapshot.nodes]
+    found: dict[str, list[DeviceId]] = {node.name: [] for node in nodes}
+    pools: dict[Any, list[ResourceSlice]] = {}
+    for item in map(ResourceSlice.from_dict, snapshot.slices):
+        keep_newest(pools.setdefault(item.pool_id, []), item)
+    for item in (one for pool in pools.values() for one in pool):
+        name = "" if item.per_device_node_selection else _where(item, nodes)
+        for device in item.devices:
+            key = DeviceId(item.driver, item.pool, device.name)
+            found.setdefault(name or _where(device, nodes), []).append(key)
+    return found
+
+
+def _where(place: ResourceSlice | Device, nodes: Sequence[Node]) -> str:
+    """The nodes that a slice or a device names, in words."""
+    at = (place.node_name, place.all_nodes, place.node_selector)
+    names = [node.name for node in nodes if node_matches(node, *at)]
+    if len(names) == len(nodes) > 1:
+        return "every node"
+    return ", ".join(names) or f"{place.node_name or 'no node'} (not in the snapshot)"
+
+
+def _devices(snapshot: Snapshot, new: Sequence[ResourceClaim]) -> dict[DeviceId, DrawnDevice]:
+    """Every published device, with who has it."""
+    reserved = {ResourceClaim.from_dict(item).ref: _pods(item) for item in snapshot.allocated}
+    found: dict[DeviceId, list[tuple[ResourceClaim, AllocatedDevice]]] = {}
+    for claim in (*map(ResourceClaim.from_dict, snapshot.allocated), *new):
+        for result in claim.results or ():
+            if not result.admin_access:  # it takes nothing away
+                found.setdefault(result.id, []).append((claim, result))
+    drawn = {}
+    for item in map(ResourceSlice.from_dict, snapshot.slices):
+        for device in item.devices:
+            key = DeviceId(item.driver, item.pool, device.name)
+            having = found.get(key, [])
+            tainted = any(taint.effect != "None" for taint in device.taints)
+            state = "free"
+            if len(having) > 1 and any(result.share_id is None for _, result in having):
+                state = "twice"
+            elif having:
+                state = "chosen" if any(claim in new for claim, _ in having) else "held"
+            holders = [reserved.get(claim.ref) or (claim.name,) for claim, _ in having]
+            claims = tuple(claim.ref for claim, _ in having)
+            drawn[key] = DrawnDevice(
+                key, tuple(chain.from_iterable(holders)), claims, state, tainted
+            )
+    return drawn
+
+
+def _pods(claim: Mapping[str, Any]) -> tuple[str, ...]:
+    status = claim.get("status") or {}
+    return tuple(f"{item.get('name')}" for item in status.get("reservedFor") or ())

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+from jsonschema import Draft202012Validator
+
+from conformance.engine.events import Outcome
+from conformance.report.jsonsummary import MAX_CHARACTERS, render_json, summary_schema
+from conformance.report.pages import render_markdown
+from conformance.resultfile.read import load_results
+from conformance.resultfile.write import ResultFile
+from tests.report.builders import compared, finished, planned, play, sample, stream
+
+GITHUB_LIMIT = 1 << 20
+"""Bytes of a step's summary (GitHub's documentation of GITHUB_STEP_SUMMARY)."""
+
+
+def test_it_says_what_the_run_came_to_and_fits_its_schema(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    play(ResultFile(path), stream(*sample(), compared=[compared("core/passing", "missed")]))
+    result = load_results(path)
+    document = json.loads(render_json(result))
+    Draft202012Validator(summary_schema()).validate(document)
+    assert document["verdict"] == "not conformant"
+    assert document["exitCode"] == 1
+    assert document["scenarios"] == {"passed": 1, "failed": 1, "error": 1, "skipped": 1, "lost": 1}
+    assert document["allocations"] == {"missed": 1}
+    assert document["features"]["ResourceClaim"]["lost"] == 1
+    assert document["resultFileDigest"] == result.digest
+    found = {item["scenario"]: item for item in document["notPassed"]}
+    assert set(found) == {"core/broken", "core/failing", "core/lost", "core/passing"}
+    assert found["core/passing"]["verdict"] == "missed"
+    assert found["core/passing"]["message"] == "missed: why missed"
+    assert found["core/failing"]["where"] == "core/failing.yaml:12"
+
+
+def test_a_run_that_was_cut_off_has_no_seconds(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    with closing(ResultFile(path)) as reporter:
+        play(reporter, stream(*sample(), footer=False))
+    document = json.loads(render_json(load_results(path, truncated_ok=True)))
+    Draft202012Validator(summary_schema()).validate(document)
+    assert document["seconds"] is None
+
+
+def test_summaries_of_a_run_in_which_all_failed_at_length_stay_small(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    scenarios = [planned(f"core/s{number}") for number in range(1_500)]
+    text = "\U0001f600" * (MAX_CHARACTERS + 1)
+    play(
+        ResultFile(path),
+        stream(scenarios, [finished(item, Outcome.FAILED, text) for item in scenarios]),
+    )
+    markdown = render_markdown(load_results(path))
+    assert len(markdown.encode()) < GITHUB_LIMIT
+    assert "- and 1400 more; the reports name them all" in markdown
