@@ -11,20 +11,21 @@ from dataclasses import replace
 
 from conformance import __version__
 from conformance.certify.contradictions import EvidenceError, contradictions
-from conformance.certify.model import (
+from conformance.certify.features import claimed, feature_results
+from conformance.certify.inventory import inventory
+from conformance.certify.model import ConformanceReport, MetIssue, ProfileResult
+from conformance.certify.profiles import Profile
+from conformance.certify.values import (
     ComparisonSummary,
-    ConformanceReport,
     Evidence,
     Implementation,
     Known,
-    ProfileResult,
     Result,
     Skipped,
     Statistics,
     Suite,
     UsedProfile,
 )
-from conformance.certify.profiles import Profile
 from conformance.compare.conclude import conclude, uncertified
 from conformance.engine.events import Outcome, PlannedScenario, RunStarted
 from conformance.engine.requirements import is_in
@@ -95,11 +96,18 @@ def believed(
         driver_profile=_used_profile(run),
         feature_gates=dict(sorted(run.feature_gates.items())),
         components=dict(sorted(run.versions.items())),
+        inventory=inventory(result),
         simulated=run.simulated,
         suite=Suite(version=run.suite_version, scenario_set_digest=run.scenario_set_digest),
         evidence=Evidence(run=run.run, digest=result.digest, interrupted=result.interrupted),
         uncertified=uncertified(result),
+        comparison=_comparison(result) if run.compared else None,
+        known_issues=tuple(
+            MetIssue(name=issue.name, link=issue.link, scenarios=names)
+            for issue, names in result.known_issues.items()
+        ),
         profiles=tuple(profile_result(result, item, catalogue) for item in dict.fromkeys(profiles)),
+        features=feature_results(result, catalogue),
     )
 
 
@@ -127,7 +135,12 @@ def profile_result(
         skipped=outcomes[Outcome.SKIPPED] if strict else (),
         not_selected=not_selected if strict else (),
     )
-    verdict = Result.of(conclusion.code)
+    unproven = sorted(
+        item.id
+        for item in part.run.planned
+        if item.feature in claimed(result.run) and item.id in outcomes[Outcome.SKIPPED]
+    )
+    verdict = Result.FAILURE if unproven else Result.of(conclusion.code)
     if verdict is Result.SUCCESS and uncertified(result):
         verdict = Result.UNCERTIFIED
     return ProfileResult(
@@ -147,6 +160,7 @@ def profile_result(
         ),
         lost=outcomes[Outcome.LOST],
         not_selected=tuple(not_selected),
+        unproven=tuple(unproven),
         comparison=_comparison(part) if part.run.compared else None,
     )
 
@@ -164,10 +178,14 @@ def _restricted(result: RunResult, ids: set[str]) -> RunResult:
 
 
 def _used_profile(run: RunStarted) -> UsedProfile | None:
-    """The name and digest of the driver profile."""
+    """The driver profile, with name and digest."""
     if run.driver_profile is None or run.driver_profile_digest is None:
         return None
-    return UsedProfile(name=run.driver_profile_name, digest=run.driver_profile_digest)
+    return UsedProfile(
+        name=run.driver_profile_name,
+        digest=run.driver_profile_digest,
+        document=dict(run.driver_profile),
+    )
 
 
 def _comparison(part: RunResult) -> ComparisonSummary:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conformance.certify.parts import parts, resumed
 from conformance.compare.compare import compare_scenario
 from conformance.digest import document_digest, set_digest
 from conformance.engine.events import Outcome, PlannedScenario, RunStarted, ScenarioFinished
@@ -68,7 +69,8 @@ def contradictions(
         result: the file.
         catalogue: every scenario that the suite ships. Scenarios of others are no contradiction.
     """
-    header = (*_header(result.run), *_scenarios(result.run, catalogue))
+    run = result.run
+    header = (*_header(run), *parts(run), *resumed(result), *_scenarios(run, catalogue))
     found = [Discrepancy(result.where("header"), text) for text in header]
     compared = {item.scenario: item for item in result.compared}
     seen: set[str] = set()
@@ -116,6 +118,12 @@ def _scenarios(run: RunStarted, catalogue: Sequence[PlannedScenario]) -> Iterato
                 f"{item.id}: is {ours.level} {ours.feature} in the suite, the header says"
                 f" {item.level} {item.feature}"
             )
+        elif (ours.tier, ours.kubernetes, ours.provisional) != (
+            item.tier,
+            item.kubernetes,
+            item.provisional,
+        ):
+            yield f"{item.id}: its tier, versions or provisional are not those in the suite"
 
 
 def _scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[str]:
@@ -127,8 +135,10 @@ def _scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[str]:
         version = run.kubernetes_version
         if with_known_issues(failed, run.target, version) != event:
             yield f"is not a known issue of Kubernetes {version} as the suite knows them"
-    if event.outcome is not Outcome.PASSED:
+    if event.outcome not in (Outcome.PASSED, Outcome.FLAKY):
         return
+    if (event.outcome is Outcome.FLAKY) is not bool(event.attempts):
+        yield f"is {event.outcome}, and {len(event.attempts)} earlier attempts failed"
     if not event.steps:
         yield "passed without a step"
     for step in event.steps:
@@ -144,7 +154,7 @@ def _scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[str]:
 def _surroundings(event: ScenarioFinished, run: RunStarted) -> Iterator[str]:
     """What the snapshots of a scenario say of the target, against what the header says."""
     seen: set[str] = set()
-    for snapshot in _snapshots(event):
+    for snapshot in snapshots(event):
         version = str(snapshot.get("kubernetes", run.kubernetes_version))
         if version != run.kubernetes_version:
             seen.add(
@@ -193,7 +203,8 @@ def _counted(compared: ScenarioCompared) -> str:
     return ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "none"
 
 
-def _snapshots(event: ScenarioFinished) -> Iterator[Mapping[str, Any]]:
+def snapshots(event: ScenarioFinished) -> Iterator[Mapping[str, Any]]:
+    """What was recorded of the target in a scenario, one for each decision."""
     for item in (*event.decisions, *event.undecided):
         snapshot = item.get("snapshot", item)
         if isinstance(snapshot, Mapping):

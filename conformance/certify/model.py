@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import yaml
-from pydantic import ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
-from conformance.errors import ExitCode, UsageError
-from conformance.scenario.base import API_VERSION, Strict
-
-Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
-Number = Annotated[int, Field(ge=0)]
-Text = Annotated[str, Field(min_length=1, max_length=400)]
+from conformance.certify.values import (
+    ComparisonSummary,
+    Evidence,
+    Implementation,
+    Known,
+    Model,
+    Number,
+    Result,
+    Skipped,
+    Statistics,
+    Suite,
+    UsedProfile,
+)
+from conformance.errors import ExitCode
+from conformance.scenario.base import API_VERSION
 
 
 class _Dumper(yaml.SafeDumper):
@@ -30,128 +38,7 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
 _Dumper.add_representer(str, _represent_text)
 
 
-class Result(StrEnum):
-    """What a profile came to."""
-
-    SUCCESS = "success"
-    """Every scenario of it passed (skips allowed only where the profile says so)."""
-
-    PARTIAL = "partial"
-    """Nothing failed, and something that counts was skipped or not selected."""
-
-    UNCERTIFIED = "uncertified"
-    """Nothing failed, and the run is of a kind that certifies nothing: ``uncertified`` says why."""
-
-    FAILURE = "failure"
-    """A scenario failed, or an allocation broke a rule."""
-
-    INCONCLUSIVE = "inconclusive"
-    """Nothing failed, and something was lost, broke, could not be judged, or nothing ran."""
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """The exit code of this result."""
-        return {
-            Result.SUCCESS: ExitCode.CONFORMANT,
-            Result.PARTIAL: ExitCode.PARTIAL,
-            Result.UNCERTIFIED: ExitCode.PARTIAL,
-            Result.FAILURE: ExitCode.NOT_CONFORMANT,
-            Result.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
-        }[self]
-
-    @classmethod
-    def of(cls, code: ExitCode) -> Result:
-        """The result with an exit code; ``uncertified`` shares that of ``partial``."""
-        return next(item for item in cls if item.exit_code is code)
-
-
-class _Model(Strict):
-    model_config = ConfigDict(alias_generator=to_camel)
-
-
-class Implementation(_Model):
-    """What is certified: stated by who submits the report; nothing here can be recomputed."""
-
-    organization: Text
-    project: Text
-    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$", max_length=400)]
-    version: Text
-    contact: tuple[Text, ...] = ()
-
-
-def implementation(**options: object) -> Implementation:
-    """The implementation as described by command-line options: field -> what was given.
-
-    Raises:
-        UsageError: one of them has not its form; names the option.
-    """
-    try:
-        return Implementation.model_validate(options)
-    except ValidationError as error:
-        item = error.errors()[0]
-        name = str(item["loc"][0])
-        hint = "an address like https://example.com" if name == "url" else "1 to 400 characters"
-        raise UsageError(f"--{name} {item['input']!r:.80}: must be {hint}") from None
-
-
-class UsedProfile(_Model):
-    """The driver profile that was used; the result file has it whole."""
-
-    name: str
-    digest: Digest
-
-
-class Suite(_Model):
-    """What was run: the suite's version and the digest of the planned scenarios."""
-
-    version: str
-    scenario_set_digest: Digest
-
-
-class Evidence(_Model):
-    """The result file that the report was made from."""
-
-    run: str
-    digest: Digest
-    interrupted: bool
-
-
-class Statistics(_Model):
-    """Scenarios of a profile by outcome."""
-
-    passed: Number
-    failed: Number
-    known: Number = Field(description="failed by a known issue of Kubernetes, which does not count")
-    error: Number
-    skipped: Number
-    lost: Number
-
-
-class Skipped(_Model):
-    """A scenario that was skipped, and why."""
-
-    scenario: str
-    reason: str
-
-
-class Known(_Model):
-    """A scenario that failed by a known issue of this Kubernetes, and by nothing else."""
-
-    scenario: str
-    issue: str
-    link: str
-
-
-class ComparisonSummary(_Model):
-    """What the comparison with the reference came to."""
-
-    verdicts: dict[str, Number] = Field(description="verdict -> decisions, every verdict present")
-    differences: Number = Field(description="places where observations differ")
-    not_conformant: tuple[str, ...] = Field(description="scenarios with a decision against a rule")
-    not_judged: tuple[str, ...] = Field(description="scenarios with a decision that was not judged")
-
-
-class ProfileResult(_Model):
+class ProfileResult(Model):
     """What one profile came to; every list is sorted."""
 
     name: str
@@ -165,10 +52,72 @@ class ProfileResult(_Model):
     not_selected: tuple[str, ...] = Field(
         default=(), description="scenarios of the profile that were not selected for the run"
     )
+    unproven: tuple[str, ...] = Field(
+        default=(), description="skipped scenarios of features that the driver's profile claims"
+    )
     comparison: ComparisonSummary | None = None
 
 
-class ConformanceReport(_Model):
+class Support(StrEnum):
+    """What a run shows of a feature."""
+
+    SUPPORTED = "supported"
+    """Each of its scenarios was run, something passed, and all that was skipped may be."""
+
+    UNSUPPORTED = "unsupported"
+    """Everything was skipped, and the driver's profile does not claim the feature."""
+
+    FAILED = "failed"
+    """A scenario failed or broke a rule; or, where the feature is claimed, was skipped."""
+
+    NOT_TESTED = "not tested"
+    """Nothing failed, and something was not selected, lost, broken off, or of the core skipped."""
+
+
+class FeatureResult(Model):
+    """What a run shows of one feature of DRA; every list is sorted."""
+
+    name: str
+    summary: str
+    kep: str = Field(description="URL of the enhancement")
+    stage: Literal["Alpha", "Beta", "GA"] | None = Field(
+        description="of its feature gate in this Kubernetes minor; none where it has no such gate"
+    )
+    claimed: bool = Field(description="whether the driver's profile claims it beside the core")
+    support: Support
+    passed: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    not_tested: tuple[str, ...] = Field(
+        default=(), description="scenarios that were not selected, lost, or broken off"
+    )
+
+
+class Devices(Model):
+    """Devices of one product that the driver published during the run."""
+
+    product: str = Field(description="what the profile's attribute `model` says of them")
+    count: Number
+
+
+class Inventory(Model):
+    """The cluster, as the recorded snapshots show it: numbers, and no names of machines."""
+
+    nodes: Number = Field(description="nodes that are not the scenarios' own")
+    nodes_with_devices: Number
+    devices: tuple[Devices, ...]
+
+
+class MetIssue(Model):
+    """A known issue of Kubernetes that was met in the run; it is not held against the driver."""
+
+    name: str
+    link: str
+    scenarios: tuple[str, ...]
+
+
+class ConformanceReport(Model):
     """A document of kind ConformanceReport."""
 
     api_version: Literal["dra-conformance/v1"] = API_VERSION
@@ -181,13 +130,17 @@ class ConformanceReport(_Model):
     driver_profile: UsedProfile | None
     feature_gates: dict[str, bool] = Field(description="gates known to be on or off")
     components: dict[str, str] = Field(description="component -> version")
+    inventory: Inventory | None = Field(description="none where nothing was recorded")
     simulated: tuple[str, ...] = Field(description="what was simulated, in words")
     suite: Suite
     evidence: Evidence
     uncertified: tuple[str, ...] = Field(
         description="why no profile can be a success, whatever passed; usually empty"
     )
+    comparison: ComparisonSummary | None = Field(description="of the whole run")
+    known_issues: tuple[MetIssue, ...] = ()
     profiles: tuple[ProfileResult, ...] = Field(min_length=1)
+    features: tuple[FeatureResult, ...] = Field(description="every feature that has a scenario")
 
     @property
     def exit_code(self) -> ExitCode:

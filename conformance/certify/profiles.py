@@ -5,7 +5,7 @@ They are data (``scenarios/profiles.yaml``), so that a new one needs no Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,7 @@ from conformance.engine.events import PlannedScenario
 from conformance.errors import UsageError
 from conformance.scenario.base import Strict
 from conformance.scenario.validate import load_document
+from conformance.scenario.yamlfile import Problem
 
 CORE = "dra-core"
 
@@ -26,6 +27,8 @@ class Profile(Strict):
     Attributes:
         levels: the levels whose scenarios belong to it.
         features: only scenarios of these features; empty: of all.
+        scenarios: only these, by id; empty: all.
+        references: what the profile is made after, for example the document whose examples it has.
         skips: ``partial``: a scenario that was skipped makes the result partial; ``allowed``: it
             does not.
     """
@@ -34,12 +37,17 @@ class Profile(Strict):
     summary: str = Field(min_length=10)
     levels: tuple[Literal["core", "extended"], ...] = Field(min_length=1)
     features: tuple[str, ...] = ()
+    scenarios: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
     skips: Literal["partial", "allowed"] = "partial"
 
     def has(self, scenario: PlannedScenario) -> bool:
-        """Whether the scenario belongs to the profile."""
-        return scenario.level in self.levels and (
-            not self.features or scenario.feature in self.features
+        """Whether the scenario belongs to the profile; a provisional one belongs to none."""
+        return (
+            not scenario.provisional
+            and scenario.level in self.levels
+            and (not self.features or scenario.feature in self.features)
+            and (not self.scenarios or scenario.id in self.scenarios)
         )
 
 
@@ -70,6 +78,29 @@ class ProfileSet(Strict):
             known = ", ".join(profile.name for profile in self.profiles)
             raise UsageError(f"unknown profile {', '.join(unknown)}; known are {known}")
         return tuple(profile for profile in self.profiles if profile.name in wanted)
+
+
+def empty_parts(profiles: ProfileSet, catalogue: Collection[PlannedScenario]) -> Iterator[Problem]:
+    """Each part of a profile that no scenario belongs to, and so could promise nothing.
+
+    Args:
+        profiles: the profiles.
+        catalogue: every scenario that the suite ships.
+    """
+    for index, profile in enumerate(profiles.profiles):
+        where = ("profiles", index)
+        if not any(map(profile.has, catalogue)):
+            yield Problem(where, "no scenario belongs to it, so that it could promise nothing")
+            continue
+        ids = {item.id for item in catalogue if profile.has(item)}
+        features = {item.feature for item in catalogue if item.id in ids}
+        for place, name in enumerate(profile.features):
+            if name not in features:
+                yield Problem((*where, "features", place), f"no scenario of {name} belongs to it")
+        for place, name in enumerate(profile.scenarios):
+            if name not in ids:
+                text = f"{name} is no scenario of the levels and features of this profile"
+                yield Problem((*where, "scenarios", place), text)
 
 
 def load_profiles(file: Path | None = None) -> ProfileSet:

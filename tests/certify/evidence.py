@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from conformance.certify.build import believed
-from conformance.certify.model import Implementation
 from conformance.certify.profiles import CORE, load_profiles
-from conformance.certify.verify import Verification, verify
+from conformance.certify.values import Implementation
+from conformance.certify.verify import Verification, verify_report
 from conformance.compare.compare import against
 from conformance.engine.events import PlannedScenario
-from conformance.engine.scenario_run import Setup, planned
+from conformance.engine.setup import Setup, planned
 from conformance.engine.suite import run_suite
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
@@ -129,4 +129,4 @@ class Forgery:
         return str(report.profiles[0].result)
 
     def verify(self) -> Verification:
-        return verify(self.report, self.results, PROFILES, self.catalogue)
+        return verify_report(self.report, self.results, PROFILES, self.catalogue)

@@ -14,24 +14,24 @@ from hypothesis import strategies as st
 from conformance import __version__
 from conformance.certify.build import believed, build_report
 from conformance.certify.contradictions import EvidenceError
-from conformance.certify.model import (
-    ConformanceReport,
-    Implementation,
-    Result,
-    implementation,
-)
-from conformance.certify.profiles import CORE, Profile, load_profiles
+from conformance.certify.model import ConformanceReport
+from conformance.certify.profiles import CORE, Profile, empty_parts, load_profiles
+from conformance.certify.values import Implementation, Result, implementation
 from conformance.cli.schemas import schema_of
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.digest import document_digest
-from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
+from conformance.engine.events import Attempt, Outcome, PlannedScenario, ScenarioFinished
 from conformance.engine.knownissues import with_known_issues
+from conformance.engine.setup import planned as planned_of
 from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.read import RecordedRun, load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.registry import load_registry
+from conformance.scenario.selection import select
 from conformance.scenario.validate import load_document
+from conformance.scenario.variables import namespace, suffix
+from conformance.scenario.yamlfile import read_documents
 from conformance.targets.overlaps import Overlap
 from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import HOSTILE, finished, planned, play, sample, stream
@@ -218,13 +218,14 @@ def test_an_inadmissible_allocation_fails_the_profile_though_all_passed(tmp_path
     assert profile.comparison.verdicts["inadmissible"] == 1
 
 
-OVERLAP = Overlap("d", "p", "gpu-0", "ns/b", "ns/a", 7, "ns")
-
-
 def ended_as(scenario: PlannedScenario, outcome: Outcome) -> ScenarioFinished:
+    if outcome is Outcome.FLAKY:
+        return finished(scenario, outcome, "no", attempts=(Attempt(Outcome.FAILED, "no", "", 1.0),))
     if outcome is not Outcome.KNOWN:
         return finished(scenario, outcome, "no")
-    failed = finished(scenario, Outcome.FAILED, "no", overlaps=(OVERLAP,), namespace="ns")
+    ns = namespace(suffix("r1", scenario.id))
+    overlap = Overlap("d", "p", "gpu-0", f"{ns}/b", f"{ns}/a", 7, ns)
+    failed = finished(scenario, Outcome.FAILED, "no", overlaps=(overlap,), namespace=ns)
     return with_known_issues(failed, "cluster", "1.37.1")
 
 
@@ -310,7 +311,6 @@ def test_the_schema_has_every_field_of_a_report(tmp_path: Path) -> None:
 
 def test_the_shipped_profiles_cover_both_levels() -> None:
     by_name = {profile.name: profile for profile in load_profiles().profiles}
-    assert set(by_name) == {"dra-core", "dra-extended", "dra-beta-apis"}
     assert by_name["dra-core"].has(planned("core/x"))
     assert not by_name["dra-core"].has(planned("extended/x"))
     assert by_name["dra-extended"].has(planned("extended/x"))
@@ -326,6 +326,14 @@ def test_a_profile_of_features_takes_those_alone() -> None:
     )
     assert profile.has(planned("extended/x", feature="Taints"))
     assert not profile.has(planned("extended/x"))
+
+
+def test_a_profile_may_name_its_scenarios() -> None:
+    profile = Profile(
+        name="guide", summary="Those of a guide.", levels=("core",), scenarios=("core/a",)
+    )
+    assert profile.has(A)
+    assert not profile.has(B)
 
 
 PROFILE = """apiVersion: dra-conformance/v1
@@ -354,6 +362,37 @@ def test_a_malformed_profile_file_is_told_with_its_place(
     path.write_text(PROFILE.replace(*change))
     with pytest.raises(UsageError, match=message):
         load_profiles(path)
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        pytest.param("", "", id="all"),
+        pytest.param("scenarios: [core/a]", "", id="a scenario"),
+        pytest.param("features: [DeviceHealth]", "no scenario belongs to it", id="feature"),
+        pytest.param(
+            "features: [Sharing, DeviceHealth]", "features[1]: no scenario", id="one of two"
+        ),
+        pytest.param("scenarios: [core/a, core/c]", "scenarios[1]: core/c is no", id="id"),
+        pytest.param("scenarios: [extended/a]", "no scenario belongs to it", id="level"),
+    ],
+)
+def test_a_profile_that_names_no_scenario_is_refused(
+    tmp_path: Path, part: str, message: str
+) -> None:
+    path = tmp_path / "profiles.yaml"
+    path.write_text(f"{PROFILE}  {part}\n")
+    [document] = read_documents(path)
+    shipped = [planned("core/a", feature="Sharing"), planned("core/b"), planned("extended/a")]
+    found = [document.tell(item) for item in empty_parts(load_profiles(path), shipped)]
+    assert [message in text for text in found] == ([True] if message else [])
+
+
+def test_the_shipped_profiles_name_scenarios_and_are_in_the_docs() -> None:
+    profiles = load_profiles()
+    assert list(empty_parts(profiles, [planned_of(item) for item in select()])) == []
+    page = (Path(__file__).parents[2] / "docs/certifying.md").read_text(encoding="utf-8")
+    assert [item.name for item in profiles.profiles if f"`{item.name}`" not in page] == []
 
 
 def test_two_profiles_of_one_name_are_refused(tmp_path: Path) -> None:

@@ -1,0 +1,172 @@
+"""A static page of submissions: which driver shows which feature, on which Kubernetes minor.
+
+It needs no script and nothing from elsewhere, and takes only submissions that verify. Text of
+submitters forms no markup: the template engine escapes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from conformance.certify.inventory import UNKNOWN
+from conformance.certify.model import ConformanceReport, FeatureResult, Support
+from conformance.certify.submission import folder_of
+from conformance.certify.values import Result
+from conformance.scenario.base import release
+from conformance.text import visible
+
+BADGES: Final = "badges"
+INDEX: Final = "index.html"
+MARKS: Final = {
+    Support.SUPPORTED: "\u2713",
+    Support.UNSUPPORTED: "\u2013",
+    Support.FAILED: "\u2717",
+    Support.NOT_TESTED: "?",
+}
+_COLOURS: Final = {
+    Result.SUCCESS: "#1a7f37",
+    Result.FAILURE: "#c62828",
+}
+_GREY: Final = "#57606a"
+_CHARACTER: Final = 7
+"""Pixels; of Verdana at 11, about which a badge's texts are laid out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One submission on the page.
+
+    Attributes:
+        report: of it.
+        signed_by: whoever signed it, in words; empty where nobody did.
+        departures: where its scenarios and profiles are not those of this suite: it was judged by
+            its own, which may ask for less.
+    """
+
+    report: ConformanceReport
+    signed_by: str = ""
+    departures: tuple[str, ...] = ()
+
+    @property
+    def minor(self) -> str:
+        """Of Kubernetes."""
+        return str(folder_of(self.report).parent)
+
+    @property
+    def name(self) -> str:
+        """The name of its folder, the same for each minor."""
+        return folder_of(self.report).name
+
+    @property
+    def title(self) -> str:
+        """What it is about, in words."""
+        return self.report.implementation.project
+
+    def feature(self, name: str) -> FeatureResult | None:
+        """What it shows of a feature; None where the suite had no scenario of it."""
+        return next((item for item in self.report.features if item.name == name), None)
+
+    def badge(self, profile: str) -> str:
+        """Path of a profile's badge below the page."""
+        return f"{BADGES}/{self.minor}/{self.name}-{profile}.svg"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of a feature from one minor to the next."""
+
+    feature: str
+    before: Support | None
+    after: Support | None
+
+
+def pages(entries: Sequence[Entry]) -> dict[str, str]:
+    """Path below the site -> text of every file; the same entries give the same texts."""
+    ordered = sorted(entries, key=lambda one: (_order(one.minor), one.name))
+    by_minor: dict[str, list[Entry]] = {}
+    for entry in ordered:
+        by_minor.setdefault(entry.minor, []).append(entry)
+    files = {
+        INDEX: _render(
+            "page.html.j2",
+            minors={minor: by_minor[minor] for minor in reversed(by_minor)},
+            features={minor: _features(some) for minor, some in by_minor.items()},
+            changes=list(_all_changes(ordered)),
+            unknown=UNKNOWN,
+        )
+    }
+    for entry in ordered:
+        for item in entry.report.profiles:
+            said = f"{item.name}: {item.result}"
+            colour = _COLOURS.get(item.result, _GREY)
+            if entry.departures:  # whoever makes a bundle could have asked for less
+                said, colour = f"{said} (other suite)", _GREY
+            about = f"DRA, Kubernetes {entry.minor}"
+            files[entry.badge(item.name)] = _render(
+                "badge.svg.j2",
+                about=about,
+                said=said,
+                left=len(about) * _CHARACTER + 12,
+                right=len(said) * _CHARACTER + 12,
+                colour=colour,
+            )
+    return files
+
+
+def changes(before: Entry, after: Entry) -> Iterator[Change]:
+    """The features that two submissions show differently, by name."""
+    names = {item.name for entry in (before, after) for item in entry.report.features}
+    for name in sorted(names):
+        old, new = before.feature(name), after.feature(name)
+        change = Change(name, old.support if old else None, new.support if new else None)
+        if change.before is not change.after:
+            yield change
+
+
+def _all_changes(ordered: Sequence[Entry]) -> Iterator[tuple[Entry, Entry, list[Change]]]:
+    for name in sorted({entry.name for entry in ordered}):
+        own = [entry for entry in ordered if entry.name == name]
+        for before, after in pairwise(own):
+            yield before, after, list(changes(before, after))
+
+
+def _features(entries: Sequence[Entry]) -> list[FeatureResult]:
+    """One of each feature that any of them has, by name: for its enhancement, stage and summary."""
+    found = {item.name: item for entry in entries for item in entry.report.features}
+    return [found[name] for name in sorted(found)]
+
+
+def _order(minor: str) -> tuple[int, ...]:
+    version = release(minor)
+    return version.release if version is not None else ()
+
+
+def _render(template: str, **values: object) -> str:
+    environment = Environment(
+        loader=PackageLoader("conformance.certify"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["fit"] = lambda text: visible(str(text))
+    environment.globals["marks"] = {str(key): mark for key, mark in MARKS.items()}
+    return environment.get_template(template).render(**values)
+
+
+def write_pages(folder: Path, files: dict[str, str]) -> None:
+    """Write the site.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,137 @@
+"""The page of submissions: what it says, what it takes from strangers, how wide it is."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from conformance.certify.inventory import UNKNOWN
+from conformance.certify.model import ConformanceReport, Devices, Inventory, Support
+from conformance.certify.page import Entry, changes, pages, write_pages
+from conformance.certify.values import Result
+from conformance.scenario.validate import load_document
+from tests.report.builders import HOSTILE
+
+KEPT = Path(__file__).parents[2] / "reports" / "1.37" / "dra-conformance-nvml-dra-driver"
+REPORT = load_document(ConformanceReport, KEPT / "report.yaml", "report")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def entry(minor: str = "1.37", project: str = "nvml-dra-driver", **changed: object) -> Entry:
+    about = REPORT.implementation.model_copy(update={"project": project})
+    update = {"kubernetes_version": f"{minor}.1", "implementation": about, **changed}
+    return Entry(REPORT.model_copy(update=update))
+
+
+def failing(name: str) -> object:
+    return tuple(
+        item.model_copy(update={"support": Support.FAILED, "failed": item.passed, "passed": ()})
+        if item.name == name
+        else item
+        for item in REPORT.features
+    )
+
+
+def test_each_minor_has_its_drivers_and_the_newest_is_first() -> None:
+    page = pages([entry("1.9"), entry("1.37"), entry("1.10", "other")])["index.html"]
+    assert re.findall(r'<h2 id="kubernetes-([\d.]+)"', page) == ["1.37", "1.10", "1.9"]
+    assert page.count("Certifies nothing: simulated") == 3
+
+
+def test_what_became_of_a_feature_is_said() -> None:
+    before, after = entry("1.36"), entry("1.37", features=failing("DeviceTaints"))
+    [change] = changes(before, after)
+    assert (change.feature, change.after) == ("DeviceTaints", Support.FAILED)
+    assert list(changes(before, entry("1.37"))) == []
+    page = pages([after, before])["index.html"]
+    assert "nvml-dra-driver: 1.36 to 1.37" in page
+    assert "DeviceTaints: supported" in page
+
+
+def test_a_badge_says_what_a_profile_came_to() -> None:
+    good = tuple(item.model_copy(update={"result": Result.SUCCESS}) for item in REPORT.profiles)
+    files = pages([entry(), entry("1.36", profiles=good)])
+    name = "dra-conformance-nvml-dra-driver-dra-core.svg"
+    mine, other = files[f"badges/1.37/{name}"], files[f"badges/1.36/{name}"]
+    assert "dra-core: uncertified" in ET.fromstring(mine).attrib["aria-label"]
+    assert "#1a7f37" not in mine
+    assert "dra-core: success" in other
+    assert "#1a7f37" in other
+
+
+def test_text_of_a_submitter_is_no_markup() -> None:
+    about = REPORT.implementation.model_copy(
+        update={"project": HOSTILE, "organization": HOSTILE, "url": "https://x/\"onclick='a'"}
+    )
+    report = REPORT.model_copy(update={"implementation": about, "uncertified": (HOSTILE,)})
+    page = pages([Entry(report, HOSTILE)])["index.html"]
+    assert "<script" not in page
+    assert '"onclick' not in page
+    assert page.count("<article") == 1
+
+
+def test_devices_whose_product_nobody_knows_are_counted() -> None:
+    seen = Inventory(nodes=2, nodes_with_devices=2, devices=(Devices(product=UNKNOWN, count=8),))
+    page = pages([Entry(REPORT.model_copy(update={"inventory": seen}), "some")])["index.html"]
+    assert "<small>8 devices on 2 of 2 nodes</small>" in page
+
+
+def test_a_submission_that_is_judged_by_its_own_scenarios_says_so() -> None:
+    laxer = Entry(REPORT, departures=(f"the profile dra-core is not the one of {HOSTILE}",))
+    page = pages([laxer])["index.html"]
+    assert "Other suite: the profile dra-core is not the one of" in page
+    assert "<script" not in page
+    assert "Other suite" not in pages([entry()])["index.html"]
+
+
+def test_a_badge_has_no_colour_of_success_where_others_set_the_scenarios() -> None:
+    good = tuple(item.model_copy(update={"result": Result.SUCCESS}) for item in REPORT.profiles)
+    laxer = Entry(entry(profiles=good).report, departures=("other scenarios",))
+    badge = pages([laxer])[laxer.badge("dra-core")]
+    assert "dra-core: success (other suite)" in ET.fromstring(badge).attrib["aria-label"]
+    assert "#1a7f37" not in badge
+
+
+def test_the_same_submissions_give_the_same_page() -> None:
+    entries = [entry("1.36"), entry("1.37"), entry("1.37", "other")]
+    assert pages(entries) == pages(entries[::-1])
+
+
+@pytest.mark.skipif(
+    CHROMIUM is None and os.environ.get("CI") != "true", reason="this machine has no chromium"
+)
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [400, 1280])
+def test_nothing_is_wider_than_the_window(tmp_path: Path, width: int) -> None:
+    """A script in a copy of the page measures it; the page itself has none, and forbids them."""
+    assert CHROMIUM is not None, "CI installs it"
+    long = entry("1.37", "a-driver-of-which-the-name-is-really-rather-long")
+    write_pages(tmp_path, pages([entry("1.36"), entry("1.37"), long]))
+    page = tmp_path / "index.html"
+    text, dropped = re.subn(
+        r"<meta http-equiv=\"Content-Security-Policy\".*?>", "", page.read_text()
+    )
+    assert dropped == 1
+    script = f"""<style>html {{ width: {width}px; }}</style><script>onload = () => {{
+      const wide = [...document.querySelectorAll("body *")].filter(
+        (one) => one.getBoundingClientRect().right > {width} + 1 && !one.closest(".scroll table"));
+      document.title = `broken ${{[...document.images].filter((i) => !i.naturalWidth).length}},`
+        + ` wide ${{wide.length}}`;
+    }};</script></body>"""
+    page.write_text(text.replace("</body>", script))
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},1000"]
+    shown = subprocess.run(
+        [*command, "--dump-dom", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert re.findall("<title>(.*?)</title>", shown.stdout)[0] == "broken 0, wide 0"
