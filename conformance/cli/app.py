@@ -17,13 +17,18 @@ COMMANDS = {
     "list": ("scenarios:list_scenarios", "List scenarios with what each shows."),
     "show": ("show:show", "Print a scenario in full, as YAML for kubectl."),
     "lint": ("lint:lint", "Check scenarios, profiles and Kubernetes manifests."),
+    "new": ("new:app", "Write a first driver profile or scenario."),
     "schema": ("schemas:schema", "Print the JSON Schema of a kind of document."),
     "driver-check": (
         "driver_check:driver_check",
         "Check a driver's contract with the kubelet, without a cluster.",
     ),
+    "render": ("render:render", "Make a run's reports again from its result file."),
     "report": ("report:report", "Turn a result file into a conformance report (YAML)."),
-    "verify": ("report:verify", "Check a conformance report against its result file."),
+    "merge": ("merge:merge", "Join the result files of all shards of a run."),
+    "page": ("page:page", "Write a static page of submissions, and badges."),
+    "submit": ("submission:submit", "Write a submission: report, evidence, README, signature."),
+    "verify": ("submission:verify", "Check submissions offline, or a report with its result file."),
     "replay": ("report:replay", "Judge saved decisions again, without a cluster."),
     "explain": ("explain:explain", "Say why a claim is pending."),
     "cleanup": ("cleanup:cleanup", "Delete what runs of the suite left in a cluster."),
@@ -33,7 +38,7 @@ COMMANDS = {
 }
 """Command -> module of this package and what in it (a function, or an app with commands); help."""
 
-_SETTINGS: dict[str, Any] = {
+SETTINGS: dict[str, Any] = {
     "add_completion": False,
     "rich_markup_mode": None,
     "pretty_exceptions_enable": False,
@@ -57,7 +62,7 @@ class _Commands(TyperGroup):
         if isinstance(found, typer.Typer):
             command = typer.main.get_command(found)
         else:
-            alone = typer.Typer(**_SETTINGS)
+            alone = typer.Typer(**SETTINGS)
             alone.command(cmd_name)(found)
             command = typer.main.get_command(alone)
         command.name = cmd_name
@@ -77,7 +82,7 @@ app = typer.Typer(
     " (infrastructure, interrupted), 4 partial (something core was skipped; a report: or the run"
     " can certify nothing).",
     no_args_is_help=True,
-    **_SETTINGS,
+    **SETTINGS | {"add_completion": True},
 )
 
 

@@ -34,7 +34,7 @@ _LOCAL = {"target": "cluster", "cluster": "local"}
 Name = Annotated[str, typer.Option("--name", help="Name of the cluster.")]
 
 
-@app.command()
+@app.command(short_help="Start a cluster that stays until `down`.")
 @takes("options", TargetOptions, _STARTED, **_LOCAL, keep=True)
 def up(options: TargetOptions) -> None:
     """Start a cluster that stays until `down`, and print how to use it."""
@@ -47,7 +47,7 @@ def up(options: TargetOptions) -> None:
     typer.echo(f"dra-conformance cluster down --name {options.name}  # to remove it")
 
 
-@app.command()
+@app.command(short_help="Change the simulated GPUs of a cluster that runs.")
 @takes("options", TargetOptions, ("name", "simulate", "dynamic_mig"), **_LOCAL)
 def driver(options: TargetOptions) -> None:
     """Have our own driver of a cluster that runs show other simulated GPUs."""
@@ -58,7 +58,7 @@ def driver(options: TargetOptions) -> None:
     typer.echo(f"local cluster {options.name} runs with {cluster.simulation()}")
 
 
-@app.command()
+@app.command(short_help="Stop a cluster and remove all of it.")
 def down(
     name: Name = "default",
     cluster: Annotated[
@@ -98,7 +98,7 @@ def status(name: Name = "default") -> None:
         raise UsageError(f"there is no local cluster {name}")
 
 
-@app.command()
+@app.command(short_help="Build the cluster's binaries where the cache lacks them.")
 @takes("options", TargetOptions, ("kubernetes_version",), **_LOCAL)
 def binaries(options: TargetOptions) -> None:
     """Build the cluster's binaries where the cache lacks them, and print where they are."""

@@ -28,7 +28,7 @@ Generated: `dra-conformance list --coverage > docs/coverage.md`, from
 - **minors**: where a scenario runs; in brackets where something must be turned on for that.
 - **targets**: what it needs: *API*, a control plane and no nodes; *driver*, nodes with devices;
   *local*, something that the suite's own cluster can do and not every other
-  ([what](clusters.md#what-cannot-be-seen)). The reference runs all but the regressions.
+  ([what](clusters.md#what-cannot-be-seen)).
 """
 _COVERED: Final = """
 ## With scenarios

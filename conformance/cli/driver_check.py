@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from conformance.cli.printable import printable
+from conformance.cli.writing import write_named
 from conformance.errors import UsageError
-from conformance.files import write_whole
 
 _LONGEST_FOLDER = 40
 """Characters of the folder's path: a socket's path below it must be short."""
@@ -83,9 +83,9 @@ def driver_check(
     _say(summary(result, time.monotonic() - began))
     if output is not None:
         text = result.model_dump_json(by_alias=True, indent=2)
-        _write(output, f"{text}\n".encode())
+        write_named(output, f"{text}\n".encode())
     if junit is not None:
-        _write(junit, junit_xml(result))
+        write_named(junit, junit_xml(result))
     raise typer.Exit(result.exit_code)
 
 
@@ -122,11 +122,3 @@ def _placed(folder: Path | None) -> Iterator[Path]:
     except OSError as error:
         raise UsageError(f"--folder {place}: {error.strerror}") from None
     yield place
-
-
-def _write(file: Path, content: bytes) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, content)
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be written: {error.strerror}") from None

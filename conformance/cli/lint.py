@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from conformance.cli.printable import printable
 from conformance.data import scenarios_dir
 from conformance.errors import ConformanceError, ExitCode, UsageError
-from conformance.scenario.lint.files import OWN_KINDS, LintLine, lint_documents
+from conformance.scenario.lint.files import OWN_CHECKS, OWN_KINDS, Check, LintLine, lint_documents
 from conformance.scenario.loader import check_path
 from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.validate import is_own
@@ -21,6 +21,7 @@ from conformance.scenario.yamlfile import (
     MAX_BYTES,
     YAML,
     Document,
+    Problem,
     decoded,
     read_documents,
     yaml_files,
@@ -52,11 +53,18 @@ def lint(
     folder hidden folders and documents of other tools are left out, and counted.
     """
     from conformance.certify.model import ConformanceReport
-    from conformance.certify.profiles import ProfileSet
+    from conformance.certify.profiles import ProfileSet, empty_parts
+    from conformance.engine.setup import planned
+    from conformance.scenario.selection import select
+
+    def profile_set(document: ProfileSet) -> Iterable[Problem]:
+        return empty_parts(document, list(map(planned, select())))
 
     profile = load_profile(driver, scenarios_dir() / "drivers") if driver else None
     linter = _Linter(
-        {**OWN_KINDS, "ConformanceReport": ConformanceReport, "ProfileSet": ProfileSet}, profile
+        {**OWN_KINDS, "ConformanceReport": ConformanceReport, "ProfileSet": ProfileSet},
+        profile,
+        {**OWN_CHECKS, "ProfileSet": profile_set},
     )
     for given in files:
         linter.take(given, exclude or ())
@@ -77,9 +85,15 @@ def lint(
 class _Linter:
     """What was checked so far, and what was found."""
 
-    def __init__(self, models: Mapping[str, type[BaseModel]], driver: DriverProfile | None) -> None:
+    def __init__(
+        self,
+        models: Mapping[str, type[BaseModel]],
+        driver: DriverProfile | None,
+        checks: Mapping[str, Check],
+    ) -> None:
         self.models = models
         self.driver = driver
+        self.checks = checks
         self.found: list[LintLine] = []
         self.checked = 0
         self.skipped = 0
@@ -115,7 +129,7 @@ class _Linter:
 
     def _check(self, documents: Sequence[Document]) -> None:
         self.checked += 1
-        self.found += lint_documents(documents, self.models, self.driver)
+        self.found += lint_documents(documents, self.models, self.driver, self.checks)
 
     def _refuse(self, error: ConformanceError) -> None:
         self.checked += 1

@@ -54,7 +54,9 @@ def _parameter(row: Option) -> inspect.Parameter:
     if row.repeated and row.choices:  # typer takes a Literal, but no list of one
         one = _enum(row)
     kind, default = one, row.default
-    if row.repeated or row.given.convert or row.default is None:
+    if default is ...:
+        default = inspect.Parameter.empty
+    elif row.repeated or row.given.convert or row.default is None:
         kind, default = (list[one] if row.repeated else one) | None, None
     flags = [row.flag, *([row.given.short] if row.given.short else [])]
     about = typer.Option(*flags, help=row.given.help, metavar=row.given.metavar or None)

@@ -25,7 +25,7 @@ def planned_lines(plans: Sequence[Plan], opened: Opened, run: str) -> Iterator[s
         skipped += bool(item.skipped)
         yield f"{'skip' if item.skipped else 'run '}  {item.id}"
         yield from _indented(item.skipped or _listed(item.objects))
-        yield from _indented(f"disturbs {component}" for component in item.disturbed)
+        yield from _indented(f"would {fault}" for fault in item.disturbed)
     capabilities = opened.capabilities
     yield ""
     yield from textwrap.wrap(

@@ -1,43 +1,41 @@
-"""Commands about result files: a conformance report from one, its verification, judging again."""
+"""Commands about result files: a conformance report from one, judging again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from pydantic import TypeAdapter
 
+from conformance.certify.aiconformance import fragment
 from conformance.certify.build import build_report
-from conformance.certify.model import ConformanceReport, implementation
-from conformance.certify.profiles import load_profiles
-from conformance.certify.verify import verify as check
+from conformance.cli.certified import Certified, Results, catalogue, no_folder, summary
+from conformance.cli.options import takes
 from conformance.cli.printable import printable
+from conformance.cli.writing import write_named
 from conformance.compare.replay import replay as judge_again
 from conformance.compare.replay import replay_results
-from conformance.engine.events import PlannedScenario
 from conformance.engine.result import count_verdicts
-from conformance.engine.scenario_run import planned
 from conformance.engine.verdicts import ScenarioCompared
 from conformance.errors import ExitCode, UsageError
-from conformance.report.folder import RESULTS
 from conformance.report.summary import VERDICTS
 from conformance.resultfile.read import load_results
-from conformance.scenario.selection import select
-
-Results = Annotated[Path, typer.Argument(help="Result file of a run (results.ndjson).")]
 
 
+@takes("about", Certified)
 def report(
     results: Results,
-    organization: Annotated[str, typer.Option(help="Who submits it.")],
-    project: Annotated[str, typer.Option(help="What is certified: a driver, a distribution.")],
-    url: Annotated[str, typer.Option(help="Where that is found.")],
-    version: Annotated[str, typer.Option(help="Its version.")],
-    contact: Annotated[list[str] | None, typer.Option(help="Whom to ask.")] = None,
-    profile: Annotated[list[str] | None, typer.Option(help="For what; default dra-core.")] = None,
+    about: Certified,
+    form: Annotated[
+        Literal["report", "ai-conformance"],
+        typer.Option(
+            "--format",
+            help="ai-conformance: a fragment for the self-assessment of CNCF's AI conformance.",
+        ),
+    ] = "report",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; default: standard output.")
     ] = None,
@@ -47,50 +45,21 @@ def report(
     Exit code: that of the worst profile; the report is written all the same, unless the evidence
     contradicts itself.
     """
-    chosen = load_profiles().named(dict.fromkeys(profile or ["dra-core"]))
-    _no_folder(results)
-    about = implementation(
-        organization=organization,
-        project=project,
-        url=url,
-        version=version,
-        contact=tuple(contact or ()),
-    )
+    profiles, implementation = about.profiles, about.implementation
+    no_folder(results)
     _keep_evidence(output, results)
-    made = build_report(load_results(results), about, chosen, _catalogue())
+    result, shipped = load_results(results), catalogue()
+    made = build_report(result, implementation, profiles, shipped)
+    text = made.to_yaml() if form == "report" else fragment(made, result, shipped)
     if output is None:
-        typer.echo(made.to_yaml(), nl=False)
+        typer.echo(text, nl=False)
     else:
-        try:
-            output.parent.mkdir(parents=True, exist_ok=True)
-            output.write_text(made.to_yaml(), encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"{output}: cannot be written: {error.strerror}") from None
-    for line in _summary(made):
+        write_named(output, text.encode())
+    for line in summary(made):
         typer.echo(printable(line), err=output is None)
     if output is not None:
         typer.echo(printable(f"report in {output}"))
     raise typer.Exit(made.exit_code)
-
-
-def verify(
-    report_file: Annotated[Path, typer.Argument(metavar="REPORT", help="Conformance report.")],
-    results: Results,
-) -> None:
-    """Check a conformance report against its result file; says every discrepancy."""
-    _no_folder(results)
-    verification = check(report_file, results, load_profiles(), _catalogue())
-    for discrepancy in verification.discrepancies:
-        typer.echo(printable(f"differs: {discrepancy}"))
-    for note in verification.notes:
-        typer.echo(printable(f"note: {note}"))
-    for line in _summary(verification.report):
-        typer.echo(printable(line))
-    if verification.discrepancies:
-        typer.echo("the report does not say what the result file says")
-    else:
-        typer.echo("the report says what the result file says")
-    raise typer.Exit(verification.exit_code)
 
 
 def replay(
@@ -104,7 +73,7 @@ def replay(
     Exit code: 0 every decision keeps the rules, 1 one breaks a rule, 3 one could not be judged, or
     there was none.
     """
-    _no_folder(file)
+    no_folder(file)
     if file.suffix == ".ndjson":
         compared = replay_results(file)
     else:
@@ -140,14 +109,6 @@ def _code(compared: Sequence[ScenarioCompared]) -> ExitCode:
     return ExitCode.CONFORMANT
 
 
-def _summary(made: ConformanceReport) -> Iterator[str]:
-    """What each profile came to, and why none of them is a certificate, if so."""
-    for item in made.profiles:
-        yield f"{item.name}: {item.result}"
-    for reason in made.uncertified:
-        yield f"certifies nothing: {reason}"
-
-
 def _keep_evidence(output: Path | None, results: Path) -> None:
     """Refuse to overwrite the result file with the report.
 
@@ -163,13 +124,3 @@ def _keep_evidence(output: Path | None, results: Path) -> None:
             f"--output {output}: is the result file itself, the evidence for the report; choose"
             " another file"
         )
-
-
-def _no_folder(results: Path) -> None:
-    """The folder of reports, given instead of the result file in it, is a usage error."""
-    if results.is_dir():
-        raise UsageError(f"{results}: is a folder; give the result file in it, {RESULTS}")
-
-
-def _catalogue() -> list[PlannedScenario]:
-    return [planned(item) for item in select()]

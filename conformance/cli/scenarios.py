@@ -15,7 +15,10 @@ from conformance.cli.catalogue import catalogue
 from conformance.cli.coverage import coverage
 from conformance.cli.options import takes
 from conformance.data import scenarios_dir
+from conformance.engine.options import RunOptions
+from conformance.engine.shards import shard_of
 from conformance.errors import UsageError
+from conformance.resultfile.failed import only_failed
 from conformance.scenario.behaviours import load_behaviours
 from conformance.scenario.profile import load_profile
 from conformance.scenario.registry import load_registry
@@ -24,15 +27,17 @@ from conformance.text import addresses_first, counted, visible
 
 
 @takes("selection", Selection)
+@takes("about", RunOptions, only=("shard",))
 def list_scenarios(
     selection: Selection,
+    about: RunOptions,
     paths: Annotated[
         list[Path] | None, typer.Argument(help="Scenario files or folders; default: all shipped.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="As a page with links.")] = False,
     as_coverage: Annotated[
-        bool, typer.Option("--coverage", help="What they show of DRA instead, as a page.")
+        bool, typer.Option("--coverage", help="What of DRA they show instead, as a page.")
     ] = False,
     features: Annotated[
         bool, typer.Option("--features", help="The features that scenarios can name instead.")
@@ -49,7 +54,7 @@ def list_scenarios(
         for line in _features() if features else _drivers():
             typer.echo(visible(line))
         return
-    found = select(paths or [], selection)
+    found, _ = shard_of(select(paths or [], only_failed(selection)), about.shard)
     if as_json:
         rows = [
             {"id": item.id, "digest": item.digest}

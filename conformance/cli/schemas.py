@@ -22,6 +22,7 @@ SchemaName = Literal[
     "results",
     "scenario",
     "shape",
+    "summary",
 ]
 
 
@@ -69,5 +70,9 @@ def schema_of(which: SchemaName) -> dict[str, Any]:
             return published(which, ConformanceReport.model_json_schema(by_alias=True))
         case "results":
             return published(which, result_schema())
+        case "summary":
+            from conformance.report.jsonsummary import summary_schema
+
+            return published(which, summary_schema())
         case _:
             return json_schema(which)

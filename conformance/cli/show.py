@@ -44,6 +44,7 @@ def show(
         "show",
         image,
         {_WORKER: spec.requires.devices_in_all},
+        hardware=spec.tier == "device",
     )
     steps = found.bound(variables).data["spec"]["steps"]
     typer.echo(visible("\n".join(_page(found, variables, steps))))

@@ -118,28 +118,41 @@ def import_image(cluster: LocalCluster, archive: Path) -> None:
     call(*ctr, "images", "import", str(archive))
 
 
-def from_this_machine(daemon_set: Json, image: str) -> None:
-    """Run the driver from this machine's Python, in an image that has nothing: no build needed."""
-    [container] = daemon_set["spec"]["template"]["spec"]["containers"]
-    library = build.build(default_cache_root())  # the container cannot write it
+def from_this_machine(pod: Json, image: str, command: list[str]) -> None:
+    """Run a pod's containers from this machine's Python, in an image that has nothing: no build.
+
+    Args:
+        pod: its spec, which is changed.
+        image: the image that has nothing.
+        command: what each container runs; [] is its own command.
+    """
+    library = build.build(default_cache_root())  # the containers cannot write it
     system = ("/usr", "/lib", "/lib64", "/etc/alternatives")  # the last: `cc` is a link there
     wanted = {*map(Path, (*system, sys.prefix, sys.base_prefix)), ROOT}
     wanted |= {Path(sys.executable).resolve().parents[1], library.parents[2]}
-    tops = {one for one in wanted if one.exists() and not wanted & {*one.parents}}
-    container["image"] = image
-    container["command"] = [sys.executable, "-m", "nvml_driver"]
-    container["env"] += [
-        {"name": "PATH", "value": os.environ["PATH"]},
-        {"name": "LD_LIBRARY_PATH", "value": f"{sys.base_prefix}/lib"},
-        {"name": "XDG_CACHE_HOME", "value": str(default_cache_root())},
-        {"name": "PYTHONPATH", "value": str(ROOT)},
-        {"name": "PYTHONUNBUFFERED", "value": "1"},
+    tops = sorted(one for one in wanted if one.exists() and not wanted & {*one.parents})
+    pod["volumes"] += [
+        {"name": f"machine-{number}", "hostPath": {"path": str(path)}}
+        for number, path in enumerate(tops)
     ]
-    volumes = daemon_set["spec"]["template"]["spec"]["volumes"]
-    for number, path in enumerate(sorted(tops)):
-        name, where = f"machine-{number}", str(path)
-        volumes.append({"name": name, "hostPath": {"path": where}})
-        container["volumeMounts"].append({"name": name, "mountPath": where, "readOnly": True})
+    for container in pod["containers"]:
+        container["image"] = image
+        container["command"] = command or container["command"]
+        container["env"] = [
+            *container.get("env", ()),
+            {"name": "PATH", "value": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+            {"name": "LD_LIBRARY_PATH", "value": f"{sys.base_prefix}/lib"},
+            {"name": "XDG_CACHE_HOME", "value": str(default_cache_root())},
+            {"name": "PYTHONPATH", "value": str(ROOT)},
+            {"name": "PYTHONUNBUFFERED", "value": "1"},
+        ]
+        container["volumeMounts"] = [
+            *container["volumeMounts"],
+            *(
+                {"name": f"machine-{number}", "mountPath": str(path), "readOnly": True}
+                for number, path in enumerate(tops)
+            ),
+        ]
 
 
 def call(*command: str) -> str:

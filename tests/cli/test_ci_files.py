@@ -1,17 +1,24 @@
-"""ci/action and ci/job: what a pipeline is given names options and objects that exist."""
+"""ci/action, ci/examples and ci/job: what a pipeline is given exists, and does what it says."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
+import tarfile
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import typer
 import yaml
 
 from conformance.cli.app import app
+from conformance.clusters.gocommand import find_go
 from conformance.kubeapi.kubeconfig import load_config
+from conformance.scenario.accounts import AccountName, service_account
 from conformance.targets.reference.resources import KINDS
 from tests.scenario.shipped import shipped
 
@@ -25,7 +32,8 @@ def options_of_run() -> set[str]:
 
 
 def job_objects() -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all((CI / "job" / "job.yaml").read_text()))
+    files = sorted((CI / "job" / "base").glob("*.yaml"))
+    return [one for file in files for one in yaml.safe_load_all(file.read_text())]
 
 
 def of_kind(kind: str) -> dict[str, Any]:
@@ -59,6 +67,57 @@ def test_the_job_has_the_role_that_the_suite_needs() -> None:
     assert (subject["name"], subject["namespace"]) == (account["name"], account["namespace"])
 
 
+def test_each_shard_is_run_by_one_pod() -> None:
+    patch = yaml.safe_load((CI / "job" / "sharded" / "job.yaml").read_text())["spec"]
+    [container] = patch["template"]["spec"]["containers"]
+    shards = {item["name"]: item["value"] for item in container["env"]}["SHARDS"]
+    assert patch["completions"] == patch["parallelism"] == int(shards)
+    script = container["command"][2]
+    asked = [
+        subprocess.run(
+            ["sh", "-c", script.replace("exec dra-conformance", "echo"), "suite", "run", "--x"],
+            env={"JOB_COMPLETION_INDEX": str(index), "SHARDS": shards},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for index in range(patch["completions"])
+    ]
+    assert asked == [
+        ["run", "--x", "--shard", f"{index + 1}/3", "--output", f"/results/{index}"]
+        for index in range(3)
+    ]
+    assert {"--shard", "--output"} <= options_of_run()
+
+
+def test_the_plugin_of_sonobuoy_leaves_what_it_waits_for(tmp_path: Path) -> None:
+    plugin = yaml.safe_load((CI / "job" / "sonobuoy.yaml").read_text())
+    script = plugin["spec"]["command"][2]
+    assert set(re.findall(r"--[a-z-]+", script)) <= options_of_run()
+    command = tmp_path / "dra-conformance"
+    # The suite has ended with a verdict, and its reports are there.
+    command.write_text(
+        '#!/bin/sh\nmkdir "$HOME/reports"; touch "$HOME/reports/junit.xml"; exit 1\n'
+    )
+    command.chmod(0o755)
+    results = tmp_path / "results"
+    results.mkdir()
+    subprocess.run(
+        ["sh", "-c", script],
+        env={
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "HOME": str(tmp_path),
+            "SONOBUOY_RESULTS_DIR": str(results),
+            "DRIVER": "gpu.nvidia.com",
+        },
+        check=True,
+    )
+    with tarfile.open((results / "done").read_text()) as archive:
+        assert "./junit.xml" in archive.getnames()
+    cluster = load_config(tmp_path / "kubeconfig", "this").cluster
+    assert cluster["server"] == "https://kubernetes.default.svc"
+
+
 def scripts_of_the_action() -> list[str]:
     action = yaml.safe_load((CI / "action" / "action.yml").read_text())
     return [step["run"] for step in action["runs"]["steps"] if "run" in step]
@@ -75,6 +134,96 @@ def test_the_action_gives_options_that_the_command_has() -> None:
 @pytest.mark.parametrize("script", scripts_of_the_action())
 def test_no_input_of_the_action_becomes_part_of_a_script(script: str) -> None:
     assert "${{" not in script
+
+
+def run_the_action(tmp_path: Path, command: str, **inputs: str) -> int:
+    """Run the step that runs the suite, as a runner does; the command is what was installed."""
+    [script] = [text for text in scripts_of_the_action() if " run " in text]
+    action = yaml.safe_load((CI / "action" / "action.yml").read_text())
+    [step] = [item for item in action["runs"]["steps"] if item.get("run") == script]
+    environment = {
+        name: inputs.get(value.split(".")[1].strip(" }"), "") for name, value in step["env"].items()
+    }
+    installed = tmp_path / "dra-conformance" / "bin" / "dra-conformance"
+    installed.parent.mkdir(parents=True)
+    installed.write_text(f"#!/bin/sh\n{command}\n")
+    installed.chmod(0o755)
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, **environment, "RUNNER_TEMP": str(tmp_path)},
+        check=False,
+    ).returncode
+
+
+def test_the_action_runs_on_the_reference_when_it_is_given_nothing(tmp_path: Path) -> None:
+    command = f'exec {sys.executable} -m conformance "$@"'
+    given = {"output": "out", "arguments": "-k two-requests-two-devices"}
+    assert run_the_action(tmp_path, command, **given) == 0
+    assert (tmp_path / "out" / "results.ndjson").is_file()
+
+
+def test_the_action_passes_each_input_on_as_one_argument(tmp_path: Path) -> None:
+    given = {
+        "cluster": "kubeconfig",
+        "context": "a b",
+        "driver": "$(touch hostile)",
+        "driver-manifests": "deploy",
+        "driver-command": "driver --x",
+        "output": "out",
+        "arguments": "-n 2",
+    }
+    assert run_the_action(tmp_path, 'printf "%s\\n" "$@" >arguments', **given) == 0
+    assert (tmp_path / "arguments").read_text().splitlines() == [
+        *("run", "--output", "out", "--target", "cluster", "--cluster", "kubeconfig", "--compare"),
+        *("--context", "a b", "--driver", "$(touch hostile)", "--driver-manifests", "deploy"),
+        *("--driver-command", "driver --x", "-n", "2"),
+    ]
+    assert not (tmp_path / "hostile").exists()
+
+
+def test_the_examples_give_options_that_the_command_has() -> None:
+    for file in (CI / "examples").iterdir():
+        command = file.read_text().partition("dra-conformance run")[2]
+        given = set(re.findall(r"(?<=\s)--?[a-z-]+", command.partition("\n\n")[0]))
+        assert {"--target", "--context", "--compare"} <= given, file
+        assert {option for option in given if option.startswith("--")} <= options_of_run(), file
+
+
+@pytest.mark.needs_go
+@pytest.mark.parametrize("wrong", [False, True])
+def test_actionlint_finds_nothing(wrong: bool, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    shutil.copytree(CI / "action", project / "ci" / "action")
+    workflows = project / ".github" / "workflows"
+    shutil.copytree(CI.parent / ".github" / "workflows", workflows)
+    # It looks at a composite action where a workflow of the same project uses it.
+    user = {
+        "on": "push",
+        "jobs": {
+            "one": {
+                "runs-on": "ubuntu-24.04",
+                "steps": [
+                    {"uses": "actions/checkout@v4"},
+                    {"uses": "./ci/action", "with": {"conext" if wrong else "context": "kind-a"}},
+                ],
+            },
+            "two": {
+                "uses": "./.github/workflows/conformance.yaml",
+                "with": {"driver": "gpu.nvidia.com"},
+            },
+        },
+    }
+    (workflows / "user.yaml").write_text(yaml.safe_dump(user))
+    done = subprocess.run(
+        [str(find_go()), "tool", "actionlint", *map(str, workflows.iterdir())],
+        cwd=CI / "actionlint",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "conext" in done.stdout) == (int(wrong), wrong), done
 
 
 def used() -> set[tuple[str, str, str]]:
@@ -111,3 +260,32 @@ def test_the_suites_role_is_enough_for_every_step_of_every_scenario() -> None:
     assert used() - given == set()
     # AuthorizedForDeviceStatus in pkg/registry/resource/utils.go, since Kubernetes 1.36.
     assert ("resource.k8s.io", "resourceclaims/driver", "arbitrary-node:patch") in given
+
+
+def test_the_suites_role_can_grant_what_accounts_may_do_and_impersonate_these_accounts_alone() -> (
+    None
+):
+    """RBAC lets nobody grant what is not theirs; impersonation is limited by names."""
+    rules = yaml.safe_load((CI / "rbac" / "suite.yaml").read_text())["rules"]
+    wanted = [
+        rule
+        for loaded in shipped()
+        for account in loaded.scenario.spec.accounts.values()
+        for rule in account.rules
+    ]
+    assert wanted
+    for rule in wanted:
+        for resource in rule.resources:
+            assert any(
+                {*rule.api_groups} <= {*one.get("apiGroups", ())}
+                and resource in one.get("resources", ())
+                and {*rule.verbs} <= {*one["verbs"]}
+                and "resourceNames" not in one
+                for one in rules
+            ), (resource, rule.verbs)
+    [accounts] = [
+        rule
+        for rule in rules
+        if "serviceaccounts" in rule.get("resources", ()) and "impersonate" in rule["verbs"]
+    ]
+    assert accounts["resourceNames"] == [service_account(name) for name in get_args(AccountName)]

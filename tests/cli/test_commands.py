@@ -151,7 +151,7 @@ spec:
         ("run --target cluster --cluster local --nodes 0 --binaries x", "lacks these executables"),
         ("run --target cluster --cluster local --driver-command 'a", "No closing quotation"),
         ("list --feature SchedulerFilterTimeout", "0 with --feature SchedulerFilterTimeout"),
-        ("list --tier device", "0 with --tier device"),
+        ("list --tier device --level core", " with --tier device, 0 with --level core"),
         ("run --tier cloud", "'cloud' is not one of"),
         ("cleanup", "say where"),
         ("lint nofile.yaml", "nofile.yaml: no such file or folder"),
@@ -274,6 +274,23 @@ def test_features_and_drivers_are_listed(call: Call) -> None:
     assert "kind: DriverProfile" in call("schema", "profile", "--example").out
 
 
+def test_shards_are_merged_and_a_missing_one_is_no_pass(call: Call) -> None:
+    wanted = ("-k", "core/exact")
+    for index in (1, 2):
+        assert call("run", *wanted, "--shard", f"{index}/2", "-o", f"part-{index}").code == 0
+    done = call("merge", "part-1", "part-2/results.ndjson", "-o", "all")
+    assert done.code == 0, done.err
+    assert sorted(item.name for item in Path("all").iterdir()) == sorted(
+        item.name for item in Path("part-1").iterdir()
+    )
+    half = call("merge", "part-2", "-o", "half")
+    assert half.code == 3
+    assert "1 shard missing: 1" in " ".join(half.out.split())
+    kept = call("merge", "part-1", "part-2", "-o", "part-1")
+    assert kept.code == 2
+    assert "holds one of the files" in kept.err
+
+
 def test_a_report_is_made_from_results_and_verified(call: Call, tmp_path: Path) -> None:
     assert call("run", "-o", "out").code == 0
     about = ["--organization=o", "--project=p", "--url=https://example.com", "--version=1"]
@@ -315,14 +332,14 @@ def test_a_later_run_that_dies_leaves_no_report_of_an_earlier_one(
     call: Call, tmp_path: Path
 ) -> None:
     assert call("run", "-k", SHARE, "-o", "out").code == 0
-    call.monkeypatch.setattr("conformance.cli.run.JUnitFile", Dies)
+    call.monkeypatch.setattr("conformance.report.files.JUnitFile", Dies)
     done = call("run", "-k", SHARE, "-o", "out")
     assert done.code == 3
     assert not {"junit.xml", "report.html"} & {file.name for file in (tmp_path / "out").iterdir()}
 
 
 class Dies:
-    def __init__(self, _: Path) -> None:
+    def __init__(self, *_: object) -> None:
         pass
 
     def handle(self, _: object) -> None:

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from conformance.cli import main
 from conformance.scenario.selection import select
+from tests.cli.conftest import Call
 from tests.kubeapi.fake_api import FakeApi
 
 WRITES = {"POST", "PUT", "PATCH", "DELETE"}
 
 
-Call = Callable[..., tuple[int, list[str], str]]
+DryRun = Callable[..., tuple[int, list[str], str]]
 
 
 @pytest.fixture
-def dry_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+def dry_run(command: Call) -> DryRun:
     """Call the command; its exit code, the lines of its output, its errors."""
 
-    def call(*arguments: str) -> tuple[int, list[str], str]:
-        monkeypatch.setattr(sys, "argv", ["dra-conformance", "run", "--dry-run", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out.splitlines(), said.err
+    def called(*arguments: str) -> tuple[int, list[str], str]:
+        code, out, err = command("run", "--dry-run", *arguments)
+        return code, out.splitlines(), err
 
-    return call
+    return called
 
 
 def test_a_cluster_that_is_not_ours_is_not_changed(
-    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: Call
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: DryRun
 ) -> None:
     monkeypatch.chdir(tmp_path)
     kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
@@ -57,7 +53,7 @@ def test_a_cluster_that_is_not_ours_is_not_changed(
     assert max(map(len, lines)) <= 80
 
 
-def test_what_a_scenario_makes_is_counted_by_kind(dry_run: Call) -> None:
+def test_what_a_scenario_makes_is_counted_by_kind(dry_run: DryRun) -> None:
     code, lines, _ = dry_run("-k", "core/all-mode-waits-for-device-in-use")
     assert code == 0
     assert lines[:2] == [
@@ -69,7 +65,7 @@ def test_what_a_scenario_makes_is_counted_by_kind(dry_run: Call) -> None:
 
 
 def test_no_cluster_is_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: Call
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: DryRun
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     code, _, said = dry_run("--target", "cluster", "--cluster", "local", "--name", "none")

@@ -193,15 +193,22 @@ def test_list_and_verify_show_no_escape_sequence_of_a_file(
     )
     assert call("list", str(tmp_path / "s.yaml")) == 0
     assert "clears \\x1b[2J the" in capsys.readouterr().out
-    report = SimpleNamespace(profiles=[], uncertified=["\x1b[3m"])
+    about = SimpleNamespace(organization="\x1b[4m", project="\x1b[5m", version="\x1b[7m")
+    report = SimpleNamespace(implementation=about, profiles=[], uncertified=["\x1b[3m"])
     forged = SimpleNamespace(
-        discrepancies=["\x1b[2J"], notes=["\x1b[1m"], report=report, exit_code=1
+        discrepancies=["\x1b[2J"],
+        notes=["\x1b[1m"],
+        departures=["\x1b[0m"],
+        report=report,
+        exit_code=1,
     )
-    monkeypatch.setattr("conformance.cli.report.check", lambda *_: forged)
+    monkeypatch.setattr("conformance.cli.submission.verify_report", lambda *_: forged)
     assert call("verify", "report.yaml", "results.ndjson") == 1
     assert capsys.readouterr().out.splitlines() == [
+        "report.yaml: \\x1b[4m: \\x1b[5m \\x1b[7m",
         "differs: \\x1b[2J",
         "note: \\x1b[1m",
+        "other suite: \\x1b[0m",
         "certifies nothing: \\x1b[3m",
         "the report does not say what the result file says",
     ]

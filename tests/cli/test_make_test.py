@@ -20,6 +20,10 @@ KIND_STAND_IN = """#!/bin/sh
 echo "kind-test $1" >> calls
 case " $FAILS " in *" kind-test$1 "*) exit 1;; esac
 """
+ALLURE_STAND_IN = """#!/bin/sh
+[ "$1" != --missing ] || { printf "$ALLURE_LACKS"; exit 0; }
+echo allure-test >> calls
+"""
 WHAT_IS_LACKING = '#!/bin/sh\necho "$LACKS"\n'
 PROGRAMS = ("ruff", "lint-imports", "mypy", "pytest", "dra-conformance")
 
@@ -36,6 +40,9 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "ci/kind").mkdir()
     (tmp_path / "ci/kind/test").write_text(KIND_STAND_IN)
     (tmp_path / "ci/kind/test").chmod(0o755)
+    (tmp_path / "ci/allure").mkdir()
+    (tmp_path / "ci/allure/test").write_text(ALLURE_STAND_IN)
+    (tmp_path / "ci/allure/test").chmod(0o755)
     (tmp_path / ".venv/bin/python").write_text(WHAT_IS_LACKING)
     (tmp_path / ".venv/bin/python").chmod(0o755)
     return tmp_path
@@ -60,14 +67,17 @@ def run(checkout: Path, *stages: str, **settings: str) -> tuple[int, str, list[s
 def test_every_stage_runs_where_nothing_is_lacking(checkout: Path) -> None:
     code, output, calls = run(checkout)
     assert code == 0, output
-    assert {call.split()[0] for call in calls} == {*PROGRAMS, "fuzz", "fuzz-cel", "kind-test"}
+    assert {call.split()[0] for call in calls} == {
+        *PROGRAMS,
+        *("fuzz", "fuzz-cel", "kind-test", "allure-test"),
+    }
     assert [call for call in calls if call.startswith("kind")] == [
         "kind-test --prepare",
         "kind-test ",
     ]
     assert calls.count("dra-conformance cluster") == 1
     summary = output.partition("=== summary\n")[2].splitlines()
-    assert len(summary) == 9
+    assert len(summary) == 10
     assert all(line.startswith("passed") for line in summary)
 
 
@@ -84,12 +94,13 @@ def test_what_is_lacking_is_said_first_and_the_rest_runs(checkout: Path) -> None
     assert not [call for call in calls if call.startswith(("fuzz", "dra-conformance cluster"))]
 
 
-def test_kind_alone_may_be_left_out_with_ci(checkout: Path) -> None:
+def test_kind_and_allure_alone_may_be_left_out_with_ci(checkout: Path) -> None:
     code, output, calls = run(checkout, KIND_LACKS="apt-get", CI="true")
     assert code == 0, output
     assert output.splitlines()[0] == "left out  kind: this machine lacks apt-get"
     assert output.splitlines()[-1] == "left out  kind: this machine lacks apt-get"
     assert not [call for call in calls if call.startswith("kind")]
+    assert run(checkout, ALLURE_LACKS="Chromium", CI="true")[0] == 0
     assert run(checkout, KIND_LACKS="apt-get", LACKS="root", CI="true")[0] == 1
 
 

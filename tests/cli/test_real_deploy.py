@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,7 +59,11 @@ def deployed() -> Iterator[Deployed]:
             if deployment.IMAGE:
                 deployment.import_image(cluster, Path(deployment.IMAGE))
             else:
-                deployment.from_this_machine(daemon_set, access.image)
+                deployment.from_this_machine(
+                    daemon_set["spec"]["template"]["spec"],
+                    access.image,
+                    [sys.executable, "-m", "nvml_driver"],
+                )
             with deployment.usual_node(cluster):
                 for one in manifests:
                     admin.apply(one)

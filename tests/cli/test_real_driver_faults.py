@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests.cli.simulated_nodes import call
 from tests.clusters import local_support as support
 from tests.mutants.real_driver.measure import ANYBODYS, OURS, FaultyCluster, faulty_cluster
 
@@ -40,3 +42,27 @@ def test_it_is_noticed(
     found = cluster.run(fault, whose, [scenario])
     assert [one.rpartition("/")[2] for one in found] == [scenario]
     assert why in next(iter(found.values()))
+
+
+def test_a_broken_drivers_submission_verifies_and_says_failure(
+    cluster: FaultyCluster, tmp_path: Path
+) -> None:
+    """What is submitted must be true, not good: the scenario is the shipped one."""
+    cluster.give("leaves-cdi-specs")
+    chosen = ("--cluster", "local", "--name", cluster.name, "-k", "cleanup-cdi-spec-removed")
+    ran = call("run", "--target", "cluster", *chosen, "-o", "out", cwd=tmp_path)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    cluster.give("none")
+    who = ("--organization", "Tests", "--project", "broken", "--version", "1")
+    where = ("--url", "https://example.com/broken", "--into", "reports")
+    profiles = ("--profile", "dra-core", "--profile", "dra-extended")
+    made = call("submit", "out/results.ndjson", *who, *where, *profiles, cwd=tmp_path)
+    assert made.returncode == 1, made.stdout + made.stderr
+    checked = call("verify", "reports", cwd=tmp_path)
+    assert "the report says what the result file says" in checked.stdout
+    refused = call("verify", "reports", "--require", "success", cwd=tmp_path)
+    assert refused.returncode == 1, refused.stdout + refused.stderr
+    [report] = (tmp_path / "reports").rglob("report.yaml")
+    results = {one["name"]: one["result"] for one in yaml.safe_load(report.read_text())["profiles"]}
+    assert results["dra-extended"] == "failure"
+    assert results["dra-core"] != "success"

@@ -5,27 +5,15 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from conformance.cli import main
 from conformance.scenario.variables import VARIABLE
+from tests.cli.conftest import Call
 from tests.scenario.shipped import shipped
 
 
-def shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
-) -> tuple[int, str, str]:
-    monkeypatch.setattr("sys.argv", ["dra-conformance", "show", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
-
-
 @pytest.mark.parametrize("tier", ["allocation", "node"])
-def test_the_objects_are_those_of_the_steps_in_full(
-    tier: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_objects_are_those_of_the_steps_in_full(tier: str, command: Call) -> None:
     loaded = next(item for item in shipped() if item.scenario.spec.tier == tier)
-    code, out, _ = shown(monkeypatch, capsys, loaded.id)
+    code, out, _ = command("show", loaded.id)
     objects = [item for item in yaml.safe_load_all(out) if item is not None]
     assert code == 0
     assert [item["kind"] for item in objects] == [
@@ -39,20 +27,16 @@ def test_the_objects_are_those_of_the_steps_in_full(
     assert f"# {loaded.scenario.spec.summary}" in out
 
 
-def test_every_shipped_scenario_can_be_shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_shipped_scenario_can_be_shown(command: Call) -> None:
     for loaded in shipped():
-        code, out, err = shown(monkeypatch, capsys, str(loaded.document.file))
+        code, out, err = command("show", str(loaded.document.file))
         assert (code, err) == (0, ""), loaded.id
         headings = [line for line in out.splitlines() if line.startswith("# Step ")]
         assert len(headings) == len(loaded.scenario.spec.steps), loaded.id
 
 
-def test_what_is_a_part_of_several_ids_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, err = shown(monkeypatch, capsys, "late-")
+def test_what_is_a_part_of_several_ids_is_refused(command: Call) -> None:
+    code, out, err = command("show", "late-")
     assert (code, out) == (2, "")
     assert "'late-' is part of" in err
     assert "core/late-claim-starts-waiting-pod" in err

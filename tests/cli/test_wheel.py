@@ -12,6 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.scenario.kill_matrix import GATES
 from tests.scenario.shipped import on_reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,9 +71,7 @@ def files_of(name: str) -> set[Path]:
 def test_the_installed_wheel_runs_every_shipped_scenario(environment: Path, tmp_path: Path) -> None:
     done = call(
         *(environment / "bin/dra-conformance", "run", "-o", "out"),
-        *("--feature-gate", "DRADerivedAttributes=true"),  # alpha; else what needs it is skipped
-        *("--feature-gate", "DRAListTypeAttributes=true"),
-        *("--feature-gate", "DRANodeAllocatableResources=true"),
+        *(f"--feature-gate={name}=true" for name in GATES),  # else what needs them is skipped
         cwd=tmp_path,
     )
     assert f"{len(on_reference())} passed" in done.stdout

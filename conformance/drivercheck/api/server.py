@@ -65,6 +65,7 @@ class HttpApi:
         faults: what it does wrong.
         refused: what it refused of ResourceSlices: verb and message, at most `MAX_REFUSALS`.
         lists: how often ResourceSlices were listed or watched.
+        held: names of claims whose GET came and was held.
     """
 
     def __init__(self) -> None:
@@ -74,6 +75,7 @@ class HttpApi:
         self.faults = Faults()
         self.refused: list[str] = []
         self.lists = 0
+        self.held: set[str] = set()
         self.freed = threading.Condition()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -96,11 +98,17 @@ class HttpApi:
         }
         path.write_text(yaml.safe_dump(config), encoding="utf-8")
 
+    def wait_held(self, name: str, seconds: float) -> None:
+        """Wait until the GET of a held claim came, not longer: a driver may know it otherwise."""
+        with self.freed:
+            self.freed.wait_for(lambda: name in self.held, seconds)
+
     def release(self) -> None:
         """Do nothing wrong any more."""
         with self.freed:
             self.faults.refuse = 0
             self.faults.hold.clear()
+            self.held.clear()
             self.freed.notify_all()
 
     def close(self) -> None:
@@ -169,6 +177,9 @@ def _handler(api: HttpApi) -> type[BaseHTTPRequestHandler]:
         def _hold(self, request: Request) -> None:
             if self.command == "GET" and request.kind.name == "ResourceClaim":
                 with api.freed:
+                    if request.name in api.faults.hold:
+                        api.held.add(request.name)
+                        api.freed.notify_all()
                     api.freed.wait_for(lambda: request.name not in api.faults.hold, _IDLE_SECONDS)
 
         def _do(self, request: Request, body: Any) -> Obj:

@@ -1,0 +1,136 @@
+"""Options from a file in the repository: ``dra-conformance.toml``, or a table of pyproject.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from conformance.cli.options import print_progress
+from conformance.cli.printable import printable
+from conformance.digest import text_digest
+from conformance.errors import UsageError
+from conformance.files import read_regular
+from conformance.scenario.near import hint
+from conformance.text import cut
+
+OWN = Path("dra-conformance.toml")
+SHARED = Path("pyproject.toml")
+TABLE = "dra-conformance"
+"""The table's name below ``[tool]`` in pyproject.toml."""
+
+MAX_BYTES = 1 << 20
+NOT_IN_FILES = ("config", "no-config", "dry-run", "resume", "help")
+
+
+def _apply(ctx: typer.Context, given: Path | None) -> Path | None:
+    """Make what the file says the defaults of the command; what is given there wins.
+
+    Returns:
+        The file that was used.
+
+    Raises:
+        UsageError: it cannot be read, is no TOML, or has an option that the command has not.
+    """
+    if ctx.params.get("no_config"):
+        return given  # both are refused by the command, in whatever order they come
+    for file in [given] if given is not None else [OWN, SHARED]:
+        if given is None and not file.exists():
+            continue
+        text = _read(file)
+        table = _table(file, text, shared=file.name == SHARED.name)
+        if table is not None:
+            ctx.default_map = _defaults(ctx, file, text, table)
+            names = ", ".join(table) or "no options"
+            print_progress(printable(f"options of {file}: {cut(names, 200)}"))
+            return file
+    if given is not None:
+        raise UsageError(f"{given}: has no table [tool.{TABLE}]; add one, or leave --config out")
+    return None
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        is_eager=True,
+        callback=_apply,
+        help=f"TOML file with options; default: {OWN}, or [tool.{TABLE}] of {SHARED}, here.",
+    ),
+]
+NoConfig = Annotated[
+    bool, typer.Option("--no-config", is_eager=True, help="Read no file with options.")
+]
+
+
+def recorded_config(file: Path | None) -> dict[str, str]:
+    """What the result file keeps of a file with options."""
+    return {"file": file.name, "digest": text_digest(_read(file))} if file is not None else {}
+
+
+def _read(file: Path) -> str:
+    try:
+        return read_regular(file, MAX_BYTES).decode()
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file}: is not UTF-8, as TOML must be") from None
+
+
+def _table(file: Path, text: str, *, shared: bool) -> Mapping[str, Any] | None:
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"{file}: is not TOML: {cut(str(error), 200)}") from None
+    if not shared:
+        return document
+    tool = document.get("tool")
+    found = tool.get(TABLE) if isinstance(tool, dict) else None
+    if found is not None and not isinstance(found, dict):
+        raise UsageError(f"{file}: tool.{TABLE} must be a table of options")
+    return found
+
+
+def _defaults(
+    ctx: typer.Context, file: Path, text: str, table: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Name of a parameter -> value, for what the file says."""
+    known: dict[str, Any] = {}
+    for parameter in ctx.command.params:
+        flags = [flag for flag in parameter.opts if flag.startswith("--")] or parameter.opts
+        known |= dict.fromkeys((flag.lstrip("-") for flag in flags), parameter)
+    for name in NOT_IN_FILES:
+        known.pop(name, None)
+    defaults: dict[str, Any] = {}
+    for name, value in table.items():
+        where = f"{file}:{_line(text, name)}: {name}"
+        if name not in known:
+            raise UsageError(f"{where}: is no option of `run`; {hint(name, known)}")
+        parameter = known[name]
+        several = parameter.nargs == -1 or bool(getattr(parameter, "multiple", False))
+        switch = bool(getattr(parameter, "is_flag", False))
+        values = value if isinstance(value, list) else [value]
+        if (isinstance(value, list) and not several) or not all(map(_plain, values)):
+            kind = "a list of texts" if several else "one text, number or boolean"
+            raise UsageError(f"{where}: must be {kind}")
+        if any(isinstance(item, bool) is not switch for item in values):
+            raise UsageError(
+                f"{where}: must be {'true or false' if switch else 'a text or a number'}"
+            )
+        texts = [item if isinstance(item, bool) else str(item) for item in values]
+        defaults[str(parameter.name)] = texts if several else texts[0]
+    return defaults
+
+
+def _plain(value: object) -> bool:
+    return isinstance(value, str | int | float | bool)
+
+
+def _line(text: str, name: str) -> int:
+    """Where a key stands; 1 where that is not seen, as for one that is written in quotes."""
+    found = re.search(rf"^[ \t]*[\"']?{re.escape(name)}[\"']?[ \t]*=", text, re.MULTILINE)
+    return text.count("\n", 0, found.end()) + 1 if found else 1

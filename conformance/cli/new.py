@@ -1,0 +1,174 @@
+"""Commands that write a first driver profile and a first scenario, to be changed from there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from conformance.cli.app import SETTINGS
+from conformance.cli.writing import write_named
+from conformance.errors import UsageError
+from conformance.scenario.base import dns_name
+from conformance.scenario.yamlfile import elements, mapping, read_documents, text
+
+app = typer.Typer(
+    name="new",
+    help="Write a first driver profile or scenario, which lints and runs on the reference.",
+    no_args_is_help=True,
+    **SETTINGS,
+)
+
+MOST_DEVICES = 8
+"""The most devices of a node that a new profile describes."""
+
+_Output = Annotated[
+    Path | None, typer.Option("-o", "--output", help="File; by default NAME.yaml, here.")
+]
+
+
+@app.command("profile", short_help="Write a first profile of a driver.")
+def new_profile(
+    driver: Annotated[
+        str, typer.Argument(metavar="NAME", help="The driver's name in ResourceSlices.")
+    ],
+    slices: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="ResourceSlices that the driver published, as `kubectl get resourceslices -o yaml`"
+            " prints them: their devices are taken over.",
+        ),
+    ] = None,
+    output: _Output = None,
+) -> None:
+    """Write a first profile of a driver, which says what in it is guessed."""
+    name = _checked(driver)
+    devices = _published(slices, name) if slices else _made_up()
+    example = devices[0]
+    attributes = _attributes(example) if slices else {}
+    match, no_match = _selectors(name, mapping(example.get("attributes")))
+    _write(
+        output or Path(f"{name}.yaml"),
+        "profile",
+        driver=name,
+        variable=re.sub(r"\W", "_", name.upper()) + "_DEVICE",
+        device_name=re.sub(r"\d+$", "{index}", text(example["name"])),
+        attributes=attributes,
+        match=match,
+        no_match=no_match,
+        devices=devices,
+    )
+
+
+@app.command("scenario")
+def new_scenario(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, a public id.")],
+    output: _Output = None,
+) -> None:
+    """Write a first scenario: a pod claims a device and gives it back."""
+    _write(output or Path(f"{_checked(name)}.yaml"), "scenario", name=_checked(name))
+
+
+def _checked(name: str) -> str:
+    try:
+        return dns_name(name)
+    except ValueError as error:
+        raise UsageError(f"the name {name!r:.80} {error}") from None
+
+
+def _write(file: Path, template: str, **values: object) -> None:
+    """Write a new file.
+
+    Raises:
+        UsageError: it is there already, or cannot be written.
+    """
+    environment = Environment(
+        loader=PackageLoader("conformance.cli"),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 -- it is YAML; every value goes through the filter below
+        keep_trailing_newline=True,
+    )
+    environment.filters["yaml"] = _yaml
+    content = environment.get_template(f"{template}.yaml.j2").render(values)
+    if file.exists():
+        raise UsageError(f"{file} is there already; name another file with --output, or remove it")
+    write_named(file, content.encode())
+    typer.echo(f"wrote {file}; check it with `dra-conformance lint {file}`")
+
+
+def _yaml(value: object) -> str:
+    """A value in one line of YAML."""
+    dumped = yaml.safe_dump(
+        value, default_flow_style=True, sort_keys=False, width=10**6, allow_unicode=True
+    )
+    return dumped.removesuffix("...\n").strip()
+
+
+def _made_up() -> list[dict[str, Any]]:
+    return [{"name": f"device-{number}"} for number in range(4)]
+
+
+def _published(file: Path, driver: str) -> list[dict[str, Any]]:
+    """Devices of the first node that a driver published devices for, as a profile describes them.
+
+    Raises:
+        UsageError: the file cannot be read, or holds no device of the driver.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    for document in read_documents(file):
+        top = mapping(document.data)
+        for one in [item for _, item in elements(top.get("items"))] or [top]:
+            spec = mapping(one.get("spec"))
+            if one.get("kind") != "ResourceSlice" or spec.get("driver") != driver:
+                continue
+            if one.get("apiVersion") == "resource.k8s.io/v1beta1":
+                raise UsageError(
+                    f"{file}: a ResourceSlice of v1beta1; ask for"
+                    " `kubectl get resourceslices.v1.resource.k8s.io -o yaml`"
+                )
+            node = found.setdefault(text(spec.get("nodeName")), [])
+            node += [_described(device) for _, device in elements(spec.get("devices"))]
+    devices = next((node for node in found.values() if node), [])
+    if not all(isinstance(device.get("name"), str) for device in devices):
+        raise UsageError(f"{file}: a device without a name")
+    if not devices:
+        raise UsageError(f"{file}: no device in a ResourceSlice of the driver {driver}")
+    return devices[:MOST_DEVICES]
+
+
+def _described(device: Mapping[str, Any]) -> dict[str, Any]:
+    """A device without what means something only beside the others of its pool."""
+    return {key: device[key] for key in ("name", "attributes", "capacity") if key in device}
+
+
+def _attributes(device: Mapping[str, Any]) -> dict[str, str]:
+    """Short name -> name, of the driver's own attributes."""
+    return {name: name for name in mapping(device.get("attributes")) if "/" not in name}
+
+
+def _selectors(driver: str, attributes: Mapping[str, Any]) -> Sequence[str]:
+    """CEL that is true for a device with these attributes, and CEL that is true for none."""
+    for name, value in attributes.items():
+        if "/" not in name and isinstance(found := mapping(value).get("version"), str):
+            of = f'device.attributes["{driver}"].{name}'
+            return (
+                f'{of}.compareTo(semver("{found}")) >= 0',
+                f'{of}.isGreaterThan(semver("9999.0.0"))',
+            )
+    for name, value in attributes.items():
+        if "/" not in name and isinstance(found := mapping(value).get("string"), str):
+            of = f'device.attributes["{driver}"].{name}'
+            return f"{of} == {_quoted(found)}", f"{of} == {_quoted('no-' + found)}"
+    return f'device.driver == "{driver}"', f'device.driver == "no-{driver}"'
+
+
+def _quoted(value: str) -> str:
+    """A text as a CEL literal."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

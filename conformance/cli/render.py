@@ -1,0 +1,67 @@
+"""``dra-conformance render``: a run's reports again, from its result file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.cli.options import print_progress
+from conformance.cli.retelling import result_files, retell
+from conformance.compare.conclude import conclude_run
+from conformance.engine.events import RunFinished, count
+from conformance.engine.result import RunResult, retold
+from conformance.errors import UsageError
+from conformance.report.diagnostics import DiagnosticsFolder
+from conformance.report.files import FORMATS, file_reporters
+from conformance.report.folder import DIAGNOSTICS, OutputFolder
+from conformance.report.pages import PAGES, write_pages
+from conformance.resultfile.read import load_results
+from conformance.scenario.near import hint
+
+ALL = (*PAGES, *FORMATS)
+
+
+def render(
+    results: Annotated[Path, typer.Argument(help="Result file of a run, or the folder with it.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the reports; not that of the file.")
+    ],
+    formats: Annotated[
+        str,
+        typer.Option(
+            "--format", metavar="NAMES", help=f"Some of {','.join(ALL)}; diagnostics always."
+        ),
+    ] = ",".join(ALL),
+) -> None:
+    """Make a run's reports again: HTML, Markdown, JSON, JUnit XML, Allure, diagnostics.
+
+    A result file without a footer is taken for what it is: what has no result is lost. Exit code:
+    that of the run.
+    """
+    [file] = result_files([results], output)
+    wanted = formats.split(",")
+    for name in wanted:
+        if name not in ALL:
+            raise UsageError(f"--format: there is no {name!r}; {hint(name, ALL)}")
+    result = load_results(file, truncated_ok=True)
+    with OutputFolder(output, print_progress) as folder:
+        files = file_reporters(output, DiagnosticsFolder(output / DIAGNOSTICS), formats=wanted)
+        # Only its end makes the reporters write.
+        end = [_cut_off(result)] if result.footer is None else []
+        retell([*retold(result), *end], [folder, *files])
+        write_pages(output, result, wanted)
+    typer.echo(f"reports in {output}")
+    raise typer.Exit(conclude_run(result).code)
+
+
+def _cut_off(result: RunResult) -> RunFinished:
+    return RunFinished(
+        run=result.run.run,
+        counts=count(result.finished),
+        finished_at=result.run.started_at,
+        seconds=sum(event.seconds for event in result.finished),
+        interrupted=True,
+        left=(),
+    )
