@@ -243,6 +243,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.KEEPS_FIELDS_OF_DISABLED_FEATURES: keeps_disabled_fields,
     Fault.MISTAKES_RULES_OF_V1BETA2: loses("v1beta2", mistake_driver),
     Fault.TAKES_ANY_NUMBER_OF_ALTERNATIVES: accept_in_spite_of("firstAvailable"),
+    Fault.TAKES_ANY_NODE_OPERATIONS: accept_in_spite_of("spec.skipNodeOperations"),
     Fault.TAKES_ANY_NUMBER_OF_TAINTS: accept_in_spite_of("spec.devices[0].taints", "must have at"),
     Fault.TAKES_ANY_POOL_NAME: accept_in_spite_of("spec.pool.name"),
     Fault.TAKES_ANY_RESOURCE_NAME: accept_in_spite_of("spec.extendedResourceName"),

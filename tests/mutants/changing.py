@@ -84,6 +84,10 @@ def ignores_field_selectors(world: World) -> None:
     replace(world.api, "list", listed)
 
 
+def ignores_preconditions(world: World) -> None:
+    replace(world.handler, "check_preconditions", lambda *_: None)
+
+
 def ignores_versions(world: World) -> None:
     def change(original: Callable[..., Obj], ref: Ref, change: Change, *args: Any) -> Obj:
         def without_version(old: Obj) -> Obj:
@@ -105,6 +109,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.FAILED_PODS_KEEP_CLAIMS: failed_pods_keep_claims,
     Fault.IGNORES_EVICTIONS: ignores_evictions,
     Fault.IGNORES_FIELD_SELECTORS: ignores_field_selectors,
+    Fault.IGNORES_PRECONDITIONS: ignores_preconditions,
     Fault.IGNORES_VERSIONS: ignores_versions,
     Fault.MOVES_SLICES: accepts_changes("ResourceSlice", "spec", "immutable"),
     Fault.RESERVES_CLAIMS_WITHOUT_ALLOCATION: accepts_changes(

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+import uuid
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublisher
 from conformance.targets.reference.nodes.nvml import NvmlDriver
-from conformance.targets.reference.store import clone, uid_of
+from conformance.targets.reference.store import clone, name_of, uid_of
 from conformance.targets.reference.world import World
+from nvml_driver.cdi.specs import ContainerEdits
+from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
+from nvml_driver.model.inventory import Inventory
+from nvml_driver.model.prepared import ClaimRecord
+from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, part, replace
 
@@ -141,10 +148,21 @@ def refuses_unknown_claims(world: World) -> None:
         replace(driver, "unprepare", unprepare)
 
 
-def prepares_devices_in_use(world: World) -> None:
+def in_each_core(world: World, change: Callable[[DriverCore], None]) -> None:
+    """Also in those that a restart of the driver makes."""
     for driver in drivers(world):
         assert isinstance(driver, NvmlDriver)
-        replace(driver._core._preparation, "_refuse_overlap", lambda *_: None)
+        change(driver._core)
+
+        def restart(original: Callable[[], None], driver: NvmlDriver = driver) -> None:
+            original()
+            change(driver._core)
+
+        replace(driver, "restart", restart)
+
+
+def prepares_devices_in_use(world: World) -> None:
+    in_each_core(world, lambda core: replace(core._preparation, "_refuse_overlap", lambda *_: None))
 
 
 def keeps_old_devices(world: World) -> None:
@@ -172,6 +190,72 @@ def loses_its_memory(world: World) -> None:
             original()
 
         replace(driver, "restart", restart)
+
+
+def publishes(change: Callable[[list[Obj]], None]) -> Mutation:
+    """The slices of each node say something else of its devices."""
+
+    def mutate(world: World) -> None:
+        publisher = part(world, SlicePublisher)
+        published = [(node, clone(wanted)) for node, wanted in publisher._published]
+        for _, wanted in published:
+            change(wanted["spec"].get("devices") or [])
+            publisher._stored[name_of(wanted)] = wanted["spec"]
+        publisher._published = tuple(published)
+        publisher.sync()
+        for driver in drivers(world):  # what it will publish again, when something else changes
+            plain = clone(list(driver._plain))
+            for wanted in plain:
+                change(wanted["spec"].get("devices") or [])
+            driver._plain = tuple(plain)
+            driver._publish({})
+
+    return mutate
+
+
+def other_uuids(devices: list[Obj]) -> None:
+    uuids = [device["attributes"]["uuid"] for device in devices]
+    for device, other in zip(devices, uuids[1:] + uuids[:1], strict=True):
+        device["attributes"]["uuid"] = other
+
+
+def bus_ids_as_roots(devices: list[Obj]) -> None:
+    for device in devices:
+        address = device["attributes"]["resource.kubernetes.io/pciBusID"]
+        device["attributes"]["resource.kubernetes.io/pcieRoot"] = address
+
+
+def metadata_of_another_claim(world: World) -> None:
+    def change(core: DriverCore) -> None:
+        files = core._files._metadata
+        assert files is not None
+
+        def write(original: Callable[..., None], record: ClaimRecord, inventory: Inventory) -> None:
+            original(record, inventory)
+            for owner, path in files.found():
+                if owner == record.uid:
+                    path.write_text(path.read_text().replace(record.uid, f"{uuid.UUID(int=0)}"))
+
+        replace(files, "write", write)
+
+    in_each_core(world, change)
+
+
+def shows_another_claim(world: World) -> None:
+    for driver in drivers(world):
+
+        def edits(original: Callable[..., ContainerEdits], ids: Iterable[str]) -> ContainerEdits:
+            found = original(ids)
+            other = {name: "other" for name in found.env if name.endswith("_RESOURCE_CLAIM")}
+            return dataclasses.replace(found, env={**found.env, **other})
+
+        replace(driver, "edits", edits)
+
+
+def more_memory(devices: list[Obj]) -> None:
+    for device in devices:
+        memory = parse_quantity(device["capacity"]["memory"]["value"])
+        device["capacity"]["memory"]["value"] = str(memory.add(memory))
 
 
 def publishes_once(world: World) -> None:
@@ -202,6 +286,11 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.DRIVER_IGNORES_CLAIM_CONFIG: prepares(without_config("FromClaim")),
     Fault.DRIVER_IGNORES_CLASS_CONFIG: prepares(without_config("FromClass")),
     Fault.DRIVER_PREPARES_A_CLAIM_ONCE: refuses_prepared_before,
+    Fault.METADATA_OF_ANOTHER_CLAIM: metadata_of_another_claim,
+    Fault.SHOWS_ANOTHER_CLAIM: shows_another_claim,
+    Fault.SLICES_HAVE_BUS_IDS_AS_ROOTS: publishes(bus_ids_as_roots),
+    Fault.SLICES_HAVE_OTHER_UUIDS: publishes(other_uuids),
+    Fault.SLICES_PROMISE_MORE_MEMORY: publishes(more_memory),
     Fault.SLICES_WITHOUT_OWNER: slices_without_owner,
     Fault.LEAK_CDI: leak_cdi,
     Fault.LEAVES_CDI_SPEC: leaves_cdi_spec,

@@ -80,10 +80,22 @@ def remembers_plugins(world: World) -> None:
     replace(world.scheduler.filter, "extended_claim", extended_claim)
 
 
+def init_containers_keep_theirs(world: World) -> None:
+    def extended_claim(original: Callable[..., Any], pod: Obj, *args: Any) -> Any:
+        asks = clone(pod)
+        asks["spec"]["containers"] = (
+            asks["spec"].pop("initContainers", []) + asks["spec"]["containers"]
+        )
+        return original(asks, *args)
+
+    replace(world.scheduler.filter, "extended_claim", extended_claim)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.IGNORES_DEVICE_PLUGINS: ignores_device_plugins,
     Fault.IGNORES_EXTENDED_RESOURCES: ignores_extended_resources,
     Fault.IGNORES_IMPLICIT_EXTENDED_RESOURCES: no_implicit_resources,
+    Fault.INIT_CONTAINERS_KEEP_EXTENDED_DEVICES: init_containers_keep_theirs,
     Fault.REMEMBERS_DEVICE_PLUGINS: remembers_plugins,
     Fault.SHARES_DEVICES_OF_EXTENDED_RESOURCES: shares_extended_devices,
     Fault.ZERO_OF_AN_EXTENDED_RESOURCE_IS_ONE: zero_is_one,

@@ -16,6 +16,8 @@ class Fault(Enum):
     ACCEPTS_POD_CLAIM_WITH_TWO_SOURCES = "a pod may name a claim and a template for the same entry"
     ACCEPT_INVALID_POD_CLAIM = "the API server does not check pod.spec.resourceClaims"
     ADMIN_ACCESS_ANYWHERE = "the API server allows admin access in every namespace"
+    ADMIN_ACCESS_CONSUMES_CAPACITY = "admin access consumes capacity of devices that are shared"
+    ADMIN_ACCESS_CONSUMES_COUNTERS = "admin access consumes counters"
     ADMIN_ACCESS_NEEDS_FREE_DEVICE = "a request with admin access waits for a free device"
     ADMIN_ACCESS_TAKES_DEVICE = "a device counts as used where a claim has it for admin access"
     ADMIN_ACCESS_TOLERATES_TAINTS = "a request with admin access gets tainted devices"
@@ -26,7 +28,16 @@ class Fault(Enum):
         "a pod that cannot run keeps the devices that some of its claims could get"
     )
     ALLOCATES_WITHOUT_POD = "a claim is allocated though no pod uses it"
+    ALL_GROWS_WITH_ITS_POOL = (
+        "a device that is added later belongs to a claim that has all of its pool"
+    )
+    ALL_IGNORES_CAPACITY_REQUESTS = (
+        "allocationMode All takes devices whatever capacity is left of them"
+    )
     ALL_IS_LEFT_OUT_BESIDE_OTHERS = "allocationMode All is ignored beside another request"
+    ALL_IS_TRIED_ON_THE_FIRST_NODE = (
+        "allocationMode All is tried on the first node with devices only"
+    )
     ALL_MAY_BE_NONE = "allocationMode All is satisfied by no device at all"
     ALL_MAY_BE_NONE_IF_NOTHING_MATCHES = "allocationMode All is satisfied where no device matches"
     ALL_SKIPS_TAINTED_DEVICES = (
@@ -34,10 +45,17 @@ class Fault(Enum):
     )
     ALL_TAKES_ONE = "allocationMode All takes one device"
     ALL_TAKES_WHAT_IS_FREE = "allocationMode All is satisfied by those devices that are free"
+    ALTERNATIVES_LOSE_CAPACITY = "how much capacity an alternative asks for is ignored"
     ALTERNATIVES_LOSE_COUNT = "an alternative of a request gets one device whatever its count"
     ALTERNATIVES_LOSE_MODE = "an alternative for all devices gets one"
     ALTERNATIVES_LOSE_TOLERATIONS = "tolerations of alternatives are ignored"
     ANY_NODE = "the scheduler takes devices that are on another node"
+    APPLIES_OVER_CHANGES_OF_OTHERS = "fields that others have changed are applied over"
+    APPLIES_WITHOUT_MEMORY = "fields that a manager applies no more stay"
+    AUTHORIZES_EVERY_ACCOUNT = "an account may do everything, whatever its rules say"
+    AUTHORIZES_EVERY_BINDING = "who may write a claim's status may change its allocation"
+    AUTHORIZES_EVERY_DRIVER = "a driver that may report may report on devices of others"
+    AUTHORIZES_EVERY_NODE = "a driver that may report on its node may report on every node"
     BINDS_AT_ONCE = "pods are bound without waiting for binding conditions of their devices"
     BINDS_TWICE = "a pod can be bound once more"
     CEL_ERRORS_ARE_NO_MATCH = "a selector that fails on a device counts as one that does not match"
@@ -59,12 +77,19 @@ class Fault(Enum):
     )
     COMPARES_VERSIONS_AS_TEXT = "selectors compare versions as text"
     CONFIG_OF_ALL_ALTERNATIVES = "configuration for alternatives that were not taken is copied, too"
+    CONSTRAINTS_ARE_TRIED_IN_THE_FIRST_POOL = (
+        "claims with constraints have no other choice than the first pool of a node"
+    )
     CONSTRAINTS_IGNORE_VERSIONS = "constraints on attributes that are versions are ignored"
     CONSTRAINTS_HOLD_FOR_ALL_REQUESTS = "a constraint is applied to requests that it does not list"
     CONSTRAINTS_HOLD_WITHIN_REQUESTS_ONLY = "a constraint does not reach over several requests"
-    CONSTRAINTS_SPARE_ALTERNATIVES = "constraints are ignored where a request has alternatives"
+    CONSTRAINTS_SPARE_ALL = "constraints are ignored with allocationMode All"
+    CONSTRAINTS_SPARE_ALTERNATIVES = "matchAttribute is ignored where a request has alternatives"
     CONTAINERS_WITHOUT_CLAIM_SEE_ALL = (
         "a container that names no claim sees what the others of its pod see"
+    )
+    COUNTERS_ARE_CUT_TO_WHAT_THERE_IS = (
+        "a device that consumes more of a counter than there is gets all of it"
     )
     COUNTERS_END_WITH_TAINTS = (
         "the scheduler ignores the counters of a pool once a device of it has had a taint"
@@ -74,8 +99,16 @@ class Fault(Enum):
     CUTS_REQUESTS_TO_POLICY_MAXIMUM = "a request above the maximum of a policy gets the maximum"
     DELETES_ALL_OF_A_KIND = "a deletion by label takes all objects of the kind"
     DELETES_CLAIMS_IN_USE = "a claim that is deleted is gone at once, though pods use it"
+    DAEMON_SETS_RUN_ONCE = "a DaemonSet runs on one of the nodes that suit"
     DELETES_TEMPLATES_WITH_PODS = "a template is deleted with the pods that use it"
+    DERIVED_LISTS_ARE_NOTHING = "derived attributes that are lists have no value"
+    DEVICES_STAY_ON_THEIR_FIRST_NODE = "that a device names another node now is not noticed"
+    DEVICES_WITH_CONDITIONS_GO_FIRST = (
+        "devices with binding conditions are taken before those without"
+    )
     DISTINCT_ACROSS_REQUESTS_ONLY = "distinctAttribute is ignored among the devices of one request"
+    DISTINCT_SPARES_ALTERNATIVES = "distinctAttribute is ignored where a request has alternatives"
+    DISTINCT_SPARES_SHARES = "distinctAttribute is ignored where requests ask for capacity"
     DOUBLE_ALLOCATION = "the scheduler does not see which devices are in use"
     DRIVER_DEFAULTS_CONFIG = "the driver applies a configuration as if its values were the defaults"
     DRIVER_GIVES_FIRST_DEVICES = "the driver gives one device to two claims: the first that it has"
@@ -89,6 +122,7 @@ class Fault(Enum):
     DRIVER_NEVER_UNPREPARES_NOR_LOOKS = (
         "unprepare does nothing, and prepare gives devices that another claim has"
     )
+    DRIVER_OFFERS_UNHEALTHY_DEVICES = "a device that was found unhealthy is given to new pods"
     DRIVER_PREPARES_DEVICES_IN_USE = "the driver prepares a device that another claim has"
     DRIVER_PUBLISHES_ONCE = "slices that the kubelet has deleted are not published again"
     DRIVER_REFUSES_PREPARED_CLAIMS = (
@@ -98,6 +132,7 @@ class Fault(Enum):
     DRIVER_PREPARES_A_CLAIM_ONCE = (
         "the driver refuses to prepare a claim again that it has unprepared"
     )
+    EACH_SHARE_CONSUMES_COUNTERS = "each share of a device consumes its counters once more"
     EMPTY_KEY_TOLERATES_NOTHING = "a toleration without a key covers no taint"
     EVICTS_AT_ONCE = "pods are evicted before the time for which they tolerate a taint is over"
     EVICTS_BY_RULES_ONLY = "a NoExecute taint that a driver publishes evicts nobody"
@@ -130,9 +165,17 @@ class Fault(Enum):
     FREES_DEVICES_WITH_FIRST_SHARE = (
         "when a share of a device is released, its other shares are not counted any more"
     )
+    FREES_DEVICES_WITH_MONITOR = "a device counts as free when admin access to it ends"
     GENERATED_CLAIM_FOR_ONE_CONTAINER = (
         "only the first container that names a generated claim sees its devices"
     )
+    HEALTH_IS_SHOWN_TO_THE_FIRST_POD = (
+        "of pods that share a device, only the first shows that it got unhealthy"
+    )
+    HEALTH_IS_THE_WORST_OF_THE_NODE = "pods show the health of the worst device of their node"
+    HEALTH_NEVER_COMES_BACK = "a pod goes on showing its device as unhealthy when it is healthy"
+    HEALTH_OF_ALL_REQUESTS = "a container shows the health of devices for requests of others"
+    HEALTH_WITHOUT_REQUESTS = "health is shown under the name of the claim, without its request"
     IGNORES_BINDING_FAILURE = "a device that cannot be made ready is waited for, not given up"
     IGNORES_CAPACITY_REQUESTS = "the scheduler does not see how much capacity a request asks for"
     IGNORES_CAPACITY_REQUESTS_FOR_WHOLE_DEVICES = (
@@ -162,6 +205,9 @@ class Fault(Enum):
     IGNORES_NODE_SELECTORS_OF_SLICES = (
         "devices of slices with a node selector are used on every node"
     )
+    IGNORES_NODE_SELECTORS_PER_DEVICE = (
+        "devices with a node selector of their own are used on every node"
+    )
     IGNORES_POLICY_DEFAULT = "a request without an amount does not get the policy's default"
     IGNORES_POLICY_MAXIMUM = "the maximum of a request policy is not kept"
     IGNORES_POLICY_STEP = "an amount is not rounded up to the step of a request policy"
@@ -175,8 +221,13 @@ class Fault(Enum):
     IGNORES_TOLERATION_EFFECT = "a toleration covers taints of every effect"
     IGNORES_TOLERATION_KEY = "a toleration covers taints of every key"
     IGNORES_TOLERATION_VALUE = "a toleration covers taints of every value"
+    IGNORES_UNKNOWN_COUNTERS = "a counter that a device consumes and nobody publishes is ignored"
     IGNORES_UNKNOWN_FIELDS_OF_CLAIMS = (
         "fields that are unknown in the spec of a claim are dropped without a word"
+    )
+    IGNORES_COMPATIBILITY_GROUPS = "devices of different compatibility groups are used together"
+    IGNORES_DECLARED_FEATURES = (
+        "devices that skip node operations are used on nodes that do not know of it"
     )
     IGNORES_UNKNOWN_FIELDS_OF_POD_CLAIMS = (
         "fields that are unknown in the claims of a pod are dropped without a word"
@@ -185,22 +236,34 @@ class Fault(Enum):
         "fields that are unknown in requests are dropped without a word"
     )
     IGNORES_VALID_VALUES = "an amount is not rounded up to the valid values of a request policy"
+    IGNORES_PRECONDITIONS = "what is deleted need not be what its deletion says"
     IGNORES_VERSIONS = "an object is replaced though it has changed meanwhile"
     IGNORE_MATCH_ATTRIBUTE = "the scheduler ignores the constraints of a claim"
     IGNORE_SELECTORS = "the scheduler ignores CEL selectors of claims and classes"
+    INIT_CONTAINERS_KEEP_EXTENDED_DEVICES = (
+        "an init container keeps its extended resources for the life of the pod"
+    )
     INIT_CONTAINERS_SEE_NOTHING = "init containers get no devices"
+    INVALID_POOLS_STOP_ALL = "while one pool is invalid no device of any pool is allocated"
     KEEPS_COUNTERS_OF_REFUSED_DEVICES = "a device left out by a constraint consumes counters"
     KEEPS_DEVICE_STATUS = "what drivers reported stays in a claim that was released"
     KEEPS_FIELDS_OF_DISABLED_FEATURES = "fields of slices are kept though their feature is off"
+    KEEPS_FIRST_ALTERNATIVE = (
+        "the alternative that suits one request first is not given up for the next request"
+    )
     KEEPS_FIRST_CHOICE_OF_CLAIMS = (
         "what a pod's first claim gets is not given up for the next claim"
     )
     KEEPS_FIRST_CHOICE_OF_REQUESTS = (
         "what a claim's first request gets is not given up for the next request"
     )
+    KEEPS_FIRST_CHOICE_WITH_COUNTERS = (
+        "a choice that consumes counters is not given up for the next request"
+    )
     KEEPS_LISTS_NARROWED = (
         "a device that was tried and given up narrows what lists must have in common"
     )
+    KUBELET_ENDS_UNHEALTHY_CONTAINERS = "a container ends when its device gets unhealthy"
     KUBELET_UNPREPARES_WITH_THE_FIRST_POD = (
         "a claim is unprepared when the first of its pods is gone"
     )
@@ -210,6 +273,7 @@ class Fault(Enum):
     LEAKS_TO_OTHER_PODS = "a pod without a claim sees the devices of other pods on its node"
     LEAK_CDI = "unprepare leaves the claim prepared and its CDI spec behind"
     LEAVES_CDI_SPEC = "unprepare leaves the CDI spec of the claim behind"
+    LISTS_NEED_NOT_DIFFER = "distinctAttribute is ignored for lists"
     LOSES_ADMIN_ACCESS = "the allocation does not say that it is for admin access"
     LOSES_ALTERNATIVES_OF_V1BETA2 = "claims written in v1beta2 lose all alternatives but the first"
     LOSES_CAPACITY = "devices written in v1beta2 lose their capacity when they are stored"
@@ -234,6 +298,10 @@ class Fault(Enum):
     MISSES_NEW_TEMPLATE = "a pod whose claim template did not exist never gets a claim"
     MISSES_RELEASE = "a released device does not make the scheduler try again"
     MISTAKES_RULES_OF_V1BETA2 = "taint rules of v1beta2 are stored with another selector"
+    MIXES_UP_COUNTERS_OF_POOLS = "counters of one name in two pools are one counter"
+    MIXES_UP_EXTENDED_RESOURCES = (
+        "a container with an extended resource sees the devices of the others, too"
+    )
     MIXES_UP_REQUESTS = "a container that names one request sees the devices of the others"
     MOVES_SLICES = "a slice can be given another driver, pool or node"
     NAMES_DEVICES_WITHOUT_POOL = (
@@ -280,6 +348,11 @@ class Fault(Enum):
     ORPHANED_PODS_STAY = "pods of a node that was deleted stay"
     OTHER_NAMESPACE = "a missing claim is taken from another namespace"
     PODS_OUTLIVE_JOBS = "pods are not deleted with their Job"
+    PREFERS_NO_ALTERNATIVE = "a node is taken though another one offers a better alternative"
+    PREPARES_WHAT_IS_SKIPPED = "a driver is asked to prepare devices that say it need not be"
+    PREEMPTS_FOR_DEVICES = "a pod is deleted because one of higher priority wants its device"
+    PREEMPTS_NOBODY = "no pod makes room for one of higher priority"
+    PUBLISHED_GOES_BEFORE_DERIVED = "an attribute that a device has is not derived"
     REFUSES_LONG_CLAIM_NAMES = "pods with long names get no claims from templates"
     REFUSES_MORE_THAN_16_DEVICES = "claims with more than 16 devices are not allocated"
     REFUSES_TWO_DRIVERS = "claims with devices of two drivers are not allocated"
@@ -294,12 +367,17 @@ class Fault(Enum):
         "a node that has had a device plugin never serves the resource from devices"
     )
     REQUEST_FILTER_IGNORED = "a container that names one request sees all devices of the claim"
+    QUOTA_COUNTS_NO_CLAIMS = "a quota does not count the claims of a namespace"
+    QUOTA_OF_EXTENDED_RESOURCES_FORGETS_CLAIMS = (
+        "a quota on an extended resource counts pods alone, and not claims for its class"
+    )
     RESERVES_CLAIMS_FOR_ANY_NUMBER = "a claim can be reserved for any number of consumers"
     RESERVES_FOR_ENDED_PODS = "a shared claim is reserved again for a pod that has ended"
     RESERVES_CLAIMS_WITHOUT_ALLOCATION = "a claim can be reserved that is not allocated"
     RETURNS_STORED_FORM = "objects are read in their stored form whatever version was asked for"
     RUNS_PODS_WITHOUT_ALLOCATION = "a pod is run though its claim has no device yet"
     SAYS_IT_IN_OTHER_WORDS = "the scheduler says in words of its own why a pod is not scheduled"
+    SAYS_NOTHING_OF_CLAIMS = "that a claim cannot be made is told in no event"
     SAYS_NO_REASON = "the scheduler does not say why a pod is not scheduled"
     SEES_ALL_CLAIMS = "every container of a pod sees all devices of the pod"
     SELECTORS_SEE_NO_ATTRIBUTES = "the scheduler evaluates selectors without attributes of devices"
@@ -316,7 +394,13 @@ class Fault(Enum):
         "what was written in v1 is shown to clients of older versions as it is"
     )
     SIDECARS_SEE_NOTHING = "init containers that go on running get no devices"
+    METADATA_OF_ANOTHER_CLAIM = "the files that describe devices to containers name another claim"
+    SHOWS_ANOTHER_CLAIM = "the environment of containers names another claim than theirs"
+    SLICES_HAVE_BUS_IDS_AS_ROOTS = "slices have as PCIe root of a device its own address"
+    SLICES_HAVE_OTHER_UUIDS = "slices have for each device the uuid of another"
+    SLICES_PROMISE_MORE_MEMORY = "slices promise twice the memory that devices have"
     SLICES_WITHOUT_OWNER = "the slices of the driver belong to no node"
+    TAKES_ANY_NODE_OPERATIONS = "a slice may skip preparing without unpreparing"
     TAKES_ANY_NUMBER_OF_ALTERNATIVES = "a request may have alternatives without number"
     TAKES_ANY_NUMBER_OF_TAINTS = "a device may have taints without number"
     TAKES_ANY_POOL_NAME = "names of pools may have any form"
@@ -336,6 +420,7 @@ class Fault(Enum):
     USES_INCOMPLETE_POOLS = "devices of pools are used before all slices are published"
     USES_OLD_GENERATIONS = "devices of older generations of a pool are still used"
     USES_POOLS_WITH_DUPLICATES = "of devices of the same name in a pool the first is used"
+    VALUES_BESIDE_LISTS_ARE_UNKNOWN = "a single value never agrees with a list"
     WAITS_FOR_UNNEEDED_CLAIMS = (
         "a pod waits for a claim of which its status says that there is none"
     )
@@ -344,6 +429,44 @@ class Fault(Enum):
     ZERO_OF_AN_EXTENDED_RESOURCE_IS_ONE = (
         "a pod that asks for none of an extended resource gets one"
     )
+    DRIVER_LOSES_CDI_SPECS = "after a reboot the driver tells of CDI devices that are gone"
+    CALLS_OF_DRIVERS_ARE_NOT_COUNTED = (
+        "the kubelet does not count in its metrics what it asks drivers"
+    )
+    GENERATED_CLAIMS_ARE_NOT_COUNTED = (
+        "the controller manager does not count in its metrics the claims that it makes"
+    )
+    EXTENDED_CLAIMS_ARE_NOT_COUNTED = (
+        "the scheduler does not count in its metrics the claims that it makes"
+    )
+    PREPARATIONS_COUNT_AS_ERRORS = (
+        "the kubelet counts in its metrics what it prepared well as an error"
+    )
+    UNPREPARING_IS_NOT_COUNTED = (
+        "the kubelet does not count in its metrics that it unprepared claims"
+    )
+    LISTS_ALL_CLAIMS_OF_THE_POD = "PodResources lists for a container what others of its pod use"
+    LISTS_NO_GENERATED_CLAIMS = "PodResources lists no claims that were made from a template"
+    KUBELET_FORGETS_GONE_PODS = (
+        "a kubelet that starts forgets what it had prepared for pods that are gone"
+    )
+    KUBELET_GIVES_UP_UNREGISTERED_DRIVERS = "a pod whose driver comes late is never prepared"
+    KUBELET_KEEPS_SLICES_OF_GONE_DRIVERS = "the slices of a driver that is gone stay"
+    KUBELET_LETS_PODS_GO_UNPREPARED = "a pod goes though its claim could not be unprepared"
+    KUBELET_LOSES_WAITING_PODS = "a kubelet that starts leaves pods alone that were waiting"
+    KUBELET_RESTARTS_CONTAINERS = "a kubelet that starts ends all containers"
+    KUBELET_UNPREPARES_AT_START = "a kubelet that starts unprepares claims in use"
+    KUBELET_WIPES_SLICES_AT_ONCE = "the slices of a driver go as soon as it stops"
+    LEAVES_PODS_ON_LOST_NODES = "pods of a node that is lost are not deleted"
+    MANAGER_MISSES_WHAT_HAPPENED = (
+        "claims of pods that went while the controller manager was down stay reserved"
+    )
+    RELEASES_CLAIMS_ON_LOST_NODES = "the claim of a pod that is deleted on a lost node is released"
+    SCHEDULER_FREES_HALF_BOUND = (
+        "a scheduler that starts frees the devices of pods that are not bound yet"
+    )
+    SCHEDULER_SEES_ONLY_NEW_PODS = "a scheduler that starts leaves pods alone that were waiting"
+    USES_NODES_THAT_ARE_NOT_READY = "pods are sent to nodes that are not ready"
 
     @property
     def title(self) -> str:

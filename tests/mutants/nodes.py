@@ -139,6 +139,19 @@ def none_for_extended_resources(
     return original({**pod, "status": status}, container)
 
 
+def all_of_extended_resources(
+    _manager: DRAManager, original: Ids, pod: Obj, container: Obj
+) -> Iterator[str]:
+    """A container with an extended resource sees what the others of its pod have of such."""
+    made = pod["status"].get("extendedResourceClaimStatus") or {}
+    found = made.get("requestMappings") or []
+    if any(item["containerName"] == container["name"] for item in found):
+        found = [{**item, "containerName": container["name"]} for item in found]
+        status = {"extendedResourceClaimStatus": {**made, "requestMappings": found}}
+        pod = {**pod, "status": {**pod["status"], **status}}
+    return original(pod, container)
+
+
 def none_for(sidecar: bool) -> Callable[..., Iterator[str]]:
     """Init containers, or those of them that go on running, get no devices."""
 
@@ -227,7 +240,16 @@ def unprepares_with_first_pod(world: World) -> None:
         replace(kubelet.dra_manager, "unprepare", unprepare)
 
 
+def prepares_what_is_skipped(world: World) -> None:
+    def asked(_original: object, allocation: Obj, _operation: str) -> list[str]:
+        return [result["driver"] for result in allocation["devices"]["results"]]
+
+    for kubelet in world.kubelets:
+        replace(kubelet.dra_manager, "asked", asked)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
+    Fault.PREPARES_WHAT_IS_SKIPPED: prepares_what_is_skipped,
     Fault.KUBELET_NEVER_UNPREPARES: never_unprepares,
     Fault.KUBELET_UNPREPARES_WITH_THE_FIRST_POD: unprepares_with_first_pod,
     Fault.CONTAINERS_WITHOUT_CLAIM_SEE_ALL: gives_containers(all_for_containers_without_claims),
@@ -237,6 +259,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.INIT_CONTAINERS_SEE_NOTHING: gives_containers(none_for(sidecar=False)),
     Fault.MIXES_UP_REQUESTS: gives_containers(other_requests),
     Fault.NO_DEVICES_AFTER_RESTART: none_after_restart,
+    Fault.MIXES_UP_EXTENDED_RESOURCES: gives_containers(all_of_extended_resources),
     Fault.NO_DEVICES_FOR_EXTENDED_RESOURCES: gives_containers(none_for_extended_resources),
     Fault.ONE_DEVICE_PER_CLAIM: gives_containers(one_device_per_claim),
     Fault.REFUSES_UNUSED_CLAIMS: refuses_unused_claims,

@@ -224,11 +224,25 @@ def ignores_binding_failure(world: World) -> None:
     replace(world.scheduler.conditions, "readiness", readiness)
 
 
+def ignores_declared_features(world: World) -> None:
+    def allocate(original: Callable[..., Any], allocator: Any, node: Obj, claims: Any) -> Any:
+        status = {**node["status"], "declaredFeatures": ["DRAOptionalNodeOperations"]}
+        return original(allocator, {**node, "status": status}, claims)
+
+    replace(world.scheduler.filter, "allocate", allocate)
+
+
+def prefers_no_alternative(world: World) -> None:
+    replace(world.scheduler.filter, "score", lambda *_: 0)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.BINDS_AT_ONCE: binds_at_once,
     Fault.COMPARES_NODES_BY_ALLOCATED_CLAIMS: compares_nodes_by_allocated_claims,
     Fault.IGNORES_BINDING_FAILURE: ignores_binding_failure,
     Fault.IGNORES_NODE_OF_ALLOCATED_CLAIMS: ignores_node_of_allocated,
+    Fault.IGNORES_DECLARED_FEATURES: ignores_declared_features,
+    Fault.PREFERS_NO_ALTERNATIVE: prefers_no_alternative,
     Fault.MISSES_CHANGED_NODE: misses("Node"),
     Fault.TIES_NETWORK_CLAIMS_TO_A_NODE: ties_network_claims,
     Fault.IGNORES_NODE_RESOURCES: ignores_node_resources,

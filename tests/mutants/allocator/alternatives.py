@@ -13,6 +13,7 @@ from tests.mutants.allocator.inputs import (
     results,
     writes,
 )
+from tests.mutants.allocator.selecting import constraints_of
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace
 
@@ -47,7 +48,8 @@ def later_alternatives_lose_mode(claim: Obj) -> None:
 
 def constraints_spare_alternatives(claim: Obj) -> None:
     if any(request.get("firstAvailable") for request in requests(claim)):
-        claim["spec"]["devices"].pop("constraints", None)
+        found = constraints_of(claim)
+        found[:] = [item for item in found if "matchAttribute" not in item]
 
 
 def lose_alternative(allocation: Obj) -> None:

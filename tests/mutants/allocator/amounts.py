@@ -44,7 +44,7 @@ def count_is_a_maximum(world: World) -> None:
         found = [
             len(devices(item))
             for item in world.cluster.slices()
-            if item["spec"].get("nodeName") == node["metadata"]["name"]
+            if item["spec"].get("nodeName") in {None, node["metadata"]["name"]}
         ]
 
         def limit(claim: Obj) -> None:

@@ -5,38 +5,25 @@ All of them are bugs that some Kubernetes had; scenarios/known-issues.yaml has t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from conformance.targets.base import Obj
-from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.world import World
-from tests.mutants.allocator.inputs import Answer, devices, results, wanted
+from tests.mutants.allocator.inputs import devices, refuses, results, wanted
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.allocator.selecting import constraints_of
 from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Mutation
 
 Refuses = Callable[[Obj, list[Obj], list[Obj]], bool]
 """Of a claim, the devices that were chosen for it, and those that come before the last of them."""
 
 
-def finds_nothing_where(refuses: Refuses) -> Mutation:
+def finds_nothing_where(wrong: Refuses) -> Mutation:
     """The search fails for these claims, though there is an allocation."""
-
-    def mutate(world: World) -> None:
-        def allocate(
-            original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-        ) -> Answer:
-            found = original(allocator, node, claims)
-            for claim, allocation in zip(claims, found[0], strict=False):
-                if refuses(claim, *chosen_and_passed_over(world, allocation)):
-                    return (), [Misfit("cannot allocate all claims")]
-            return found
-
-        replace(world.scheduler.filter, "allocate", allocate)
-
-    return mutate
+    return refuses(
+        lambda world, claim, allocation: wrong(claim, *chosen_and_passed_over(world, allocation))
+    )
 
 
 def chosen_and_passed_over(world: World, allocation: Obj) -> tuple[list[Obj], list[Obj]]:

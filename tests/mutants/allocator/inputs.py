@@ -56,6 +56,27 @@ def reads_claims(change: Change) -> Mutation:
     return mutate
 
 
+def refuses(wrong: Callable[[World, Obj, Obj], bool]) -> Mutation:
+    """An allocation that would be right is not made: of a claim, the devices it would get."""
+    return refuses_all(lambda world, pairs: any(wrong(world, *pair) for pair in pairs))
+
+
+def refuses_all(wrong: Callable[[World, list[tuple[Obj, Obj]]], bool]) -> Mutation:
+    """The same, where it shows in all claims of a pod, each with what it would get."""
+
+    def mutate(world: World) -> None:
+        def allocate(
+            original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+        ) -> Answer:
+            found = original(allocator, node, claims)
+            pairs = [*zip(claims, found[0], strict=False)]
+            return ((), [Misfit("cannot allocate all claims")]) if wrong(world, pairs) else found
+
+        replace(world.scheduler.filter, "allocate", allocate)
+
+    return mutate
+
+
 def reads(lister: str, change: Change) -> Mutation:
     """The scheduler reads something else in the objects of one of its listers."""
     return reads_all(lister, lambda objects: changed(objects, change))

@@ -96,6 +96,13 @@ def without_duplicates(slices: list[Obj]) -> list[Obj]:
     return changed(slices, change)
 
 
+def nothing_beside_duplicates(slices: list[Obj]) -> list[Obj]:
+    """While a pool has a device of one name twice, no slice of any pool is used."""
+    kept = without_duplicates(slices)
+    same = [devices(item) for item in kept] == [devices(item) for item in slices]
+    return slices if same else []
+
+
 def no_pools_over_nodes(slices: list[Obj]) -> list[Obj]:
     """Slices of a pool for other nodes count as missing."""
 
@@ -136,6 +143,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.NAMES_DEVICES_WITHOUT_POOL: by_name_alone,
     Fault.NO_POOLS_OVER_SEVERAL_NODES: reads_all("resource_slices", no_pools_over_nodes),
     Fault.ONLY_FIRST_SLICE: reads_all("resource_slices", first_of_pool),
+    Fault.INVALID_POOLS_STOP_ALL: reads_all("resource_slices", nothing_beside_duplicates),
     Fault.USES_INCOMPLETE_POOLS: reads_all("resource_slices", complete),
     Fault.USES_POOLS_WITH_DUPLICATES: reads_all("resource_slices", without_duplicates),
     Fault.USES_OLD_GENERATIONS: reads_all("resource_slices", all_generations),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
-from tests.mutants.allocator.inputs import changed, devices, reads_all, results
+from tests.mutants.allocator.inputs import changed, devices, reads, reads_all, results
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation
@@ -88,6 +89,7 @@ def frees_with_first(shares: bool) -> Mutation:
         def hear(change: str, claim: Obj) -> None:
             status = {} if change == "DELETED" else claim.get("status") or {}
             found = results(status.get("allocation") or {})
+            found = [item for item in found if not item.get("adminAccess")]
             now = {place(item) for item in found if bool(item.get("shareID")) is shares}
             for device, uids in holders.items():
                 if device not in now and uid_of(claim) in uids:
@@ -102,6 +104,40 @@ def frees_with_first(shares: bool) -> Mutation:
     return mutate
 
 
+def frees_with_monitor(world: World) -> None:
+    """When a claim with admin access is released, others that have its devices are forgotten."""
+    watched: dict[str, list[Device]] = {}
+    forgotten: set[Device] = set()
+
+    def hear(change: str, claim: Obj) -> None:
+        status = {} if change == "DELETED" else claim.get("status") or {}
+        found = [r for r in results(status.get("allocation") or {}) if r.get("adminAccess")]
+        if not found:
+            forgotten.update(watched.pop(uid_of(claim), []))
+        else:
+            watched[uid_of(claim)] = [place(item) for item in found]
+
+    world.cluster.store.listen("ResourceClaim", hear)
+    forgets(world, lambda claim: not forgotten.isdisjoint(used(claim)))
+
+
+def charges_monitors(world: World, field: str) -> None:
+    """Admin access to devices that have a field counts as any other."""
+
+    def change(claim: Obj) -> None:
+        charged = {
+            (*pool_of(item), device["name"])
+            for item in world.cluster.slices()
+            for device in devices(item)
+            if device.get(field)
+        }
+        for result in results(claim["status"].get("allocation") or {}):
+            if place(result) in charged:
+                result.pop("adminAccess", None)
+
+    reads("claims", change)(world)
+
+
 def used(claim: Obj) -> list[Device]:
     return [place(result) for result in results(claim["status"].get("allocation") or {})]
 
@@ -111,6 +147,11 @@ def place(result: Obj) -> Device:
 
 
 MUTATIONS: dict[Fault, Mutation] = {
+    Fault.ADMIN_ACCESS_CONSUMES_CAPACITY: partial(
+        charges_monitors, field="allowMultipleAllocations"
+    ),
+    Fault.ADMIN_ACCESS_CONSUMES_COUNTERS: partial(charges_monitors, field="consumesCounters"),
+    Fault.FREES_DEVICES_WITH_MONITOR: frees_with_monitor,
     Fault.CLAIMS_OF_ONE_NAME_ARE_ONE: reads_all("claims", one_of_each_name),
     Fault.COUNTERS_END_WITH_TAINTS: without_counters_once_tainted,
     Fault.FORGETS_WITHDRAWN_DEVICES: forgets_withdrawn,

@@ -98,9 +98,16 @@ def lose_consumed_capacity(allocation: Obj) -> None:
         result.pop("consumedCapacity", None)
 
 
+def without_groups(resource_slice: Obj) -> None:
+    for device in devices(resource_slice):
+        for consumed in device.get("consumesCounters") or []:
+            consumed.pop("compatibilityGroups", None)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.CUTS_REQUESTS_TO_POLICY_MAXIMUM: cut_to_maximum,
     Fault.IGNORES_CAPACITY_REQUESTS: reads_claims(no_capacity_requests),
+    Fault.IGNORES_COMPATIBILITY_GROUPS: reads("resource_slices", without_groups),
     Fault.IGNORES_POLICY_DEFAULT: policies(lambda policy: policy.pop("default", None)),
     Fault.IGNORES_POLICY_MAXIMUM: without_range("max"),
     Fault.IGNORES_POLICY_STEP: without_range("step"),

@@ -1,0 +1,164 @@
+"""Defects in what belongs together: lists, derived attributes, pools, all devices of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.world import World
+from tests.mutants.allocator.choosing import first_request, keeps_first_choice
+from tests.mutants.allocator.inputs import (
+    devices,
+    reads,
+    reads_all,
+    reads_claims,
+    refuses,
+    requests,
+    results,
+    wanted,
+)
+from tests.mutants.allocator.pools import pool_of
+from tests.mutants.allocator.selecting import constraints_of, no_distinct_attribute
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation
+
+
+def takes_all(claim: Obj) -> bool:
+    return any(item.get("allocationMode") == "All" for item in wanted(claim))
+
+
+def places(world: World, driver: str) -> list[tuple[str, str]]:
+    """Pool and node of all slices of a driver for one node, in order."""
+    found = [
+        (item["spec"]["pool"]["name"], item["spec"]["nodeName"])
+        for item in world.cluster.slices()
+        if item["spec"]["driver"] == driver and item["spec"].get("nodeName") and devices(item)
+    ]
+    return sorted(found)
+
+
+def not_in_first_pool(world: World, claim: Obj, allocation: Obj) -> bool:
+    found = results(allocation)
+    if not found or not constraints_of(claim):
+        return False
+    pools = places(world, found[0]["driver"])
+    own = {node for pool, node in pools if pool == found[0]["pool"]}
+    here = [pool for pool, node in pools if node in own]
+    return bool(here) and here[0] not in {item["pool"] for item in found}
+
+
+def not_on_first_node(world: World, claim: Obj, allocation: Obj) -> bool:
+    found = results(allocation)
+    pools = places(world, found[0]["driver"]) if found and takes_all(claim) else []
+    nodes = [node for _, node in pools]
+    own = {node for pool, node in pools if pool == found[0]["pool"]}
+    return bool(own) and nodes[0] not in own
+
+
+def first_of_alternatives(claims: Sequence[Obj]) -> list[Obj]:
+    tried = first_request(claims)
+    return tried if tried and requests(tried[0])[0].get("firstAvailable") else []
+
+
+def constraints_spare_all(claim: Obj) -> None:
+    if takes_all(claim):
+        constraints_of(claim).clear()
+
+
+def attributes(slices: Sequence[Obj]) -> list[tuple[str, Obj]]:
+    return [
+        (name, value)
+        for item in slices
+        for device in devices(item)
+        for name, value in (device.get("attributes") or {}).items()
+    ]
+
+
+def list_names(slices: Sequence[Obj]) -> set[str]:
+    found = attributes(slices)
+    return {name for name, value in found if any(isinstance(x, list) for x in value.values())}
+
+
+def lists_need_not_differ(world: World) -> None:
+    def change(claim: Obj) -> None:
+        if list_names(world.cluster.slices()):
+            no_distinct_attribute(claim)
+
+    reads_claims(change)(world)
+
+
+def values_beside_lists_are_unknown(world: World) -> None:
+    def change(resource_slice: Obj) -> None:
+        lists = list_names(world.cluster.slices())
+        for device in devices(resource_slice):
+            found = device.get("attributes") or {}
+            for name in lists & found.keys():
+                if not any(isinstance(value, list) for value in found[name].values()):
+                    del found[name]
+
+    reads("resource_slices", change)(world)
+
+
+def without_derived(is_lost: Callable[[World, Obj], bool]) -> Mutation:
+    def mutate(world: World) -> None:
+        def change(claim: Obj) -> None:
+            for item in wanted(claim):
+                kept = [x for x in item.get("derivedAttributes") or [] if not is_lost(world, x)]
+                item["derivedAttributes"] = kept
+
+        reads_claims(change)(world)
+
+    return mutate
+
+
+def is_published(world: World, derived: Obj) -> bool:
+    return derived["name"] in {name for name, _ in attributes(world.cluster.slices())}
+
+
+def is_list(_world: World, derived: Obj) -> bool:
+    return bool(derived["expression"].startswith("["))
+
+
+def conditions_first(slices: list[Obj]) -> list[Obj]:
+    """While there are devices with binding conditions, the others of their driver are not seen."""
+    late = {
+        item["spec"]["driver"]
+        for item in slices
+        if any(device.get("bindingConditions") for device in devices(item))
+    }
+    return [
+        item
+        for item in slices
+        if item["spec"]["driver"] not in late
+        or any(device.get("bindingConditions") for device in devices(item))
+    ]
+
+
+def all_grows(world: World) -> None:
+    """What is added to a pool belongs to those who have all of it."""
+
+    def change(claim: Obj) -> None:
+        plain = takes_all(claim) and "firstAvailable" not in requests(claim)[0]
+        found = results(claim["status"].get("allocation") or {}) if plain else []
+        pools = {(item["driver"], item["pool"]) for item in found}
+        known = {item["device"] for item in found}
+        for item in world.cluster.slices() if found else ():
+            for device in devices(item) if pool_of(item) in pools else ():
+                if device["name"] not in known:
+                    found.append({**found[0], "device": device["name"]})
+
+    reads("claims", change)(world)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.ALL_GROWS_WITH_ITS_POOL: all_grows,
+    Fault.ALL_IS_TRIED_ON_THE_FIRST_NODE: refuses(not_on_first_node),
+    Fault.CONSTRAINTS_ARE_TRIED_IN_THE_FIRST_POOL: refuses(not_in_first_pool),
+    Fault.CONSTRAINTS_SPARE_ALL: reads_claims(constraints_spare_all),
+    Fault.DERIVED_LISTS_ARE_NOTHING: without_derived(is_list),
+    Fault.DEVICES_WITH_CONDITIONS_GO_FIRST: reads_all("resource_slices", conditions_first),
+    Fault.KEEPS_FIRST_ALTERNATIVE: keeps_first_choice(first_of_alternatives),
+    Fault.LISTS_NEED_NOT_DIFFER: lists_need_not_differ,
+    Fault.PUBLISHED_GOES_BEFORE_DERIVED: without_derived(is_published),
+    Fault.VALUES_BESIDE_LISTS_ARE_UNKNOWN: values_beside_lists_are_unknown,
+}

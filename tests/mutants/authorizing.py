@@ -1,0 +1,55 @@
+"""Defects of who may do what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace as changed
+
+from conformance.targets.base import User
+from conformance.targets.reference.apiserver.authorization import Attributes
+from conformance.targets.reference.world import World
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+Allows = Callable[..., bool]
+
+
+def check_nothing(world: World) -> None:
+    replace(world.handler.authorizer, "check", lambda *_: None)
+
+
+def allows_subresource(subresource: str) -> Mutation:
+    """Who may write the status may do what needs a subresource of its own, too."""
+
+    def mutate(world: World) -> None:
+        def allows(original: Allows, user: User, wanted: Attributes, **how: bool) -> bool:
+            return wanted.subresource == subresource or original(user, wanted, **how)
+
+        replace(world.handler.authorizer, "allows", allows)
+
+    return mutate
+
+
+def forgets_names(world: World) -> None:
+    authorizer = world.handler.authorizer
+
+    def grant(original: Callable[..., None], user: User, rules: list[dict[str, object]]) -> None:
+        original(user, [{k: v for k, v in rule.items() if k != "resourceNames"} for rule in rules])
+
+    replace(authorizer, "grant", grant)
+
+
+def every_node_is_associated(world: World) -> None:
+    def allows(original: Allows, user: User, wanted: Attributes, **how: bool) -> bool:
+        verb = wanted.verb.replace("arbitrary-node:", "associated-node:")
+        return original(user, wanted, **how) or original(user, changed(wanted, verb=verb), **how)
+
+    replace(world.handler.authorizer, "allows", allows)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.AUTHORIZES_EVERY_ACCOUNT: check_nothing,
+    Fault.AUTHORIZES_EVERY_BINDING: allows_subresource("binding"),
+    Fault.AUTHORIZES_EVERY_DRIVER: forgets_names,
+    Fault.AUTHORIZES_EVERY_NODE: every_node_is_associated,
+}

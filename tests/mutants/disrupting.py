@@ -1,0 +1,259 @@
+"""Defects that show when a component is stopped, starts again, or loses its node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from conformance.targets.base import Obj
+from conformance.targets.reference import pods
+from conformance.targets.reference.controllers.claims import ClaimController
+from conformance.targets.reference.controllers.node_lifecycle import NodeLifecycleController
+from conformance.targets.reference.nodes.dra_manager import NotPreparedError
+from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.nodes.kubelet import Kubelet, PodRun
+from conformance.targets.reference.scheduling import nodefit
+from conformance.targets.reference.store import uid_of
+from conformance.targets.reference.world import World
+from nvml_driver.errors import DriverError
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, part, replace
+
+
+def when_started(change: Callable[[Kubelet], None]) -> Mutation:
+    """A kubelet does something wrong when it starts."""
+
+    def mutate(world: World) -> None:
+        for kubelet in world.kubelets:
+
+            def start(original: Callable[[], None], kubelet: Kubelet = kubelet) -> None:
+                change(kubelet)
+                original()
+
+            replace(kubelet, "start", start)
+
+    return mutate
+
+
+def forget_gone_pods(kubelet: Kubelet) -> None:
+    for uid in list(kubelet._pods):
+        if kubelet._store.by_uid(uid) is None:
+            del kubelet._pods[uid]
+
+
+def unprepare_everything(kubelet: Kubelet) -> None:
+    for claim_uid, prepared in kubelet.dra_manager.prepared.items():
+        if kubelet.driver is not None:
+            kubelet.driver.unprepare(claim_uid)
+        prepared.devices = []
+
+
+def restart_containers(kubelet: Kubelet) -> None:
+    for run in kubelet._pods.values():
+        for current in run.runs.values():
+            current.ends_at = kubelet._cluster.clock.now
+
+
+def keeps_waiting_pods_waiting(world: World) -> None:
+    """A pod whose claims the kubelet could not prepare before it restarted is never run."""
+    for kubelet in world.kubelets:
+        given_up: set[str] = set()
+
+        def start(
+            original: Callable[[], None], kubelet: Kubelet = kubelet, given_up: set[str] = given_up
+        ) -> None:
+            given_up.update(uid for uid, run in kubelet._pods.items() if not run.prepared)
+            original()
+
+        def prepare(
+            original: Callable[[PodRun], None], run: PodRun, given_up: set[str] = given_up
+        ) -> None:
+            if uid_of(run.pod) not in given_up:
+                original(run)
+
+        replace(kubelet, "start", start)
+        replace(kubelet, "_prepare", prepare)
+
+
+def keeps_slices_of_gone_drivers(world: World) -> None:
+    for kubelet in world.kubelets:
+
+        def wipe(original: Callable[[], None], driver: str = "") -> None:
+            if not driver:
+                original()
+
+        replace(kubelet, "wipe_slices", wipe)
+
+
+def wipes_slices_at_once(world: World) -> None:
+    for kubelet in world.kubelets:
+
+        def stop_driver(original: Callable[[], None], kubelet: Kubelet = kubelet) -> None:
+            original()
+            kubelet.wipe_slices()
+
+        replace(kubelet, "stop_driver", stop_driver)
+
+
+def gives_up_unregistered_drivers(world: World) -> None:
+    """A pod whose driver is not registered is not prepared later, either."""
+    for kubelet in world.kubelets:
+        given_up: set[str] = set()
+
+        def prepare(
+            original: Callable[[Obj], None], pod: Obj, given_up: set[str] = given_up
+        ) -> None:
+            if uid_of(pod) in given_up:
+                raise NotPreparedError("given up")
+            try:
+                original(pod)
+            except NotPreparedError as error:
+                if "is not registered" in str(error):
+                    given_up.add(uid_of(pod))
+                raise
+
+        replace(kubelet.dra_manager, "prepare", prepare)
+
+
+def lets_pods_go_unprepared(world: World) -> None:
+    """What the driver could not unprepare is forgotten."""
+    for kubelet in world.kubelets:
+
+        def unprepare(
+            original: Callable[[str], None], pod_uid: str, kubelet: Kubelet = kubelet
+        ) -> None:
+            try:
+                original(pod_uid)
+            except NotPreparedError:
+                for prepared in kubelet.dra_manager.prepared.values():
+                    prepared.pods.discard(pod_uid)
+
+        replace(kubelet.dra_manager, "unprepare", unprepare)
+
+
+def loses_cdi_specs(world: World) -> None:
+    """A driver that starts believes its checkpoint, whether the CDI specs are there or not."""
+    lost: set[str] = set()
+    for kubelet in world.kubelets:
+        assert kubelet.driver is not None
+
+        def reboot(original: Callable[[], None], driver: NodeDriver = kubelet.driver) -> None:
+            lost.update(driver.spec_files())
+            original()
+
+        def edits(original: Callable[..., Any], ids: list[str]) -> Any:
+            if any(uid in one for one in ids for uid in lost):
+                raise DriverError("unresolvable CDI devices")
+            return original(ids)
+
+        replace(kubelet.driver, "reboot", reboot)
+        replace(kubelet.driver, "edits", edits)
+
+
+def frees_half_bound(world: World) -> None:
+    """A scheduler that starts takes back what pods have that are not bound yet."""
+
+    def restart(original: Callable[[], None]) -> None:
+        original()
+        store = world.cluster.store
+        for pod in store.all("Pod"):
+            for _, claim in world.cluster.claims_of(pod):
+                if claim is not None and not pod["spec"].get("nodeName"):
+                    store.modify(claim, lose_allocation)
+
+    replace(world.scheduler, "restart", restart)
+
+
+def lose_allocation(claim: Obj) -> None:
+    for field in ("allocation", "reservedFor"):
+        claim["status"].pop(field, None)
+
+
+def only_new_pods(world: World) -> None:
+    """A scheduler that starts looks only at pods that come later."""
+    old: set[str] = set()
+
+    def restart(original: Callable[[], None]) -> None:
+        original()
+        old.update(uid_of(pod) for pod in world.cluster.store.all("Pod"))
+
+    def ready_claims(original: Callable[..., Any], pod: Obj) -> Any:
+        return None if uid_of(pod) in old else original(pod)
+
+    replace(world.scheduler, "restart", restart)
+    replace(world.scheduler, "ready_claims", ready_claims)
+
+
+def misses_what_happened(world: World) -> None:
+    """A controller manager that starts does not notice pods that went while it was down."""
+    controller, store = part(world, ClaimController), world.cluster.store
+    kept: dict[str, list[Obj]] = {}
+
+    def restart(original: Callable[[], None]) -> None:
+        original()
+        for claim in store.all("ResourceClaim"):
+            kept[uid_of(claim)] = claim["status"].get("reservedFor") or []
+
+    def remaining_users(original: Callable[[Obj], list[Obj]], claim: Obj) -> list[Obj]:
+        users = original(claim)
+        old = [user for user in kept.get(uid_of(claim), ()) if user not in users]
+        return users + [user for user in old if store.by_uid(user["uid"]) is None]
+
+    replace(controller, "restart", restart)
+    replace(controller, "remaining_users", remaining_users)
+
+
+def releases_on_lost_nodes(world: World) -> None:
+    """A claim is released as soon as its pod is deleted, though nobody knows that it has ended."""
+    controller, store = part(world, ClaimController), world.cluster.store
+
+    def remaining_users(original: Callable[[Obj], list[Obj]], claim: Obj) -> list[Obj]:
+        def lost(user: Obj) -> bool:
+            pod = store.by_uid(user["uid"])
+            node = store.get("Node", "", pod["spec"].get("nodeName") or "") if pod else None
+            taints = (node or {}).get("spec", {}).get("taints") or []
+            unreachable = any("unreachable" in taint["key"] for taint in taints)
+            return pod is not None and pods.is_deleted(pod) and unreachable
+
+        return [user for user in original(claim) if not lost(user)]
+
+    replace(controller, "remaining_users", remaining_users)
+
+
+def leaves_pods_on_lost_nodes(world: World) -> None:
+    replace(part(world, NodeLifecycleController), "_evict", lambda *_: None)
+
+
+def uses_nodes_that_are_not_ready(world: World) -> None:
+    """The scheduler looks neither at a node's condition nor at the taint for it."""
+
+    def nodes(original: Callable[[], list[Obj]]) -> list[Obj]:
+        return [believed_ready(node) for node in original()]
+
+    replace(world.scheduler, "_nodes", nodes)
+
+
+def believed_ready(node: Obj) -> Obj:
+    spec, status = node.get("spec") or {}, node.get("status") or {}
+    taints = [t for t in spec.get("taints") or [] if t["key"] != nodefit._NOT_READY["key"]]
+    ready = [{"type": "Ready", "status": "True"}]
+    return {**node, "spec": {**spec, "taints": taints}, "status": {**status, "conditions": ready}}
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.DRIVER_LOSES_CDI_SPECS: loses_cdi_specs,
+    Fault.KUBELET_FORGETS_GONE_PODS: when_started(forget_gone_pods),
+    Fault.KUBELET_GIVES_UP_UNREGISTERED_DRIVERS: gives_up_unregistered_drivers,
+    Fault.KUBELET_KEEPS_SLICES_OF_GONE_DRIVERS: keeps_slices_of_gone_drivers,
+    Fault.KUBELET_LETS_PODS_GO_UNPREPARED: lets_pods_go_unprepared,
+    Fault.KUBELET_LOSES_WAITING_PODS: keeps_waiting_pods_waiting,
+    Fault.KUBELET_RESTARTS_CONTAINERS: when_started(restart_containers),
+    Fault.KUBELET_UNPREPARES_AT_START: when_started(unprepare_everything),
+    Fault.KUBELET_WIPES_SLICES_AT_ONCE: wipes_slices_at_once,
+    Fault.LEAVES_PODS_ON_LOST_NODES: leaves_pods_on_lost_nodes,
+    Fault.MANAGER_MISSES_WHAT_HAPPENED: misses_what_happened,
+    Fault.RELEASES_CLAIMS_ON_LOST_NODES: releases_on_lost_nodes,
+    Fault.SCHEDULER_FREES_HALF_BOUND: frees_half_bound,
+    Fault.SCHEDULER_SEES_ONLY_NEW_PODS: only_new_pods,
+    Fault.USES_NODES_THAT_ARE_NOT_READY: uses_nodes_that_are_not_ready,
+}

@@ -1,0 +1,44 @@
+"""Defects of what components count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.scenario.metrics import CALLS, CREATES, OPERATIONS
+from conformance.targets.reference.world import World
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+
+def forgets(component: str, metric: str, operation: str = "") -> Mutation:
+    """A component of a role does not count something."""
+
+    def mutate(world: World) -> None:
+        def count(original: Callable[..., None], of: str, name: str, **labels: str) -> None:
+            same = of.endswith(component) and name == metric
+            if not same or labels.get("operation_name", "") != operation:
+                original(of, name, **labels)
+
+        replace(world.cluster.counts, "count", count)
+
+    return mutate
+
+
+def count_success_as_error(world: World) -> None:
+    """As kubelets before 1.36 (pkg/kubelet/cm/dra/manager.go)."""
+
+    def count(original: Callable[..., None], of: str, name: str, **labels: str) -> None:
+        if name == OPERATIONS:
+            labels["is_error"] = {"true": "false", "false": "true"}[labels["is_error"]]
+        original(of, name, **labels)
+
+    replace(world.cluster.counts, "count", count)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.CALLS_OF_DRIVERS_ARE_NOT_COUNTED: forgets("kubelet", CALLS),
+    Fault.EXTENDED_CLAIMS_ARE_NOT_COUNTED: forgets("kube-scheduler", CREATES),
+    Fault.GENERATED_CLAIMS_ARE_NOT_COUNTED: forgets("kube-controller-manager", CREATES),
+    Fault.PREPARATIONS_COUNT_AS_ERRORS: count_success_as_error,
+    Fault.UNPREPARING_IS_NOT_COUNTED: forgets("kubelet", OPERATIONS, "UnprepareResources"),
+}

@@ -1,0 +1,40 @@
+"""Defects of preemption: who has to go for a pod of higher priority."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from conformance.targets.base import Obj
+from conformance.targets.reference import pods
+from conformance.targets.reference.scheduling.nodefit import Misfit
+from conformance.targets.reference.world import World
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+
+def preempts_nobody(world: World) -> None:
+    replace(world.scheduler.preemption, "preempt", lambda *_: "")
+
+
+def preempts_for_devices(world: World) -> None:
+    """Every claimant of lower priority on a node without a device has to go."""
+
+    def preempt(
+        original: Callable[..., str],
+        pod: Obj,
+        claims: Sequence[Obj],
+        unfit: Mapping[str, Sequence[Misfit]],
+    ) -> str:
+        for other in world.cluster.store.all("Pod"):
+            lower = pods.priority(other) < pods.priority(pod)
+            if lower and claims and other["spec"].get("nodeName") in unfit:
+                world.api.delete_stored(other)
+        return original(pod, claims, unfit)
+
+    replace(world.scheduler.preemption, "preempt", preempt)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.PREEMPTS_FOR_DEVICES: preempts_for_devices,
+    Fault.PREEMPTS_NOBODY: preempts_nobody,
+}

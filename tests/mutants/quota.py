@@ -1,0 +1,33 @@
+"""Defects of quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.quota import Usage
+from conformance.targets.reference.world import World
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+
+def forgets(kind: str, prefix: str) -> Mutation:
+    """Objects of a kind do not count for what begins so."""
+
+    def mutate(world: World) -> None:
+        def usage_of(original: Callable[[Obj], Usage], obj: Obj) -> Usage:
+            used = original(obj)
+            if obj["kind"] == kind:
+                for name in [name for name in used if name.startswith(prefix)]:
+                    del used[name]
+            return used
+
+        replace(world.api.quotas, "usage_of", usage_of)
+
+    return mutate
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.QUOTA_COUNTS_NO_CLAIMS: forgets("ResourceClaim", "count/"),
+    Fault.QUOTA_OF_EXTENDED_RESOURCES_FORGETS_CLAIMS: forgets("ResourceClaim", "requests."),
+}

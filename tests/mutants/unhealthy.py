@@ -1,0 +1,131 @@
+"""Defects of what a pod's status says of its devices' health, and of who gets unhealthy ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.nodes.dra_manager import DRAManager
+from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.nodes.kubelet import Kubelet
+from conformance.targets.reference.store import uid_of
+from conformance.targets.reference.world import World
+from tests.mutants.driver import drivers
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+Status = Callable[[Obj, Obj], list[Obj]]
+"""``allocatedResourcesStatus`` of a container of a pod."""
+
+
+def shows(change: Callable[[Status, Obj, Obj], list[Obj]]) -> Mutation:
+    """The kubelet writes something else of the health of a container's devices."""
+
+    def mutate(world: World) -> None:
+        for kubelet in world.kubelets:
+            replace(kubelet.dra_manager, "allocated_resources_status", change)
+
+    return mutate
+
+
+def of_all_requests(original: Status, pod: Obj, container: Obj) -> list[Obj]:
+    """The name is that of the request, the devices are all of its claim."""
+    found = []
+    for entry in (container.get("resources") or {}).get("claims") or []:
+        named = original(pod, {**container, "resources": {"claims": [entry]}})
+        whole = {**container, "resources": {"claims": [{"name": entry["name"]}]}}
+        for item, every in zip(named, original(pod, whole), strict=True):
+            found.append({**item, "resources": every["resources"]})
+    return found
+
+
+def by_claims_alone(original: Status, pod: Obj, container: Obj) -> list[Obj]:
+    found = original(pod, container)
+    return [{**item, "name": item["name"].partition("/")[0]} for item in found]
+
+
+def never_healthy_again(world: World) -> None:
+    for driver in drivers(world):
+        seen: dict[str, tuple[str, str]] = {}
+
+        def health(
+            original: Callable[[str], tuple[str, str]],
+            device: str,
+            seen: dict[str, tuple[str, str]] = seen,
+        ) -> tuple[str, str]:
+            found = original(device)
+            if found[0] == "Unhealthy":
+                seen[device] = found
+            return seen.get(device, found)
+
+        replace(driver, "health", health)
+
+
+def worst_of_the_node(world: World) -> None:
+    for driver in drivers(world):
+
+        def health(
+            original: Callable[[str], tuple[str, str]], device: str, driver: NodeDriver = driver
+        ) -> tuple[str, str]:
+            found = [original(other) for other in driver.devices]
+            return next((one for one in found if one[0] == "Unhealthy"), original(device))
+
+        replace(driver, "health", health)
+
+
+def to_the_first_pod(world: World) -> None:
+    """Of pods that share a claim, one shows what happens to its device after it has started."""
+    for kubelet in world.kubelets:
+        manager = kubelet.dra_manager
+        first: dict[str, str] = {}
+        told: dict[tuple[str, str], list[Obj]] = {}
+
+        def status(
+            original: Status,
+            pod: Obj,
+            container: Obj,
+            manager: DRAManager = manager,
+            first: dict[str, str] = first,
+            told: dict[tuple[str, str], list[Obj]] = told,
+        ) -> list[Obj]:
+            found = original(pod, container)
+            own = uid_of(pod)
+            claims = [uid_of(claim) for _, claim in manager.claims_of(pod) if claim]
+            if not found or all(first.setdefault(uid, own) == own for uid in claims):
+                return found
+            return told.setdefault((own, container["name"]), found)
+
+        replace(manager, "allocated_resources_status", status)
+
+
+def restarts_containers(world: World) -> None:
+    """A container whose device gets unhealthy is ended."""
+    for kubelet in world.kubelets:
+
+        def status(
+            original: Status, pod: Obj, container: Obj, kubelet: Kubelet = kubelet
+        ) -> list[Obj]:
+            found = original(pod, container)
+            if any(each["health"] == "Unhealthy" for item in found for each in item["resources"]):
+                for run in kubelet._pods.values():
+                    if uid_of(run.pod) == uid_of(pod):
+                        run.runs[container["name"]].ends_at = world.clock.now
+            return found
+
+        replace(kubelet.dra_manager, "allocated_resources_status", status)
+
+
+def offers_unhealthy_devices(world: World) -> None:
+    for driver in drivers(world):
+        replace(driver, "_publish", lambda original, _taints: original({}))
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.DRIVER_OFFERS_UNHEALTHY_DEVICES: offers_unhealthy_devices,
+    Fault.HEALTH_IS_SHOWN_TO_THE_FIRST_POD: to_the_first_pod,
+    Fault.HEALTH_IS_THE_WORST_OF_THE_NODE: worst_of_the_node,
+    Fault.HEALTH_NEVER_COMES_BACK: never_healthy_again,
+    Fault.HEALTH_OF_ALL_REQUESTS: shows(of_all_requests),
+    Fault.HEALTH_WITHOUT_REQUESTS: shows(by_claims_alone),
+    Fault.KUBELET_ENDS_UNHEALTHY_CONTAINERS: restarts_containers,
+}
