@@ -1,6 +1,6 @@
 # Two commands: `make conformance` and `make test`. Both set up all they need in .venv.
 .DEFAULT_GOAL := help
-.PHONY: help conformance test lint unit reference real oldest kind matrix bench gpu-check fuzz image stubs clean
+.PHONY: help conformance test lint unit reference real oldest kind allure matrix bench gpu-check fuzz image stubs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -34,6 +34,9 @@ oldest: $(VENV)/.ready ## Core scenarios on the oldest Kubernetes, on a real loc
 kind: $(VENV)/.ready ## Scenarios on a real kind cluster, Docker and image included (Debian, root)
 	@ci/test kind
 
+allure: ## The Allure 3 report of the last `make conformance` (Node.js, npm)
+	@ci/allure/build $(OUT)/conformance/allure-results $(OUT)/allure
+
 matrix: $(VENV)/.ready ## Every scenario on every Kubernetes minor; writes docs/matrix.md
 	ci/matrix
 
@@ -44,6 +47,8 @@ bench: $(VENV)/.ready ## Measure the suite, the driver, the allocator and CEL
 	$(BIN)/python -m benchmarks.allocator
 	$(BIN)/python -m benchmarks.cel
 
+# Where the machine has no Go of its own, it is there.
+fuzz: export PATH := $(PATH):$(CURDIR)/$(BIN)
 N ?= 2000
 fuzz: $(VENV)/.ready ## N random problems and expressions, ours against upstream's (N=2000)
 	ci/fuzz -n $(N)

@@ -32,7 +32,7 @@ from benchmarks.timing import TimedTarget
 from conformance import __version__
 from conformance.engine.events import Outcome
 from conformance.engine.result import RunResult
-from conformance.engine.scenario_run import Setup
+from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.targets.base import Target
