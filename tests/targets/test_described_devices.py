@@ -304,8 +304,16 @@ def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described
     hardware = {name: why for name, why in others.items() if "/hardware-" in name}
     assert len(hardware) == 5
     assert all(why.startswith(f"{profile} has no command") for why in hardware.values())
-    preparation = "extended/device-preparation"
+    preparation, health = "extended/device-preparation", "extended/device-health"
+    not_told = (
+        f"{profile} does not say how the driver is told that a device gets Unhealthy (stimulus)"
+    )
     assert {name: why for name, why in others.items() if name not in hardware} == {
+        f"{health}/health-is-of-a-request": not_told,
+        f"{health}/health-reaches-all-pods-of-a-claim": not_told,
+        f"{health}/pod-status-shows-health": not_told,
+        f"{health}/unhealthy-device-gets-no-new-pod": f"{profile} does not say that the driver has"
+        " the trait taintsUnhealthyDevices",
         f"{preparation}/claim-uid-in-environment": f"{profile} does not say how claims show in"
         " containers (probe.claimEnv)",
         f"{preparation}/containers-read-device-metadata": f"{profile} does not say that the driver"
