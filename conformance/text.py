@@ -54,6 +54,11 @@ def one_line(text: object, longest: int = 300) -> str:
     return cut(shown, longest)
 
 
+def inline_code(text: str) -> str:
+    """Text as Markdown's inline code, in a table cell too: one line without what could end it."""
+    return "`" + text.replace("`", "'").replace("\n", " ").replace("|", "\u2223") + "`"
+
+
 def is_address(reference: str) -> bool:
     """Whether a reference can be followed; a document's bare name cannot."""
     return reference.startswith(("https://", "http://"))

@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from conformance.redaction import redact
-from conformance.text import one_line, visible
+from conformance.text import inline_code, one_line, visible
 
 
 def rendered(template: str, **values: Any) -> str:
@@ -24,9 +24,7 @@ def rendered(template: str, **values: Any) -> str:
 
 
 def _code(text: object) -> str:
-    """Inline code, in a table cell too."""
-    safe = one_line(visible(redact(str(text))), 400)
-    return "`" + safe.replace("`", "'").replace("|", "\u2223") + "`"
+    return inline_code(one_line(visible(redact(str(text))), 400))
 
 
 def _block(text: object) -> str:

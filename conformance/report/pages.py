@@ -29,7 +29,7 @@ from conformance.report.folder import HTML, RESULTS, SUMMARY, SUMMARY_JSON
 from conformance.report.jsonsummary import render_json
 from conformance.report.summary import VERDICTS, by_feature
 from conformance.resultfile.read import RecordedRun, load_results
-from conformance.text import is_address, shorten, visible
+from conformance.text import inline_code, is_address, shorten, visible
 
 MAX_CHARACTERS = 200_000
 """The most that the page shows of one attachment; the result file has all of it."""
@@ -147,8 +147,7 @@ def _json(value: object) -> str:
 
 
 def _code(text: object) -> str:
-    """Inline code, in a table cell too: one line without what could end it."""
-    return "`" + _safe(text).replace("\n", " ").replace("|", "\u2223") + "`"
+    return inline_code(_safe(text))
 
 
 def _block(text: object) -> str:
