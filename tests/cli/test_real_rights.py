@@ -84,12 +84,12 @@ def test_every_scenario_passes_or_is_skipped_with_the_suites_rights(
     kubeconfig, _, image = suite_user
     context = yaml.safe_load(kubeconfig.read_text())["current-context"]
     command = [
-        *(sys.executable, "-m", "conformance", "run", "--target", "cluster", "-n", "2"),
+        *(sys.executable, "-m", "conformance", "run", "--target", "cluster", "-n", "4"),
         *("--cluster", "kubeconfig", "--kubeconfig", str(kubeconfig), "--context", context),
         *("--image", image, "-o", str(tmp_path / "out")),
     ]
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=1800
     )
     # Partial: nobody but the cluster's owner sees the CDI specs of its nodes.
     assert done.returncode in {0, 4}, but_the_passed(done)
