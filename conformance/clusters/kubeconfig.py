@@ -20,7 +20,7 @@ from conformance.clusters.base import (
     usable_nodes,
 )
 from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.errors import ApiError, Obj
+from conformance.kubeapi.errors import UNAUTHORIZED, ApiError, Obj
 from conformance.kubeapi.kubeconfig import default_kubeconfig
 from conformance.redaction import redact_log
 from conformance.text import one_line
@@ -91,7 +91,7 @@ class KubeconfigCluster:
             found: Obj = connection.request("GET", path)
         except ApiError as error:
             told = f"{connection.where} refuses GET {path} ({error.code}: {_said(error)})"
-            if error.code == 401:
+            if error.code == UNAUTHORIZED:
                 raise ClusterError(
                     f"{told}: the credentials of the context's user are wrong or have expired"
                 ) from None

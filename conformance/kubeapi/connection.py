@@ -19,10 +19,11 @@ from urllib.parse import urlencode
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from conformance import __version__
-from conformance.errors import TargetError
+from conformance.errors import TargetError, TargetGoneError
 from conformance.kubeapi.errors import (
     BUSY,
     PASSING,
+    UNAUTHORIZED,
     ApiError,
     KubeconfigError,
     UnsureError,
@@ -90,6 +91,7 @@ class Connection:
         self._keep = keep
         self._closing = threading.Event()
         self._abandoned: Callable[[], TargetError] | None = None
+        self._accepted = False
         self.last_answer = 0.0
         self.server: str = config.cluster["server"]
         self.where = f"{self.server} ({config})" if config.context else self.server
@@ -119,6 +121,7 @@ class Connection:
             UnsureError: a POST may have been carried out, but its answer got lost.
             TargetError: no answer, or only 429 or 5xx, for ``patience`` seconds; or one that is not
                 an object, too long or too slow.
+            TargetGoneError: for as long the server has refused credentials that it had accepted.
         """
         text = self.text(method, path, query, body, **options)
         try:
@@ -157,9 +160,12 @@ class Connection:
                     raise self._no_answer(method, path, error, sent=not unsent) from None
             else:
                 if 200 <= answer.status < 300:
+                    self._accepted = True
                     return answer.data
                 failure = api_error(answer.status, answer.data, answer.reason)
-                if answer.status not in (PASSING if repeatable else BUSY):
+                # An API server that has just started does not know all service accounts yet.
+                expired = answer.status == UNAUTHORIZED and self._accepted
+                if not expired and answer.status not in (PASSING if repeatable else BUSY):
                     raise failure
                 if time.monotonic() + pause > deadline:
                     raise self._unavailable(method, path, failure, patience)
@@ -267,6 +273,12 @@ class Connection:
     ) -> ApiError | TargetError:
         if failure.code == 500:
             return failure
+        if failure.code == UNAUTHORIZED:
+            return TargetGoneError(
+                f"{self.where} no longer accepts the credentials that it had accepted (401 for "
+                f"{patience:g} s): they have expired or were revoked; take new ones, and go on "
+                "with --resume"
+            )
         return TargetError(
             f"{self.where} is overloaded or not available: it answered {method} {path} with "
             f"{failure.code} for {patience:g} s: {one_line(redact_log(str(failure)))}; see the API "

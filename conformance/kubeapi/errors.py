@@ -24,6 +24,9 @@ BUSY = frozenset({429, 503})
 PASSING = frozenset({429, 500, 502, 503, 504})
 """Says nothing about the object that was asked for; likely to go away by itself."""
 
+UNAUTHORIZED = 401
+"""The server does not know who asks, and did not look at the request."""
+
 _PREFIX = re.compile(r"^(?:<[^>]*>|HTTPS?Connection(?:Pool)?\([^)]*\)): ")
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.errors import TargetGoneError
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import api_error
 from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError
@@ -184,6 +185,35 @@ def test_trouble_that_stays_is_an_error_of_the_target_and_says_so(
     with pytest.raises(TargetError, match=r"answered GET /version with 503 for 0\.3 s"):
         connection.request("GET", "/version", patience=0.3)
     connection.close()
+
+
+def test_credentials_that_are_not_known_yet_are_shown_again(
+    api: FakeApi, connection: Connection
+) -> None:
+    """As an API server that has just started may say of a service account."""
+    connection.request("GET", "/version")
+    api.fail("GET", "/version", 401, times=2)
+    assert connection.request("GET", "/version")["gitVersion"] == api.git_version
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_credentials_that_have_expired_end_the_run(
+    api: FakeApi, connection: Connection, method: str
+) -> None:
+    connection.request("GET", "/version")
+    api.refusal = (401, "Unauthorized")
+    with pytest.raises(TargetGoneError, match=r"have expired or were revoked; .*--resume"):
+        connection.request(method, "/api/v1/nodes", patience=0.2)
+
+
+def test_credentials_that_were_never_accepted_are_refused_at_once(
+    api: FakeApi, connection: Connection
+) -> None:
+    api.refusal = (401, "Unauthorized")
+    with pytest.raises(ApiError) as caught:
+        connection.request("GET", "/version")
+    assert caught.value.code == 401
+    assert len(api.requests) == 1
 
 
 def test_a_server_that_is_not_there_is_named_with_what_to_do(
