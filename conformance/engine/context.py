@@ -10,16 +10,18 @@ from typing import Any, NamedTuple
 from conformance.engine.changes import send
 from conformance.engine.ledger import CLUSTER_SCOPED, Ledger, default_version
 from conformance.engine.places import Place
+from conformance.kubeapi.store import version_of
 from conformance.scenario.accounts import AccountName, service_account
-from conformance.scenario.base import ObjectSelector, PodSelector
+from conformance.scenario.base import ObjectSelector, PodSelector, ServerSelector
 from conformance.scenario.changes import Changes, Delete
-from conformance.scenario.expectations.base import ContainerView, Refusal
+from conformance.scenario.expectations.base import ContainerView, Refusal, WatchEvent
 from conformance.scenario.metrics import Component, MetricOf, Sample, total
 from conformance.scenario.model import Scenario
 from conformance.scenario.podresources import ListedClaim
 from conformance.scenario.profile import DriverProfile
 from conformance.scenario.variables import Variables
 from conformance.targets.base import ApiError, Obj, Objs, Ref, Scope, T, User
+from conformance.targets.watching import Watching
 
 
 class Interrupted(Exception):  # noqa: N818 -- what the user wants, not an error
@@ -41,6 +43,7 @@ class Context:
     Attributes:
         undecided: snapshots of pods that were seen to be pending for want of devices.
         captured: name -> an object as a step `capture` found it.
+        watches: name -> what a step `watch` watches, and what that has brought.
         began: name of a step -> `Scope.now` before its first request.
         counted: step and metric -> node and value as they were before the step.
         stopped: components that a step `fault` has stopped or restarted.
@@ -64,6 +67,7 @@ class Context:
     undecided: list[dict[str, Any]] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
     captured: dict[str, Obj] = field(default_factory=dict)
+    watches: dict[str, tuple[ServerSelector, Watching]] = field(default_factory=dict)
     counted: dict[tuple[str, str], tuple[str | None, float]] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)
     unhealthy: dict[DevicePlace, Obj] = field(default_factory=dict)
@@ -83,6 +87,7 @@ class Context:
             undecided=[],
             kept={},
             captured={},
+            watches={},
             counted={},
             stopped=[],
             unhealthy={},
@@ -135,6 +140,23 @@ class Context:
             (obj for obj in found if selector.selects(obj)),
             key=lambda obj: str(obj["metadata"]["name"]),
         )
+
+    def watch(self, name: str, selector: ServerSelector) -> None:
+        """Watch from now on what a selector selects, for :meth:`watched`."""
+        version = selector.api_version or default_version(selector.kind)
+        place, fields = selector.namespace, selector.fields
+        watching = self.scope.watch(version, selector.kind, selector.labels, place, fields)
+        self.watches[name] = selector, watching
+
+    def watched(self, name: str) -> Sequence[WatchEvent]:
+        """See Cluster.watched. What is in a namespace of the scenario is the scenario's own."""
+        selector, watching = self.watches[name]
+        own = self.ledger.labels if selector.kind in CLUSTER_SCOPED else {}
+        return [
+            WatchEvent(change, str(obj["metadata"]["name"]), version_of(obj))
+            for change, obj in watching.events()
+            if own.items() <= (obj["metadata"].get("labels") or {}).items()
+        ]
 
     def pods(self, selector: PodSelector) -> Objs:
         """The pods of a Job, or with labels, by name; without those that failed.

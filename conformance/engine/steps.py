@@ -80,6 +80,8 @@ def _title(step: Step) -> str:
         return f"allocate to {step.copy_allocation.to} what {step.copy_allocation.source} has"
     if step.capture is not None:
         return "capture " + ", ".join(item.describe() for item in step.capture.values())
+    if step.watch is not None:
+        return "watch " + ", ".join(item.describe() for item in step.watch.values())
     return step.tell() or f"wait {step.wait:g} s"
 
 
@@ -125,6 +127,9 @@ def perform(step: Step, context: Context) -> list[dict[str, Any]]:
             if len(found) != 1:
                 raise Divergence(f"one {selector.describe()} to capture", f"{len(found)}")
             context.captured[name] = found[0]
+    elif step.watch is not None:
+        for name, selected in step.watch.items():
+            context.watch(name, selected)
     elif step.wait is not None:
         with context.place.left():
             context.scope.pause(step.wait)

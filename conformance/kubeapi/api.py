@@ -34,7 +34,7 @@ class Api:
             TargetError: no answer, or one that is not a list.
         """
         items: list[Obj] = request_list(
-            self.connection, resource.path(namespace), agent, fields=fields
+            self.connection, resource.path(namespace), agent, selected=selection(fields=fields)
         )["items"]
         for item in items:
             item.setdefault("apiVersion", resource.api_version)
@@ -54,21 +54,34 @@ class Api:
         return found
 
 
+def selection(
+    labels: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The query by which the server lists or watches what has these labels and fields."""
+    selectors = {"labelSelector": labels, "fieldSelector": fields}
+    return {
+        name: ",".join(f"{key}={value}" for key, value in wanted.items())
+        for name, wanted in selectors.items()
+        if wanted
+    }
+
+
 def request_list(
     connection: Connection,
     path: str,
     agent: str = "",
     accept: str = _JSON,
-    fields: Mapping[str, str] | None = None,
+    selected: Mapping[str, str] | None = None,
 ) -> Obj:
     """A list as the server answers it: ``metadata`` and ``items``, each of them an object.
+
+    With ``selected``, a `selection`, of nothing else.
 
     Raises:
         ApiError: the server refuses.
         TargetError: no answer, or one that is not a list.
     """
-    selector = ",".join(f"{field}={value}" for field, value in (fields or {}).items())
-    query = {"fieldSelector": selector} if selector else None
+    query = selected or None
     found: Obj = connection.request("GET", path, query, agent=agent, accept=accept)
     items = found["items"] = found.get("items") or []
     if (

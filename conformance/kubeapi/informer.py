@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 
 from conformance.errors import TargetError
@@ -33,6 +33,9 @@ to the version ``since``."""
 class Informer:
     """Follows one resource in one namespace, or in all (``namespace`` None).
 
+    With ``selected`` (``kubeapi.api.selection``) it is there to be listened to: what is selected no
+    longer is deleted for the store, for good.
+
     Attributes:
         store: what is known; may also be fed with the responses to one's own requests.
         trouble: None, or why the watch is interrupted now (with the moment since when).
@@ -44,6 +47,7 @@ class Informer:
         resource: Resource,
         namespace: str | None = None,
         agent: str = "",
+        selected: Mapping[str, str] | None = None,
     ) -> None:
         self.resource = resource
         self.namespace = namespace
@@ -52,6 +56,7 @@ class Informer:
         self._connection = connection
         self._agent = agent
         self._path = resource.path(namespace)
+        self._selected = dict(selected or {})
         self._version = ""
         self._forgotten = True
         self._listeners: list[Listener] = []
@@ -91,7 +96,7 @@ class Informer:
             self._thread.join(10)
 
     def _list(self) -> None:
-        found = request_list(self._connection, self._path, self._agent)
+        found = request_list(self._connection, self._path, self._agent, selected=self._selected)
         kind = str(found.get("kind", "")).removesuffix("List") or self.resource.kind
         for item in found["items"]:
             item.setdefault("apiVersion", found.get("apiVersion", self.resource.api_version))
@@ -133,6 +138,7 @@ class Informer:
         stream = self._connection.stream(
             self._path,
             {
+                **self._selected,
                 "watch": "true",
                 "resourceVersion": self._version,
                 "allowWatchBookmarks": "true",

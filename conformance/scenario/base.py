@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -110,24 +111,15 @@ def api_objects(value: tuple[Obj, ...], kind: str, what: str) -> tuple[Obj, ...]
     return value
 
 
-class ObjectSelector(Strict):
-    """Names objects of one kind: by name, or by how they relate to others."""
+class ServerSelector(Strict):
+    """Names objects of one kind in words that the API server knows, as lists and watches do."""
 
     api_version: str | None = Field(
         default=None, alias="apiVersion", description="the version to read; default: the stable one"
     )
     kind: str
-    name: str | None = None
     namespace: str | None = Field(
         default=None, description="that of the object; default: that of the scenario"
-    )
-    owned_by: str | None = Field(
-        default=None, alias="ownedBy", description="name of the controlling owner"
-    )
-    pod_claim: str | None = Field(
-        default=None,
-        alias="podClaim",
-        description="name in pod.spec.resourceClaims for which a ResourceClaim was generated",
     )
     labels: dict[str, str] | None = None
     fields: dict[str, str] | None = Field(
@@ -135,21 +127,9 @@ class ObjectSelector(Strict):
         description="a field selector, which the API server evaluates, like spec.nodeName",
     )
 
-    @model_validator(mode="after")
-    def _listed(self) -> ObjectSelector:
-        if self.fields is not None and self.name is not None:
-            raise ValueError("fields are for lists: write metadata.name instead of name")
-        return self
-
     def describe(self) -> str:
         """In words, for example ``ResourceClaim gpu of pod0``."""
-        parts = [self.kind]
-        if self.name:
-            parts.append(self.name)
-        if self.pod_claim:
-            parts.append(f"for {self.pod_claim}")
-        if self.owned_by:
-            parts.append(f"of {self.owned_by}")
+        parts = [self.kind, *self._which()]
         if self.labels:
             parts.append("with " + ",".join(f"{key}={value}" for key, value in self.labels.items()))
         if self.fields:
@@ -161,6 +141,38 @@ class ObjectSelector(Strict):
         if self.api_version:
             parts.append(f"in {self.api_version}")
         return " ".join(parts)
+
+    def _which(self) -> Iterator[str]:
+        """What else is said of them, in words."""
+        yield from ()
+
+
+class ObjectSelector(ServerSelector):
+    """Names objects of one kind: by name, or by how they relate to others."""
+
+    name: str | None = None
+    owned_by: str | None = Field(
+        default=None, alias="ownedBy", description="name of the controlling owner"
+    )
+    pod_claim: str | None = Field(
+        default=None,
+        alias="podClaim",
+        description="name in pod.spec.resourceClaims for which a ResourceClaim was generated",
+    )
+
+    @model_validator(mode="after")
+    def _listed(self) -> ObjectSelector:
+        if self.fields is not None and self.name is not None:
+            raise ValueError("fields are for lists: write metadata.name instead of name")
+        return self
+
+    def _which(self) -> Iterator[str]:
+        if self.name:
+            yield self.name
+        if self.pod_claim:
+            yield f"for {self.pod_claim}"
+        if self.owned_by:
+            yield f"of {self.owned_by}"
 
     def selects(self, obj: Obj) -> bool:
         """Whether an object of the kind, and of the name if one is given, is meant."""

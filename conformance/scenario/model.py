@@ -15,6 +15,7 @@ from conformance.scenario.base import (
     Duration,
     Manifest,
     ObjectSelector,
+    ServerSelector,
     Strict,
     VersionRange,
     parse_duration,
@@ -185,6 +186,11 @@ class Step(Changes):
         min_length=1,
         description="name -> an object as it is now, which CEL of later expectations can read",
     )
+    watch: dict[CapturedName, ServerSelector] | None = Field(
+        default=None,
+        min_length=1,
+        description="name -> what is watched from now on, for `watched` of later expectations",
+    )
     wait: Duration | None = Field(default=None, description="let time pass, like 5s")
     churn: Churn | None = Field(
         default=None, description="do many things at random, and see that no rule is broken"
@@ -201,7 +207,7 @@ class Step(Changes):
         if len(self.verbs) != 1:
             raise ValueError(
                 "a step has exactly one of apply, expect, patch, update, serverSideApply, delete,"
-                " evict, bind, capture, churn, fault, stimulate, wait, copyAllocation"
+                " evict, bind, capture, watch, churn, fault, stimulate, wait, copyAllocation"
                 f" (found {', '.join(self.verbs) or 'none'})"
             )
         changes = {"bind", "delete", "evict", "patch", "server_side_apply", "update"}

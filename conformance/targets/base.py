@@ -25,6 +25,7 @@ from conformance.scenario.podresources import ListedClaim
 from conformance.scenario.stimulus import Health
 from conformance.targets.following import Following
 from conformance.targets.overlaps import Overlap
+from conformance.targets.watching import Watching
 
 __all__ = [
     "RUN_LABEL",
@@ -247,6 +248,24 @@ class Scope(Protocol):
         """All objects of a kind in a namespace, by default the scope's (all if cluster-scoped).
 
         Those with all the labels; ``fields`` is a field selector, which the API server evaluates.
+        """
+        ...
+
+    def watch(
+        self,
+        api_version: str,
+        kind: str,
+        labels: Mapping[str, str] | None = None,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> Watching:
+        """Watch from now on what :meth:`list` would show; until :meth:`close`.
+
+        A :meth:`wait` looks again at each event.
+
+        Raises:
+            ApiError: the API server refuses.
+            TargetError: there was no answer.
         """
         ...
 

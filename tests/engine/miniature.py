@@ -35,6 +35,7 @@ from conformance.targets.base import (
 )
 from conformance.targets.following import Following
 from conformance.targets.opening import Opened
+from conformance.targets.watching import Watching
 
 T = TypeVar("T")
 
@@ -126,6 +127,16 @@ class MiniScope:
             for ref, obj in self.target.objects.items()
             if ref.kind == kind and ref.namespace in {None, self.namespace}
         ]
+
+    def watch(
+        self,
+        api_version: str,
+        kind: str,
+        labels: Mapping[str, str] | None = None,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> Watching:
+        return Watching()
 
     def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
         if ref not in self.target.objects:

@@ -28,6 +28,7 @@ from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.expectations.podresources import PodResourcesExpectation
 from conformance.scenario.expectations.prepared import PreparedExpectation
 from conformance.scenario.expectations.rejected import RejectedExpectation
+from conformance.scenario.expectations.watched import WatchedExpectation
 
 KINDS: Final[tuple[type[Expectation], ...]] = (
     PodExpectation,
@@ -45,6 +46,7 @@ KINDS: Final[tuple[type[Expectation], ...]] = (
     PreparedExpectation,
     MetricsExpectation,
     PodResourcesExpectation,
+    WatchedExpectation,
 )
 
 # In parentheses: a tag in an error's location is no key of the document.

@@ -10,12 +10,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field, model_validator
 
 from conformance.scenario.accounts import AccountName
-from conformance.scenario.base import Duration, Obj, ObjectSelector, PodSelector, Strict
+from conformance.scenario.base import (
+    Duration,
+    Obj,
+    ObjectSelector,
+    PodSelector,
+    ServerSelector,
+    Strict,
+)
 from conformance.scenario.changes import Changes, Delete
 from conformance.scenario.metrics import Component, MetricOf, Sample
 from conformance.scenario.podresources import ListedClaim
@@ -123,12 +130,29 @@ class Cluster(Protocol):
             LookupError: what is to be changed is not there.
         """
 
+    def watched(self, name: str) -> Sequence[WatchEvent]:
+        """What an earlier step's watch has brought so far of the scenario's own objects."""
+
     @property
     def captured(self) -> Mapping[str, Obj]:
         """Name -> an object as an earlier step captured it."""
 
     def canonical(self, text: str) -> str:
         """A text without what differs from run to run."""
+
+
+class WatchEvent(NamedTuple):
+    """What a watch has brought: one change of one object (``metav1.WatchEvent``).
+
+    Attributes:
+        type: ``ADDED``, ``MODIFIED`` or ``DELETED``.
+        name: of the object.
+        version: its resourceVersion; 0 where that is no number.
+    """
+
+    type: str
+    name: str
+    version: int
 
 
 Path = tuple[str | int, ...]
@@ -147,6 +171,9 @@ class Known(Protocol):
 
     def step(self, path: Path, name: str) -> None:
         """An earlier step has this name."""
+
+    def watch(self, path: Path, name: str) -> ServerSelector | None:
+        """An earlier step watches by this name; what it watches, None if there is none."""
 
     def named(self, path: Path, kind: str, name: str, namespace: str | None = None) -> None:
         """An earlier step must have made this object; None is the scenario's namespace."""

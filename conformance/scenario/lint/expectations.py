@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from conformance.scenario.base import Obj, ObjectSelector, PodSelector
+from conformance.scenario.base import Obj, ObjectSelector, PodSelector, ServerSelector
 from conformance.scenario.changes import Changes
 from conformance.scenario.expectations.base import Path, Pods, Timed
 from conformance.scenario.lint.expressions import condition_problems
@@ -33,6 +33,10 @@ def check_steps(scenario: Scenario, made: Made) -> list[Problem]:
         known.changed((), step)
         for name, captured in (step.capture or {}).items():
             known.below("capture", name).selected((), captured)
+        for name, watched in (step.watch or {}).items():
+            known.below("watch", name).served((), watched)
+            if name in known.watches():
+                known.wrong(("watch", name), f"an earlier step watches as {name!r} already")
         if step.fault is not None:
             below = known.below("fault")
             below.needed((), "ability", f"fault:{step.fault.component}")
@@ -98,9 +102,24 @@ class _KnownAt:
         else:
             self._there(path, kind, name, namespace)
 
-    def selected(self, path: Path, selector: ObjectSelector, *, gone: bool = False) -> None:
+    def watches(self) -> dict[str, ServerSelector]:
+        """What earlier steps watch, by name."""
+        earlier = self._spec.steps[: self._step]
+        return {name: item for step in earlier for name, item in (step.watch or {}).items()}
+
+    def watch(self, path: Path, name: str) -> ServerSelector | None:
+        watches = self.watches()
+        if name not in watches:
+            self.wrong(path, f"no earlier step watches as {name!r}; {hint(name, watches)}")
+        return watches.get(name)
+
+    def served(self, path: Path, selector: ServerSelector) -> None:
+        """The selector's kind, and the version in which it is read."""
         version, apis = selector.api_version, self._spec.requires.apis
         self._problems += kind_problems(selector.kind, version, apis, (*self._place, *path))
+
+    def selected(self, path: Path, selector: ObjectSelector, *, gone: bool = False) -> None:
+        self.served(path, selector)
         if selector.name is not None:
             place = (*path, "name")
             self._there(place, selector.kind, selector.name, selector.namespace, gone=gone)

@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
+from conformance.kubeapi.api import selection
 from conformance.kubeapi.changes import Changes
 from conformance.kubeapi.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
+from conformance.kubeapi.informer import Informer
 from conformance.kubeapi.informers import InformerFactory
 from conformance.scenario.expectations.base import ContainerView
 from conformance.scenario.metrics import Component, Sample
@@ -40,6 +42,7 @@ from conformance.targets.cluster.shared import Shared
 from conformance.targets.cluster.snapshots import present_snapshot
 from conformance.targets.components import API, meant
 from conformance.targets.following import Following
+from conformance.targets.watching import Watching
 
 T = TypeVar("T")
 
@@ -69,6 +72,7 @@ class ClusterScope:
         self._objects = Objects(
             self._api, namespace, self._informers, shared.informers, self._changes
         )
+        self._watches: builtins.list[Watching] = []
         self._closed = threading.Event()
         shared.claims.follow(namespace)
         self._creator = Creator(self._api, shared.hollow, self._agent)
@@ -102,6 +106,26 @@ class ClusterScope:
     ) -> list[Obj]:
         """See `Scope.list`; by name."""
         return self._objects.list(Ref(api_version, kind, "", namespace), labels, fields)
+
+    def watch(
+        self,
+        api_version: str,
+        kind: str,
+        labels: Mapping[str, str] | None = None,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> Watching:
+        """See `Scope.watch`; a watch that is cut goes on where it was."""
+        resource, place = self._objects.place(Ref(api_version, kind, "", namespace))
+        informer = Informer(
+            self._api.connection, resource, place, self._agent, selection(labels, fields)
+        )
+        watching = Watching(informer.stop)
+        informer.listen(watching.hear)
+        informer.start()
+        self._watches.append(watching)
+        self._changes.attach(informer)
+        return watching
 
     def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
         """See `Scope.patch`."""
@@ -308,5 +332,7 @@ class ClusterScope:
         self._closed.set()
         self._changes.detach()
         self._informers.stop()
+        for watching in self._watches:
+            watching.stop()
         if self._recording is not None:
             self._recording.close()

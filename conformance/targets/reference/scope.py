@@ -28,11 +28,13 @@ from conformance.targets.following import Following
 from conformance.targets.reference.metrics import samples
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.world import World
+from conformance.targets.watching import Watching
 
 T = TypeVar("T")
 Again = Callable[[str], AbstractContextManager[Scope]]
 """Opens the scope of a namespace in a new target."""
 _Decisions = list[Decision]
+_Watches = list[Watching]
 """``list`` is a method of the scope."""
 
 
@@ -46,6 +48,7 @@ class ReferenceScope:
         self._lock = lock
         world.claims.follow(namespace)
         self._again = again
+        self._watches: _Watches = []
 
     def create(self, obj: Obj, user: User | None = None) -> Obj:
         """Create an object; unknown fields are an error.
@@ -75,6 +78,24 @@ class ReferenceScope:
         with self._lock:
             place = namespace or self.namespace
             return self._world.api.list(api_version, kind, place, labels, fields)
+
+    def watch(
+        self,
+        api_version: str,
+        kind: str,
+        labels: Mapping[str, str] | None = None,
+        namespace: str | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> Watching:
+        """See `Scope.watch`."""
+        watching = Watching()
+        with self._requests():
+            place = namespace or self.namespace
+            api = self._world.api
+            watch = api.watch(api_version, kind, place, labels, fields, watching.hear)
+        watching.stop = watch.stop
+        self._watches.append(watching)
+        return watching
 
     def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
         """Apply a merge patch and return the result.
@@ -266,7 +287,10 @@ class ReferenceScope:
             return found
 
     def close(self) -> None:
-        """Nothing to stop."""
+        """End its watches."""
+        with self._lock:
+            for watching in self._watches:
+                watching.stop()
 
     @contextmanager
     def _requests(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from conformance.kubeapi.store import has_labels
 from conformance.targets.base import ApiError, Cause, Obj, Ref
 from conformance.targets.reference.apiserver import (
     conversion,
@@ -21,9 +22,10 @@ from conformance.targets.reference.apiserver import (
 from conformance.targets.reference.apiserver.fieldselectors import selects
 from conformance.targets.reference.apiserver.quota import Quotas
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
+from conformance.targets.reference.apiserver.watches import Tell, Watch
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import Kind, kind_of, resolve
-from conformance.targets.reference.store import clone, not_found
+from conformance.targets.reference.store import clone, namespace_of, not_found
 
 StatusCheck = Callable[[Obj, Obj], list[FieldError]]
 """From a new and an old object to what is not permitted of the difference of their status."""
@@ -127,12 +129,43 @@ class ApiServer:
                 objects of the kind cannot be selected.
         """
         kind = resolve(api_version, kind_name, self._cluster.gates)
-        found = self._store.all(kind.name, namespace if kind.namespaced else None)
-        wanted = (labels or {}).items()
-        matching = [obj for obj in found if wanted <= (obj["metadata"].get("labels") or {}).items()]
-        matching = [obj for obj in matching if selects(kind, fields or {}, obj)]
+        matching = [
+            obj
+            for obj in self._store.all(kind.name, namespace if kind.namespaced else None)
+            if has_labels(obj, labels) and selects(kind, fields or {}, obj)
+        ]
         matching.sort(key=lambda obj: obj["metadata"]["name"])
         return [conversion.to_version(obj, api_version) for obj in matching]
+
+    def watch(
+        self,
+        api_version: str,
+        kind_name: str,
+        namespace: str,
+        labels: Mapping[str, str] | None,
+        fields: Mapping[str, str] | None,
+        tell: Tell,
+    ) -> Watch:
+        """Tell every change of what `list` would show, from now on.
+
+        Raises:
+            ApiError: as for `list`.
+        """
+        kind = resolve(api_version, kind_name, self._cluster.gates)
+        selects(kind, fields or {}, {})  # are there such fields?
+
+        def selected(obj: Obj) -> bool:
+            place = namespace if kind.namespaced else ""
+            return (
+                namespace_of(obj) == place
+                and has_labels(obj, labels)
+                and selects(kind, fields or {}, obj)
+            )
+
+        def told(change: str, obj: Obj) -> None:
+            tell(change, conversion.to_version(obj, api_version))
+
+        return Watch(self._store, kind.name, selected, told)
 
     def patch(
         self,

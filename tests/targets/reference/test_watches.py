@@ -1,0 +1,75 @@
+"""What a watch of the reference tells, as the API server's cacher does (convertToWatchEvent)."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.targets.base import ApiError, Ref
+from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.watching import Watching
+from tests.targets.reference import kit
+
+
+def told(watching: Watching) -> list[tuple[str, str]]:
+    return [(change, obj["metadata"]["name"]) for change, obj in watching.events()]
+
+
+def label(scope: ReferenceScope, name: str, value: str | None) -> None:
+    ref = Ref(kit.DRA, "ResourceClaim", name, "ns")
+    scope.patch(ref, {"metadata": {"labels": {"team": value}}})
+
+
+def test_what_comes_to_be_selected_is_added_and_what_leaves_is_deleted(
+    scope: ReferenceScope,
+) -> None:
+    scope.create(kit.claim("before"))
+    watching = scope.watch(kit.DRA, "ResourceClaim", {"team": "blue"})
+    scope.create(kit.claim("one"))
+    label(scope, "one", "red")
+    assert told(watching) == []
+    for name, value in (("one", "blue"), ("before", "blue"), ("one", None), ("one", "red")):
+        label(scope, name, value)
+    scope.delete(Ref(kit.DRA, "ResourceClaim", "before", "ns"))
+    scope.delete(Ref(kit.DRA, "ResourceClaim", "one", "ns"))
+    expected = [("ADDED", "one"), ("ADDED", "before"), ("DELETED", "one"), ("DELETED", "before")]
+    assert told(watching) == expected
+
+
+def test_what_leaves_is_shown_as_it_was_with_the_version_of_the_change(
+    scope: ReferenceScope,
+) -> None:
+    scope.create(kit.claim("one"))
+    label(scope, "one", "blue")
+    watching = scope.watch(kit.DRA, "ResourceClaim", {"team": "blue"})
+    label(scope, "one", "red")
+    now = scope.get(Ref(kit.DRA, "ResourceClaim", "one", "ns"))
+    [(change, obj)] = watching.events()
+    assert change == "DELETED"
+    assert obj["metadata"]["labels"] == {"team": "blue"}
+    assert now is not None
+    assert obj["metadata"]["resourceVersion"] == now["metadata"]["resourceVersion"]
+
+
+def test_it_is_of_one_namespace_in_the_version_that_was_asked_for(scope: ReferenceScope) -> None:
+    version = "resource.k8s.io/v1beta1"
+    watching = scope.watch(version, "ResourceClaim")
+    scope.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    elsewhere = kit.claim("there")
+    elsewhere["metadata"]["namespace"] = "other"
+    scope.create(elsewhere)
+    scope.create(kit.claim("here"))
+    [(change, obj)] = watching.events()
+    assert (change, obj["metadata"]["name"], obj["apiVersion"]) == ("ADDED", "here", version)
+    assert "exactly" not in obj["spec"]["devices"]["requests"][0]
+
+
+def test_a_field_by_which_nothing_is_selected_is_refused(scope: ReferenceScope) -> None:
+    with pytest.raises(ApiError, match="field label not supported"):
+        scope.watch(kit.DRA, "ResourceSlice", None, None, {"spec.devices": "x"})
+
+
+def test_it_ends_with_its_scope(scope: ReferenceScope) -> None:
+    watching = scope.watch(kit.DRA, "ResourceClaim")
+    scope.close()
+    scope.create(kit.claim("late"))
+    assert told(watching) == []
