@@ -27,6 +27,7 @@ from tests.mutants import (
     quota,
     scheduler,
     unhealthy,
+    watching,
 )
 from tests.mutants.allocator import (
     aligning,
@@ -75,6 +76,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     **quota.MUTATIONS,
     **preempting.MUTATIONS,
     **unhealthy.MUTATIONS,
+    **watching.MUTATIONS,
 }
 
 

@@ -467,6 +467,10 @@ class Fault(Enum):
     )
     SCHEDULER_SEES_ONLY_NEW_PODS = "a scheduler that starts leaves pods alone that were waiting"
     USES_NODES_THAT_ARE_NOT_READY = "pods are sent to nodes that are not ready"
+    WATCHES_ALL_NODES = "a watch of the slices of one node tells of those of all nodes"
+    WATCHES_ALL_POOLS = "a watch of the slices of one pool tells of those of all pools"
+    WATCHES_MISS_WHAT_LEAVES = "a watch does not tell that an object has lost the label"
+    WATCHES_TELL_DELETIONS_LATE = "a watch tells a deletion after what happened next"
 
     @property
     def title(self) -> str:

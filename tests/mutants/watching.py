@@ -1,0 +1,91 @@
+"""Defects of watches: what they tell, and what they keep to themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.watches import Tell, Watch
+from conformance.targets.reference.store import uid_of
+from conformance.targets.reference.world import World
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+Selected = Mapping[str, str] | None
+Open = Callable[[str, str, str, Selected, Selected, Tell], Watch]
+
+
+def without_field(forgotten: str) -> Mutation:
+    """A watch is not narrowed by a field, as if nobody had asked for it."""
+
+    def mutate(world: World) -> None:
+        def watch(
+            original: Open,
+            version: str,
+            kind: str,
+            namespace: str,
+            labels: Selected,
+            fields: Selected,
+            tell: Tell,
+        ) -> Watch:
+            kept = {name: value for name, value in (fields or {}).items() if name != forgotten}
+            return original(version, kind, namespace, labels, kept, tell)
+
+        replace(world.api, "watch", watch)
+
+    return mutate
+
+
+def telling(told: Callable[[World, Tell], Tell]) -> Mutation:
+    """What a watch tells goes through something else."""
+
+    def mutate(world: World) -> None:
+        def watch(
+            original: Open,
+            version: str,
+            kind: str,
+            namespace: str,
+            labels: Selected,
+            fields: Selected,
+            tell: Tell,
+        ) -> Watch:
+            return original(version, kind, namespace, labels, fields, told(world, tell))
+
+        replace(world.api, "watch", watch)
+
+    return mutate
+
+
+def only_what_is_gone(world: World, tell: Tell) -> Tell:
+    """What is there, and only selected no longer, is not told as DELETED."""
+
+    def told(change: str, obj: Obj) -> None:
+        if change != "DELETED" or world.cluster.store.by_uid(uid_of(obj)) is None:
+            tell(change, obj)
+
+    return told
+
+
+def deletions_late(_: World, tell: Tell) -> Tell:
+    """A deletion is told after what happens next."""
+    waiting: list[Obj] = []
+
+    def told(change: str, obj: Obj) -> None:
+        late = waiting.copy()
+        waiting.clear()
+        if change == "DELETED":
+            waiting.append(obj)
+        else:
+            tell(change, obj)
+        for gone in late:
+            tell("DELETED", gone)
+
+    return told
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.WATCHES_ALL_NODES: without_field("spec.nodeName"),
+    Fault.WATCHES_ALL_POOLS: without_field("spec.pool.name"),
+    Fault.WATCHES_MISS_WHAT_LEAVES: telling(only_what_is_gone),
+    Fault.WATCHES_TELL_DELETIONS_LATE: telling(deletions_late),
+}
