@@ -10,14 +10,11 @@ from typing import Final
 
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.apiserver.server import ApiServer
-from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.controllers.node_lifecycle import taints_of
-from conformance.targets.reference.controllers.templates import PodMaker
-from conformance.targets.reference.store import clone, name_of, namespace_of
+from conformance.targets.reference.controllers.templates import WorkloadController
+from conformance.targets.reference.store import clone, name_of
 from reference_allocator.rules.node_eligibility import node_problem
 
-_COMPONENT: Final = "daemonset-controller"
 _TOLERATED: Final = (
     ("not-ready", "NoExecute"),
     ("unreachable", "NoExecute"),
@@ -29,33 +26,23 @@ _TOLERATED: Final = (
 """What pods of a DaemonSet tolerate whatever its template says."""
 
 
-class DaemonSetController:
+class DaemonSetController(WorkloadController):
     """Reconciles DaemonSets."""
 
+    kind = "DaemonSet"
+    component = "daemonset-controller"
     watches = frozenset({"DaemonSet", "Node", "Pod", "PriorityClass", "ResourceQuota"})
-
-    def __init__(self, cluster: Cluster, api: ApiServer) -> None:
-        self._cluster = cluster
-        self._api = api
-        self._store = cluster.store
-        self._pods = PodMaker(cluster, api, _COMPONENT)
-
-    def sync(self) -> None:
-        """One round over all DaemonSets."""
-        for daemon_set in self._store.all("DaemonSet"):
-            if not pods.is_deleted(daemon_set):
-                self._sync(daemon_set)
 
     def nodes(self, daemon_set: Obj) -> list[str]:
         """The nodes on which a pod of it should be."""
         spec = pod_spec(daemon_set)
         return [name_of(node) for node in self._store.all("Node") if not node_problem(node, spec)]
 
-    def _sync(self, daemon_set: Obj) -> None:
+    def reconcile(self, daemon_set: Obj) -> None:
+        """Have a pod on each node that suits, and none on any other."""
         found: dict[str, list[Obj]] = {}
-        for pod in self._store.all("Pod", namespace_of(daemon_set)):
-            if pods.is_controlled_by(pod, daemon_set):
-                found.setdefault(_node_of(pod), []).append(pod)
+        for pod in self.owned(daemon_set):
+            found.setdefault(_node_of(pod), []).append(pod)
         spec, wanted = pod_spec(daemon_set), self.nodes(daemon_set)
         for name, there in found.items():
             # One that has ended is replaced once it is gone; of several the oldest stays.
@@ -93,7 +80,7 @@ class DaemonSetController:
         here = {"key": "metadata.name", "operator": "In", "values": [node]}
         affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
         affinity[required] = {"nodeSelectorTerms": [{"matchFields": [here]}]}
-        return self._pods.make(daemon_set, spec)
+        return self.make_pod(daemon_set, spec)
 
 
 def pod_spec(daemon_set: Obj) -> Obj:

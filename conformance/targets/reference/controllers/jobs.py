@@ -10,31 +10,23 @@ from typing import Final
 
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.apiserver.server import ApiServer
-from conformance.targets.reference.cluster import Cluster, set_condition
-from conformance.targets.reference.controllers.templates import PodMaker
-from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
+from conformance.targets.reference.cluster import set_condition
+from conformance.targets.reference.controllers.templates import WorkloadController
+from conformance.targets.reference.store import clone, name_of, uid_of
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
-_COMPONENT: Final = "job-controller"
 
 
-class JobController:
+class JobController(WorkloadController):
     """Reconciles Jobs."""
 
+    kind = "Job"
+    component = "job-controller"
     watches = frozenset({"Job", "Pod", "PriorityClass", "ResourceQuota"})
-
-    def __init__(self, cluster: Cluster, api: ApiServer) -> None:
-        self._cluster = cluster
-        self._api = api
-        self._store = cluster.store
-        self._pods = PodMaker(cluster, api, _COMPONENT)
 
     def sync(self) -> None:
         """One round over all jobs, and over pods that lost theirs."""
-        for job in self._store.all("Job"):
-            if not pods.is_deleted(job):
-                self._sync_job(job)
+        super().sync()
         for pod in self._store.all("Pod"):
             if TRACKING in (pod["metadata"].get("finalizers") or []) and not self._has_job(pod):
                 self._store.modify(pod, _untrack)
@@ -46,17 +38,14 @@ class JobController:
                 return True
         return False
 
-    def _sync_job(self, job: Obj) -> None:
+    def reconcile(self, job: Obj) -> None:
+        """Make and delete pods of a Job, and count those that have ended."""
         status, spec = clone(job["status"]), job["spec"]
         if any(c["type"] in {"Complete", "Failed"} for c in status.get("conditions") or []):
             return
         now = self._cluster.clock.timestamp()
         status.setdefault("startTime", now)
-        owned = [
-            pod
-            for pod in self._store.all("Pod", namespace_of(job))
-            if pods.is_controlled_by(pod, job)
-        ]
+        owned = self.owned(job)
         for pod in owned:
             if TRACKING not in (pod["metadata"].get("finalizers") or []):
                 continue
@@ -77,7 +66,7 @@ class JobController:
         active = active[:wanted]
         for _ in range(wanted - len(active)):
             spec = clone(job["spec"]["template"]["spec"])
-            made = self._pods.make(job, spec, labels=_labels(job), finalizers=[TRACKING])
+            made = self.make_pod(job, spec, labels=_labels(job), finalizers=[TRACKING])
             if made is None:
                 break
             active.append(made)
@@ -103,11 +92,11 @@ class JobController:
         if outcome == "Complete":
             reason, message = "CompletionsReached", "Reached expected number of succeeded pods"
             status["completionTime"] = now
-            self._cluster.event(job, "Normal", "Completed", "Job completed", _COMPONENT)
+            self.event(job, "Completed", "Job completed")
         else:
             reason = "BackoffLimitExceeded"
             message = "Job has reached the specified backoff limit"
-            self._cluster.event(job, "Warning", reason, message, _COMPONENT)
+            self.event(job, reason, message, "Warning")
         for name in (criterion, outcome):
             condition = {
                 "type": name,

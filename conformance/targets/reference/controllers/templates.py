@@ -1,4 +1,4 @@
-"""Pods that a controller makes of its object's template, which the API server may refuse.
+"""Controllers of workloads, whose pods are made of a template; the API server may refuse them.
 
 Follows ``RealPodControl.CreatePods`` and ``GetPodFromTemplate`` of pkg/controller/
 controller_utils.go.
@@ -7,29 +7,53 @@ controller_utils.go.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from conformance.targets.base import ApiError, Obj
+from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
 
 
-class PodMaker:
-    """Makes pods for objects of one controller.
+class WorkloadController:
+    """Reconciles the objects of one kind.
 
     Args:
         cluster: told of what is made, and of what is refused.
         api: that may refuse.
-        component: the controller's name in events.
+
+    Attributes:
+        kind: of its objects.
+        component: its name in events.
+        watches: see `Controller`.
     """
 
-    def __init__(self, cluster: Cluster, api: ApiServer, component: str) -> None:
+    kind: ClassVar[str]
+    component: ClassVar[str]
+    watches: frozenset[str]
+
+    def __init__(self, cluster: Cluster, api: ApiServer) -> None:
         self._cluster = cluster
         self._api = api
-        self._component = component
+        self._store = cluster.store
 
-    def make(self, owner: Obj, spec: Obj, **metadata: Any) -> Obj | None:
+    def sync(self) -> None:
+        """One round over all objects that are not being deleted."""
+        for workload in self._store.all(self.kind):
+            if not pods.is_deleted(workload):
+                self.reconcile(workload)
+
+    def reconcile(self, workload: Obj) -> None:
+        """Bring the cluster closer to what one object wants."""
+        raise NotImplementedError
+
+    def owned(self, workload: Obj, kind: str = "Pod") -> list[Obj]:
+        """The objects of a kind that a workload controls, the oldest first."""
+        found = self._store.all(kind, namespace_of(workload))
+        return [obj for obj in found if pods.is_controlled_by(obj, workload)]
+
+    def make_pod(self, owner: Obj, spec: Obj, **metadata: Any) -> Obj | None:
         """Make a pod; None if it is refused, which an event tells.
 
         Args:
@@ -40,14 +64,6 @@ class PodMaker:
         template: Mapping[str, Any] = owner["spec"]["template"].get("metadata") or {}
         labels = {**(template.get("labels") or {}), **metadata.pop("labels", {})}
         annotations = template.get("annotations")
-        controller = {
-            "apiVersion": owner["apiVersion"],
-            "kind": owner["kind"],
-            "name": name_of(owner),
-            "uid": uid_of(owner),
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -55,7 +71,7 @@ class PodMaker:
                 "generateName": f"{name_of(owner)}-",
                 "labels": labels,
                 **({"annotations": dict(annotations)} if annotations else {}),
-                "ownerReferences": [controller],
+                "ownerReferences": [controller_reference(owner)],
                 **metadata,
             },
             "spec": spec,
@@ -63,9 +79,28 @@ class PodMaker:
         try:
             made = self._api.create(pod, namespace_of(owner))
         except ApiError as error:
-            text = f"Error creating: {error.message}"
-            self._cluster.event(owner, "Warning", "FailedCreate", text, self._component)
+            self.event(owner, "FailedCreate", f"Error creating: {error.message}", "Warning")
             return None
-        text = f"Created pod: {name_of(made)}"
-        self._cluster.event(owner, "Normal", "SuccessfulCreate", text, self._component)
+        self.event(owner, "SuccessfulCreate", f"Created pod: {name_of(made)}")
         return made
+
+    def event(self, workload: Obj, reason: str, message: str, level: str = "Normal") -> None:
+        """Tell something of an object in an event."""
+        self._cluster.event(workload, level, reason, message, self.component)
+
+
+def controller_reference(owner: Obj) -> Obj:
+    """The entry in ``metadata.ownerReferences`` of what a workload makes (``NewControllerRef``)."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": name_of(owner),
+        "uid": uid_of(owner),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def without_zeros(**counts: int) -> Obj:
+    """Numbers of a status, which leaves those out that are 0."""
+    return {name: count for name, count in counts.items() if count}
