@@ -28,6 +28,7 @@ from tests.mutants import (
     scheduler,
     unhealthy,
     watching,
+    workloads,
 )
 from tests.mutants.allocator import (
     aligning,
@@ -77,6 +78,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     **preempting.MUTATIONS,
     **unhealthy.MUTATIONS,
     **watching.MUTATIONS,
+    **workloads.MUTATIONS,
 }
 
 

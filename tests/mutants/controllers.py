@@ -9,7 +9,6 @@ from conformance.scenario.base import POD_CLAIM_ANNOTATION
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.claims import ClaimController
-from conformance.targets.reference.controllers.daemonsets import DaemonSetController
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.world import World
 from tests.mutants.api import lose_selectors
@@ -235,16 +234,8 @@ def other_namespace(world: World) -> None:
     replace(part(world, ClaimController), "remaining_users", remaining_users)
 
 
-def daemon_sets_run_once(world: World) -> None:
-    def nodes(original: Callable[[Obj], list[str]], daemon_set: Obj) -> list[str]:
-        return original(daemon_set)[:1]
-
-    replace(part(world, DaemonSetController), "nodes", nodes)
-
-
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.SAYS_NOTHING_OF_CLAIMS: says_nothing_of_claims,
-    Fault.DAEMON_SETS_RUN_ONCE: daemon_sets_run_once,
     Fault.ALLOCATES_WITHOUT_POD: allocates_without_pod,
     Fault.NEVER_RESERVES_FOR_BOUND_PODS: lambda world: replace(
         part(world, ClaimController), "reserve", lambda *_: None

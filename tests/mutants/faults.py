@@ -101,6 +101,7 @@ class Fault(Enum):
     DELETES_CLAIMS_IN_USE = "a claim that is deleted is gone at once, though pods use it"
     DAEMON_SETS_RUN_ONCE = "a DaemonSet runs on one of the nodes that suit"
     DELETES_TEMPLATES_WITH_PODS = "a template is deleted with the pods that use it"
+    DEPLOYMENTS_KEEP_THEIR_PODS = "a Deployment that is scaled to 0 is left as it is"
     DERIVED_LISTS_ARE_NOTHING = "derived attributes that are lists have no value"
     DEVICES_STAY_ON_THEIR_FIRST_NODE = "that a device names another node now is not noticed"
     DEVICES_WITH_CONDITIONS_GO_FIRST = (
@@ -353,6 +354,7 @@ class Fault(Enum):
     PREEMPTS_FOR_DEVICES = "a pod is deleted because one of higher priority wants its device"
     PREEMPTS_NOBODY = "no pod makes room for one of higher priority"
     PUBLISHED_GOES_BEFORE_DERIVED = "an attribute that a device has is not derived"
+    RECREATES_WHILE_OLD_PODS_RUN = "the strategy Recreate is taken for a rolling update"
     REFUSES_LONG_CLAIM_NAMES = "pods with long names get no claims from templates"
     REFUSES_MORE_THAN_16_DEVICES = "claims with more than 16 devices are not allocated"
     REFUSES_TWO_DRIVERS = "claims with devices of two drivers are not allocated"
@@ -375,6 +377,7 @@ class Fault(Enum):
     RESERVES_FOR_ENDED_PODS = "a shared claim is reserved again for a pod that has ended"
     RESERVES_CLAIMS_WITHOUT_ALLOCATION = "a claim can be reserved that is not allocated"
     RETURNS_STORED_FORM = "objects are read in their stored form whatever version was asked for"
+    ROLLS_WITHOUT_WAITING = "a rolling update ends old pods before the new ones are ready"
     RUNS_PODS_WITHOUT_ALLOCATION = "a pod is run though its claim has no device yet"
     SAYS_IT_IN_OTHER_WORDS = "the scheduler says in words of its own why a pod is not scheduled"
     SAYS_NOTHING_OF_CLAIMS = "that a claim cannot be made is told in no event"

@@ -18,7 +18,15 @@ from conformance.scenario.yamlfile import Problem
 from reference_allocator.api import schema
 
 _MADE_BY_STEPS = frozenset(
-    {"DeviceTaintRule", "Job", "Pod", "ResourceClaim", "ResourceClaimTemplate"}
+    {
+        "DaemonSet",
+        "Deployment",
+        "DeviceTaintRule",
+        "Job",
+        "Pod",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
+    }
 )
 _MADE_BY_STEPS_WITHOUT_DRIVER = frozenset({"DeviceClass", "Node", "ResourceSlice"})
 

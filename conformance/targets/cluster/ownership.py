@@ -12,6 +12,7 @@ _KINDS = (
     (f"{_ADMISSION}/v1", "ValidatingAdmissionPolicyBinding"),
     (f"{_ADMISSION}/v1", "ValidatingAdmissionPolicy"),
     ("apps/v1", "DaemonSet"),
+    ("apps/v1", "Deployment"),
     ("batch/v1", "Job"),
     ("v1", "Pod"),
     (DRA_GROUP, "ResourceClaim"),

@@ -45,6 +45,8 @@ _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private
 _WITH_DRIVER: Final[tuple[Tier, ...]] = ("node", "device")
 _DELETION_ORDER: Final = (
     "DaemonSet",
+    "Deployment",
+    "ReplicaSet",
     "Job",
     "Pod",
     "ResourceClaim",

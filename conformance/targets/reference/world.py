@@ -21,6 +21,7 @@ from conformance.targets.reference.components import MANAGER, SCHEDULER, Compone
 from conformance.targets.reference.controllers import Controller
 from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.controllers.daemonsets import DaemonSetController
+from conformance.targets.reference.controllers.deployments import DeploymentController
 from conformance.targets.reference.controllers.eviction import EvictionController
 from conformance.targets.reference.controllers.garbage_collection import (
     GarbageCollector,
@@ -29,6 +30,7 @@ from conformance.targets.reference.controllers.garbage_collection import (
 from conformance.targets.reference.controllers.jobs import JobController
 from conformance.targets.reference.controllers.node_lifecycle import NodeLifecycleController
 from conformance.targets.reference.controllers.quotas import QuotaController
+from conformance.targets.reference.controllers.replicasets import ReplicaSetController
 from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublisher
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.nodes.shaped import hold, node_object
@@ -92,6 +94,8 @@ class World:
         parts: list[tuple[str, Controller]] = [
             (MANAGER, claims),
             (MANAGER, DaemonSetController(self.cluster, self.api)),
+            (MANAGER, DeploymentController(self.cluster, self.api)),
+            (MANAGER, ReplicaSetController(self.cluster, self.api)),
             (MANAGER, JobController(self.cluster, self.api)),
             (MANAGER, QuotaController(self.cluster, self.api)),
             (MANAGER, evictions),

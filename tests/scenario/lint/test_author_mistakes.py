@@ -217,6 +217,12 @@ IN_EITHER_TIER = [
     ("node", "te, request: any}}", "te, request: any/large}}", "no request 'any/large'"),
     ("node", "{podClaim: from-template, r", "{podClaim: from-tmplate, r", "did you mean from-temp"),
     ("node", "{job: job0}", "{job: jobb}", "no step makes Job 'jobb'; did you mean job0?"),
+    (
+        "node",
+        "delete: [{kind: Pod, name: pod0",
+        "delete: [{kind: Deployment, name: pod0",
+        "no step makes Deployment 'pod0'",
+    ),
     ("node", "containers: [work]", "containers: [wrok]", "no container 'wrok'; did you mean work?"),
     ("node", "config: timeSlicing}", "config: timeSlice}", "not every driver profile has the conf"),
     ("node", "cdi: {pod: pod0, cl", "cdi: {pod: pod1, cl", "no step makes Pod 'pod1'"),

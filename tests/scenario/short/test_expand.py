@@ -191,12 +191,14 @@ def test_in_short_and_in_full_are_the_same(case: str) -> None:
 
 
 def test_pods_of_the_node_tier_tolerate_what_the_profile_says() -> None:
-    [pod, job] = applied("- {pod: p}\n- {job: j, completions: 2}", "node")
-    for spec in (pod["spec"], job["spec"]["template"]["spec"]):
+    [pod, job, deployment] = applied(
+        "- {pod: p}\n- {job: j, completions: 2}\n- {deployment: d, replicas: 3}", "node"
+    )
+    for spec in (pod["spec"], *(one["spec"]["template"]["spec"] for one in (job, deployment))):
         assert spec["tolerations"] == "${tolerations}"
         assert spec["terminationGracePeriodSeconds"] == 1
         assert spec["containers"][0]["image"] == "${image}"
-    assert job["spec"]["completions"] == 2
+    assert (job["spec"]["completions"], deployment["spec"]["replicas"]) == (2, 3)
     assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"
 
 

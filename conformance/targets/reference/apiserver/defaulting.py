@@ -1,7 +1,7 @@
 """What the API server fills in, as far as DRA or a scenario's expectations can see it.
 
-Sources: pkg/apis/resource/v1/defaults.go, pkg/apis/core/v1/defaults.go, pkg/apis/batch/v1/
-defaults.go, and the admission plugin DefaultTolerationSeconds.
+Sources: pkg/apis/{resource,core,batch,apps}/v1/defaults.go, and the admission plugin
+DefaultTolerationSeconds.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from conformance.targets.reference.clock import VirtualClock
 from reference_allocator.api.quantity import parse_quantity
 
 _NOT_READY_SECONDS = 300
+_WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet"})
 
 
 def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
@@ -30,12 +31,8 @@ def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
             obj["spec"] = _pod_spec(obj.get("spec") or {}, "Always")
             _tolerations(obj["spec"])
             obj["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
-        case "Job":
-            _job(obj)
-        case "DaemonSet":
-            template = obj.setdefault("spec", {}).setdefault("template", {})
-            template["spec"] = _pod_spec(template.get("spec") or {}, "Always")
-            obj["spec"].setdefault("updateStrategy", {}).setdefault("type", "RollingUpdate")
+        case kind if kind in _WORKLOADS:
+            _workload(obj)
             obj["status"] = {}
         case "PriorityClass":
             obj.setdefault("value", 0)
@@ -88,6 +85,8 @@ def apply_to_change(obj: Obj, old: Obj, clock: VirtualClock) -> None:
     elif obj["kind"] in {"ResourceClaim", "ResourceClaimTemplate"}:
         spec = obj.get("spec") or {}
         _device_requests(spec if obj["kind"] == "ResourceClaim" else spec.get("spec"), flat=False)
+    elif obj["kind"] in _WORKLOADS:
+        _workload(obj)
     elif obj["kind"] == "DeviceTaintRule":
         taint, before = obj["spec"].get("taint") or {}, old["spec"]["taint"]
         _taint(taint, clock)
@@ -188,14 +187,28 @@ def _tolerations(spec: Obj) -> None:
             )
 
 
-def _job(obj: Obj) -> None:
+def _workload(obj: Obj) -> None:
     spec = obj.setdefault("spec", {})
-    if "completions" not in spec and "parallelism" not in spec:
-        spec["completions"] = 1
-    spec.setdefault("parallelism", 1)
-    spec.setdefault("backoffLimit", 6)
-    spec.setdefault("completionMode", "NonIndexed")
-    spec.setdefault("suspend", False)
+    match obj["kind"]:
+        case "Job":
+            if "completions" not in spec and "parallelism" not in spec:
+                spec["completions"] = 1
+            spec.setdefault("parallelism", 1)
+            spec.setdefault("backoffLimit", 6)
+            spec.setdefault("completionMode", "NonIndexed")
+            spec.setdefault("suspend", False)
+        case "DaemonSet":
+            spec.setdefault("updateStrategy", {}).setdefault("type", "RollingUpdate")
+        case "ReplicaSet":
+            spec.setdefault("replicas", 1)
+        case "Deployment":
+            spec.setdefault("replicas", 1)
+            spec.setdefault("revisionHistoryLimit", 10)
+            spec.setdefault("progressDeadlineSeconds", 600)
+            strategy = spec.setdefault("strategy", {})
+            if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+                rolling = strategy.setdefault("rollingUpdate", {})
+                rolling.setdefault("maxUnavailable", "25%")
+                rolling.setdefault("maxSurge", "25%")
     template = spec.setdefault("template", {})
     template["spec"] = _pod_spec(template.get("spec") or {}, "Always")
-    obj["status"] = {}

@@ -15,6 +15,7 @@ from conformance.targets.reference.apiserver.validation import (
     pod,
     priority_class,
     resource_slice,
+    workloads,
 )
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
 from conformance.targets.reference.apiserver.validation.expressions import Expressions
@@ -64,10 +65,10 @@ def _spec(
     match kind.name:
         case "Pod":
             yield from pod.check_spec(obj["spec"], "spec")
-        case "DaemonSet":
-            yield from pod.check_daemon_set(obj)
+        case "DaemonSet" | "Deployment" | "ReplicaSet":
+            yield from workloads.check_selecting(obj)
         case "Job":
-            yield from pod.check_job(obj)
+            yield from workloads.check_job(obj)
         case "PriorityClass":
             yield from priority_class.check(obj)
         case "ResourceClaim":
@@ -86,6 +87,8 @@ def _change(kind: Kind, new: Obj, old: Obj, expressions: Expressions) -> Iterato
     match kind.name:
         case "Pod":
             yield from pod.check_update(new["spec"], old["spec"])
+        case "Deployment" | "ReplicaSet":
+            yield from workloads.check_change(new, old)
         case "PriorityClass":
             yield from priority_class.check_update(new, old)
         case "ResourceClaim" | "ResourceClaimTemplate":

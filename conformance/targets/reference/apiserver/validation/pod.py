@@ -1,7 +1,7 @@
-"""Checks of pods and of the pod templates of Jobs, above all of their resource claims.
+"""Checks of pods and of the templates of pods, above all of their resource claims.
 
 Sources: pkg/apis/core/validation/validation.go, validatePodResourceClaims and
-validateResourceClaimNames; pkg/apis/batch/validation/validation.go, as far as scenarios reach.
+validateResourceClaimNames, as far as scenarios reach.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from conformance.targets.reference.apiserver.validation.errors import (
 )
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_JOB_RESTART_POLICIES = ("OnFailure", "Never")
 
 
 def check_spec(spec: Obj, path: str) -> Iterator[FieldError]:
@@ -64,41 +63,6 @@ def check_update(new: Obj, old: Obj) -> Iterator[FieldError]:
             "(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
             "(allow it to be set to 1 if it was previously negative)",
         )
-
-
-def check_job(job: Obj) -> Iterator[FieldError]:
-    """A new Job, defaults applied."""
-    spec = job["spec"]
-    for field in ("parallelism", "completions", "backoffLimit"):
-        if spec.get(field) is not None and spec[field] < 0:
-            yield invalid(f"spec.{field}", spec[field], "must be greater than or equal to 0")
-    template = spec["template"]
-    labels = (template.get("metadata") or {}).get("labels") or {}
-    yield from names.labels(labels, "spec.template.names.labels")
-    yield from check_spec(template["spec"], "spec.template.spec")
-    policy = template["spec"].get("restartPolicy") or ""
-    path = "spec.template.spec.restartPolicy"
-    if policy in {"", "Always"}:
-        yield required(path, 'valid values: "OnFailure", "Never"')
-    elif policy not in _JOB_RESTART_POLICIES:
-        yield not_supported(path, policy, _JOB_RESTART_POLICIES)
-
-
-def check_daemon_set(daemon_set: Obj) -> Iterator[FieldError]:
-    """A new DaemonSet, defaults applied (pkg/apis/apps/validation, ValidateDaemonSetSpec)."""
-    spec = daemon_set["spec"]
-    selector = spec.get("selector")
-    wanted = (selector or {}).get("matchLabels") or {}
-    labels = (spec["template"].get("metadata") or {}).get("labels") or {}
-    if selector is not None and not any(selector.values()):
-        yield invalid("spec.selector", selector, "empty selector is invalid for daemonset")
-    if selector is None or not wanted.items() <= labels.items():
-        detail = "`selector` does not match template `labels`"
-        yield invalid("spec.template.metadata.labels", labels, detail)
-    yield from check_spec(spec["template"]["spec"], "spec.template.spec")
-    policy = spec["template"]["spec"]["restartPolicy"]
-    if policy != "Always":
-        yield not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
 
 
 def _pod_claims(claims: Sequence[Obj], path: str) -> Iterator[FieldError]:

@@ -1,0 +1,102 @@
+"""Checks of workloads: Jobs, DaemonSets, Deployments and ReplicaSets.
+
+Sources: pkg/apis/batch/validation/validation.go and pkg/apis/apps/validation/validation.go, as far
+as scenarios reach.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.validation import names
+from conformance.targets.reference.apiserver.validation.errors import (
+    FieldError,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from conformance.targets.reference.apiserver.validation.pod import check_spec
+
+_JOB_RESTART_POLICIES = ("OnFailure", "Never")
+_NEGATIVE = "must be greater than or equal to 0"
+
+
+def check_job(job: Obj) -> Iterator[FieldError]:
+    """A new Job, defaults applied."""
+    spec = job["spec"]
+    yield from _not_negative(spec, "parallelism", "completions", "backoffLimit")
+    template = spec["template"]
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    yield from names.labels(labels, "spec.template.names.labels")
+    yield from check_spec(template["spec"], "spec.template.spec")
+    policy = template["spec"].get("restartPolicy") or ""
+    path = "spec.template.spec.restartPolicy"
+    if policy in {"", "Always"}:
+        yield required(path, 'valid values: "OnFailure", "Never"')
+    elif policy not in _JOB_RESTART_POLICIES:
+        yield not_supported(path, policy, _JOB_RESTART_POLICIES)
+
+
+def check_selecting(workload: Obj) -> Iterator[FieldError]:
+    """A new workload that selects its pods by labels, defaults applied.
+
+    See ``ValidateDaemonSetSpec``, ``ValidateDeploymentSpec`` and ``ValidateReplicaSetSpec``.
+    """
+    spec, kind = workload["spec"], workload["kind"].lower()
+    yield from _not_negative(spec, "replicas")
+    selector = spec.get("selector")
+    wanted = (selector or {}).get("matchLabels") or {}
+    labels = (spec["template"].get("metadata") or {}).get("labels") or {}
+    if selector is not None and not any(selector.values()):
+        yield invalid("spec.selector", selector, f"empty selector is invalid for {kind}")
+    if selector is None or not wanted.items() <= labels.items():
+        detail = "`selector` does not match template `labels`"
+        yield invalid("spec.template.metadata.labels", labels, detail)
+    yield from check_spec(spec["template"]["spec"], "spec.template.spec")
+    policy = spec["template"]["spec"]["restartPolicy"]
+    if policy != "Always":
+        yield not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
+    if kind == "deployment":
+        yield from _strategy(spec["strategy"])
+
+
+def check_change(new: Obj, old: Obj) -> Iterator[FieldError]:
+    """A changed workload that selects its pods by labels."""
+    if new["spec"].get("selector") != old["spec"]["selector"]:
+        yield invalid("spec.selector", new["spec"].get("selector"), "field is immutable")
+    yield from check_selecting(new)
+
+
+def _strategy(strategy: Obj) -> Iterator[FieldError]:
+    """``ValidateDeploymentStrategy``."""
+    path, rolling = "spec.strategy.rollingUpdate", strategy.get("rollingUpdate") or {}
+    if strategy["type"] == "Recreate":
+        if strategy.get("rollingUpdate") is not None:
+            yield forbidden(path, "may not be specified when strategy `type` is 'Recreate'")
+    elif strategy["type"] != "RollingUpdate":
+        yield not_supported("spec.strategy.type", strategy["type"], ("Recreate", "RollingUpdate"))
+    else:
+        for field in ("maxUnavailable", "maxSurge"):
+            yield from _count_or_percent(rolling[field], f"{path}.{field}")
+        if all(str(amount).rstrip("%") == "0" for amount in rolling.values()):
+            value = rolling["maxUnavailable"]
+            yield invalid(f"{path}.maxUnavailable", value, "may not be 0 when `maxSurge` is 0")
+
+
+def _count_or_percent(value: int | str, path: str) -> Iterator[FieldError]:
+    """``ValidatePositiveIntOrPercent``."""
+    if isinstance(value, str) and not re.fullmatch(r"[0-9]+%", value):
+        yield invalid(
+            path, value, "a valid percent string must be a numeric string followed by an ending '%'"
+        )
+    elif isinstance(value, int) and value < 0:
+        yield invalid(path, value, _NEGATIVE)
+
+
+def _not_negative(spec: Obj, *fields: str) -> Iterator[FieldError]:
+    for field in fields:
+        if spec.get(field) is not None and spec[field] < 0:
+            yield invalid(f"spec.{field}", spec[field], _NEGATIVE)

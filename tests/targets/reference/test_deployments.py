@@ -1,0 +1,206 @@
+"""Deployments: how many pods of which template there are, while they roll, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.targets.base import ApiError, Obj, Ref
+from conformance.targets.reference.scope import ReferenceScope
+from tests.targets.reference import kit
+from tests.targets.reference.conftest import Open, new_scope
+
+WEB = Ref("apps/v1", "Deployment", "web")
+
+
+@pytest.fixture
+def scope(open_target: Open) -> ReferenceScope:
+    """A node with a kubelet."""
+    return new_scope(open_target())
+
+
+@pytest.fixture
+def hollow(open_target: Open) -> ReferenceScope:
+    """A node without a kubelet, on which no pod gets ready."""
+    made = new_scope(open_target(nodes=()))
+    made.create(kit.node("a"))
+    return made
+
+
+def deployment(replicas: int = 1, kind: str = "Deployment", **spec: Any) -> Obj:
+    labels = {"app": "web", "version": "1"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": kit.pod("web", terminationGracePeriodSeconds=0)["spec"],
+    }
+    selector = {"matchLabels": {"app": "web"}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "web"},
+        "spec": {"replicas": replicas, "selector": selector, "template": template, **spec},
+    }
+
+
+def rolling(surge: int | str, unavailable: int | str) -> Obj:
+    return {"strategy": {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}}
+
+
+def change(scope: ReferenceScope, **spec: Any) -> None:
+    scope.patch(WEB, {"spec": spec})
+
+
+def update(scope: ReferenceScope, version: str = "2", **spec: Any) -> None:
+    change(scope, template={"metadata": {"labels": {"version": version}}}, **spec)
+
+
+def versions(scope: ReferenceScope) -> str:
+    """The versions of all pods that are not being deleted."""
+    there = [pod for pod in scope.list("v1", "Pod") if "deletionTimestamp" not in pod["metadata"]]
+    return "".join(sorted(pod["metadata"]["labels"]["version"] for pod in there))
+
+
+def status(scope: ReferenceScope) -> Obj:
+    found: Obj = kit.get(scope, WEB)["status"]
+    return found
+
+
+def test_its_pods_belong_to_a_replica_set_that_belongs_to_it(hollow: ReferenceScope) -> None:
+    hollow.create(deployment(2))
+    [replica_set] = hollow.list("apps/v1", "ReplicaSet")
+    made = hollow.list("v1", "Pod")
+    owners = [obj["metadata"]["ownerReferences"][0]["name"] for obj in (replica_set, *made)]
+    assert owners == ["web", *[replica_set["metadata"]["name"]] * 2]
+    assert (
+        replica_set["spec"]["selector"]["matchLabels"].items()
+        <= made[0]["metadata"]["labels"].items()
+    )
+    hollow.delete(WEB)
+    assert hollow.list("apps/v1", "ReplicaSet") == hollow.list("v1", "Pod") == []
+
+
+def test_its_status_counts_pods(scope: ReferenceScope, hollow: ReferenceScope) -> None:
+    hollow.create(deployment(2))
+    counts = {"replicas": 2, "updatedReplicas": 2, "unavailableReplicas": 2}
+    assert status(hollow) == {**counts, "observedGeneration": 1}
+    scope.create(deployment(2))
+    kit.until(scope, lambda: status(scope).get("availableReplicas") == 2)
+    counts = {"replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}
+    assert status(scope) == {**counts, "observedGeneration": 1}
+
+
+@pytest.mark.parametrize("strategy", [rolling(1, 0), rolling(0, 1), rolling("25%", "25%")])
+def test_all_pods_are_replaced_where_they_get_ready(scope: ReferenceScope, strategy: Obj) -> None:
+    scope.create(deployment(4, **strategy))
+    kit.until(scope, lambda: status(scope).get("availableReplicas") == 4)
+    update(scope)
+    kit.until(scope, lambda: versions(scope) == "2222")
+    update(scope, "1")
+    kit.until(scope, lambda: versions(scope) == "1111")
+    assert len(scope.list("apps/v1", "ReplicaSet")) == 2
+
+
+@pytest.mark.parametrize(
+    ("surge", "unavailable", "wanted"),
+    [
+        (1, 0, "11112"),
+        (0, 1, "1112"),
+        (0, 2, "1122"),
+        (2, 1, "111222"),
+        ("30%", "30%", "111222"),
+        ("0%", "10%", "1112"),
+        ("100%", 0, "11112222"),
+    ],
+)
+def test_a_rolling_update_waits_for_pods_that_do_not_get_ready(
+    hollow: ReferenceScope, surge: int | str, unavailable: int | str, wanted: str
+) -> None:
+    hollow.create(deployment(4, **rolling(surge, unavailable)))
+    update(hollow)
+    assert versions(hollow) == wanted
+
+
+def test_pods_that_cannot_run_go_before_those_that_do(scope: ReferenceScope) -> None:
+    scope.create(deployment(2))
+    kit.until(scope, lambda: status(scope).get("availableReplicas") == 2)
+    nowhere = {"spec": {"nodeSelector": {"no": "where"}}}
+    change(scope, template=nowhere)
+    assert versions(scope) == "111"
+    update(scope, "3")
+    assert versions(scope) == "113"
+    assert status(scope)["availableReplicas"] == 2
+    change(scope, replicas=1)
+    assert versions(scope) == "13"
+
+
+def test_recreate_waits_until_old_pods_are_gone(hollow: ReferenceScope) -> None:
+    hollow.create(deployment(2, strategy={"type": "Recreate"}))
+    held = [Ref.of(pod) for pod in hollow.list("v1", "Pod")]
+    for pod in held:
+        hollow.patch(pod, {"metadata": {"finalizers": ["example.com/wait"]}})
+    update(hollow)
+    assert versions(hollow) == ""
+    for pod in held:
+        hollow.patch(pod, {"metadata": {"finalizers": None}})
+    assert versions(hollow) == "22"
+
+
+def test_it_is_scaled(hollow: ReferenceScope) -> None:
+    hollow.create(deployment(3))
+    for replicas in (1, 0, 2):
+        change(hollow, replicas=replicas)
+        assert len(hollow.list("v1", "Pod")) == replicas
+    assert len(hollow.list("apps/v1", "ReplicaSet")) == 1
+
+
+def test_a_replica_set_replaces_pods_that_are_gone_or_have_ended(hollow: ReferenceScope) -> None:
+    hollow.create(deployment(2, "ReplicaSet"))
+    one, other = (Ref.of(pod) for pod in hollow.list("v1", "Pod"))
+    hollow.delete(one)
+    hollow.patch(other, {"status": {"phase": "Failed"}}, "status")
+    assert versions(hollow) == "111"
+    replica_set = kit.get(hollow, Ref("apps/v1", "ReplicaSet", "web"))
+    assert replica_set["status"]["replicas"] == 2
+
+
+def test_a_replica_set_that_cannot_be_made_is_told(hollow: ReferenceScope) -> None:
+    made = deployment()
+    made["metadata"]["name"] = "-"
+    with pytest.raises(ApiError):
+        hollow.create(made)
+    made["metadata"]["name"] = "w" * 250
+    hollow.create(made)
+    [told] = kit.events(hollow, "ReplicaSetCreateError")
+    assert "must be no more than 253" in told
+
+
+REFUSED: list[tuple[Obj, str]] = [
+    ({"selector": {}}, "empty selector is invalid for deployment"),
+    ({"selector": {"matchLabels": {"app": "x"}}}, "`selector` does not match template `labels`"),
+    ({"replicas": -1}, "must be greater than or equal to 0"),
+    ({"strategy": {"type": "Other"}}, 'supported values: "Recreate", "RollingUpdate"'),
+    (
+        {"strategy": {"type": "Recreate", "rollingUpdate": {}}},
+        "may not be specified when strategy `type` is 'Recreate'",
+    ),
+    (rolling(0, "0%"), "may not be 0 when `maxSurge` is 0"),
+    (rolling("1", 0), "a valid percent string must be a numeric string"),
+    (rolling(-1, 0), "must be greater than or equal to 0"),
+]
+
+
+@pytest.mark.parametrize(("spec", "why"), REFUSED)
+def test_what_is_not_valid_is_refused(hollow: ReferenceScope, spec: Obj, why: str) -> None:
+    with pytest.raises(ApiError) as error:
+        hollow.create(deployment(**spec))
+    assert error.value.code == 422
+    assert why in error.value.message
+
+
+def test_its_selector_cannot_be_changed(hollow: ReferenceScope) -> None:
+    hollow.create(deployment())
+    with pytest.raises(ApiError) as error:
+        change(hollow, selector={"matchLabels": {"version": "1"}})
+    assert "spec.selector" in error.value.message
+    assert "field is immutable" in error.value.message
