@@ -27,7 +27,7 @@ def disturb(fault: Fault, context: Context) -> None:
 
 
 def restore(context: Context) -> None:
-    """Start all that the scenario has stopped; what runs again is left alone.
+    """Start all that the scenario has stopped, each driver alone; what runs so is left alone.
 
     Raises:
         TargetError: something did not get ready.

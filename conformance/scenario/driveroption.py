@@ -9,7 +9,12 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import Strict
 
 Trait = Literal[
-    "cdiPerClaim", "deviceMetadata", "nodeLocal", "refusesDevicesInUse", "taintsUnhealthyDevices"
+    "cdiPerClaim",
+    "deviceMetadata",
+    "nodeLocal",
+    "refusesDevicesInUse",
+    "rollingUpdate",
+    "taintsUnhealthyDevices",
 ]
 """What a driver may do or not, and scenarios may ask for."""
 

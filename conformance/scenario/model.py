@@ -6,7 +6,7 @@ expectations on what a conformant implementation makes of them.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -119,6 +119,10 @@ class Timeouts(Strict):
     cleanup: Duration = _limit("120s", "until all that was made is gone")
 
 
+NextVersion = Literal["startNext", "startUnregistered", "killNext", "replace"]
+"""What a rolling update of a driver does: its next version runs beside it for a while."""
+
+
 class Fault(Strict):
     """Disturb a component of the cluster, where the target can (``requires.abilities``).
 
@@ -131,9 +135,13 @@ class Fault(Strict):
             " containerd, kubelet, driver, node (the whole of it)"
         ),
     )
-    action: Literal["restart", "kill", "stop", "start"] = Field(
+    action: Literal["restart", "kill", "stop", "start"] | NextVersion = Field(
         default="restart",
-        description="kill: stop at once; restart of a node: reboot",
+        description=(
+            "kill: stop at once; restart of a node: reboot; of a driver also startNext (its next"
+            " version beside it), startUnregistered (one that never registers), killNext (what was"
+            " started beside it), replace (startNext unless it was done, then stop)"
+        ),
     )
     node: str | None = Field(default=None, description="of this node only")
     node_of: str | None = Field(
@@ -144,7 +152,14 @@ class Fault(Strict):
     def _one_place(self) -> Fault:
         if self.node is not None and self.node_of is not None:
             raise ValueError("give node or nodeOf, not both")
+        if self.of_next_version and self.component != "driver":
+            raise ValueError(f"only a driver has a next version to {self.action}")
         return self
+
+    @property
+    def of_next_version(self) -> bool:
+        """Whether it is about a second instance of a driver."""
+        return self.action in get_args(NextVersion)
 
     def describe(self) -> str:
         """In words, for example ``stop driver of the node of pod0``."""

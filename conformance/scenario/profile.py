@@ -102,7 +102,9 @@ class ProfileSpec(Strict):
             " each prepared claim and removes it again), deviceMetadata (containers have files that"
             " describe their devices), nodeLocal (each device is of one node),"
             " refusesDevicesInUse (it prepares no claim with a device that is prepared for another"
-            " one), taintsUnhealthyDevices (while a device is unhealthy, no new pod gets it)"
+            " one), rollingUpdate (two instances, told apart by POD_UID in their environment, run"
+            " side by side on a node), taintsUnhealthyDevices (while a device is unhealthy, no new"
+            " pod gets it)"
         ),
     )
     options: dict[str, DriverOption] = Field(

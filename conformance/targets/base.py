@@ -353,7 +353,9 @@ class Scope(Protocol):
         Args:
             component: its name, or its role.
             action: ``restart``, ``kill`` (at once), ``stop`` or ``start``. One that was stopped or
-                killed does nothing until it is started; to start one that runs does nothing.
+                killed does nothing until it is started; to start one that runs does nothing. Of a
+                driver also ``startNext``, ``startUnregistered``, ``killNext`` and ``replace``: a
+                next version of it, which ends when the driver is started.
         """
         ...
 

@@ -61,7 +61,7 @@ def test_default_state_directory_of_root_is_short_enough_for_our_drivers_sockets
 
 def test_state_directory_too_long_for_unix_sockets_is_refused_with_the_excess() -> None:
     layout = Layout("a", Path("/" + "x" * 80))
-    longest = layout.node(1).registrar / "gpu.nvidia.com-reg.sock"
+    longest = layout.node(1).registrar / "gpu.nvidia.com-2-reg.sock"
     excess = len(str(longest)) - SOCKET_PATH_BYTES
     with pytest.raises(ClusterUsageError, match=f"{excess} bytes too long") as caught:
         check_socket_paths(layout, 1, "gpu.nvidia.com")
@@ -69,9 +69,9 @@ def test_state_directory_too_long_for_unix_sockets_is_refused_with_the_excess() 
 
 
 def test_socket_path_that_just_fits_is_accepted() -> None:
-    room = SOCKET_PATH_BYTES - len("/n1/k/plugins_registry/d-reg.sock")
+    room = SOCKET_PATH_BYTES - len("/n1/k/plugins_registry/d-2-reg.sock")
     layout = Layout("a", Path("/" + "x" * (room - 1)))
-    assert len(str(layout.node(1).registrar / "d-reg.sock")) == SOCKET_PATH_BYTES
+    assert len(str(layout.node(1).registrar / "d-2-reg.sock")) == SOCKET_PATH_BYTES
     check_socket_paths(layout, 1, "d")
     with pytest.raises(ClusterUsageError):
         check_socket_paths(layout, 1, "dd")

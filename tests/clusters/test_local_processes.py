@@ -216,3 +216,20 @@ def test_removal_after_a_failed_start_keeps_the_logs_alone(layout: Layout) -> No
     layout.pki.mkdir()
     remove_cluster(layout, lambda _line: None, keep_logs=True)
     assert list(layout.dir.iterdir()) == [layout.logs]
+
+
+def test_process_that_takes_over_a_name_is_the_one_that_is_stopped_by_it(layout: Layout) -> None:
+    processes = Processes(layout)
+    old = processes.start(spec(layout, "/bin/sleep", "1000", name="node-1/driver"))
+    new = processes.start(spec(layout, "/bin/sleep", "1001", name="node-1/next-driver"))
+    processes.stop("node-1/driver", grace_seconds=5)
+    processes.rename("node-1/next-driver", "node-1/driver")
+    [record] = processes.records().values()
+    assert record == ProcessRecord(
+        dataclasses.replace(new.spec, name="node-1/driver"), new.identity
+    )
+    assert not is_alive(old.identity)
+    assert processes.alive("node-1/driver")
+    assert not processes.was_stopped(record)
+    processes.stop("node-1/driver", grace_seconds=5)
+    assert not is_alive(new.identity)

@@ -15,7 +15,7 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from kubernetes.stream import stream
 
-from conformance.clusters.base import ClusterAccess, ClusterUsageError
+from conformance.clusters.base import ClusterAccess, ClusterError, ClusterUsageError
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.versions import KUBERNETES
@@ -220,6 +220,52 @@ def test_component_of_a_node_restarts_under_a_running_pod(running: Running, comp
     assert found.status.container_statuses[0].restart_count == 0
     assert eventually(lambda: running_pod(core, name))
     delete_pod(running, name)
+
+
+def driver_pids(running: Running) -> set[int]:
+    """Of the instances of the driver of the second node that run."""
+    found = {one.pid for one in running.cluster.status() if one.running and "driver" in one.name}
+    return found - {one.pid for one in running.cluster.status() if one.name == "node-1/driver"}
+
+
+def registrations(running: Running) -> set[str]:
+    return {path.name for path in running.cluster.layout.node(2).registrar.glob("*.sock")}
+
+
+def test_driver_is_replaced_by_its_next_version_and_by_none_that_fails(running: Running) -> None:
+    cluster, name = running.cluster, "node-2/driver"
+    components = cluster.components()
+    [old] = driver_pids(running)
+    cluster.disturb(name, "startNext")
+    assert len(driver_pids(running)) == 2
+    assert registrations(running) == {f"{DRIVER}-reg.sock", f"{DRIVER}-2-reg.sock"}
+    assert cluster.components() == components
+    cluster.disturb(name, "killNext")
+    assert driver_pids(running) == {old}
+    cluster.disturb(name, "start")
+    assert registrations(running) == {f"{DRIVER}-reg.sock"}
+
+    cluster.disturb(name, "startUnregistered")
+    assert len(driver_pids(running)) == 2
+    assert registrations(running) == {f"{DRIVER}-reg.sock"}
+    with pytest.raises(ClusterError, match="never registers, and replaces nothing"):
+        cluster.disturb(name, "replace")
+    cluster.disturb(name, "start")
+    assert driver_pids(running) == {old}
+
+    cluster.disturb(name, "replace")
+    [new] = driver_pids(running)
+    assert new != old
+    assert registrations(running) == {f"{DRIVER}-2-reg.sock"}
+    cluster.disturb(name, "restart")
+    assert len(driver_pids(running)) == 1
+    assert registrations(running) == {f"{DRIVER}-2-reg.sock"}
+    cluster.disturb(name, "replace")
+    assert registrations(running) == {f"{DRIVER}-reg.sock"}
+    assert cluster.components() == components
+    with pytest.raises(ClusterUsageError, match="is no driver, which alone has a next version"):
+        cluster.disturb("node-2/kubelet", "replace")
+    cluster.disturb(name, "startNext")  # it is not in the way of what removes the cluster
 
 
 def test_component_that_does_not_exist_is_refused_naming_those_that_do(running: Running) -> None:

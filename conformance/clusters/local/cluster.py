@@ -18,6 +18,7 @@ from conformance.clusters.base import (
 )
 from conformance.clusters.local import (
     driver,
+    nextdriver,
     owndriver,
     preflight,
     status,
@@ -129,13 +130,17 @@ class LocalCluster:
 
         Args:
             component: for example ``node-1/kubelet``; ``node-1/node`` is the whole of a node.
-            action: ``stop``, ``kill`` (SIGKILL), ``start`` (nothing if it runs), or ``restart``.
+            action: ``stop``, ``kill`` (SIGKILL), ``start`` (nothing if it runs), ``restart``, or
+                of a driver one of `nextdriver.ACTIONS`.
 
         Raises:
             ClusterUsageError: there is no such component.
             ClusterError: it did not come back.
         """
         components = self._components()
+        if action in nextdriver.ACTIONS:
+            components.next_driver(component).disturb(action, STOP_SECONDS)
+            return
         if action != "start":
             components.stop(component, 0 if action == "kill" else STOP_SECONDS)
         if action in {"restart", "start"}:

@@ -12,10 +12,19 @@ from pathlib import Path
 import yaml
 
 from conformance.clusters.base import ClusterError, ClusterUsageError
-from conformance.clusters.local import driver, node, nodeconfig, owndriver, poweroff, procfs
+from conformance.clusters.local import (
+    driver,
+    nextdriver,
+    node,
+    nodeconfig,
+    owndriver,
+    poweroff,
+    procfs,
+)
 from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.network import LOOPBACK
+from conformance.clusters.local.nextdriver import NextDriver
 from conformance.clusters.local.processes import Processes, ProcessSpec
 from conformance.clusters.local.state import State
 
@@ -81,7 +90,8 @@ class Components:
     def names(self) -> list[str]:
         """What can be stopped and started: the components, and each node as a whole."""
         nodes = self._node_names()
-        parts = [name for name in self._processes.records() if name not in (*nodes, "reaper")]
+        others = (*nodes, "reaper", *(f"{name}/{nextdriver.PART}" for name in nodes))
+        parts = [name for name in self._processes.records() if name not in others]
         return [*parts, *(f"{name}/{NODE}" for name in nodes)]
 
     def stop(self, name: str, grace_seconds: float = STOP_SECONDS) -> None:
@@ -96,12 +106,15 @@ class Components:
             self._spec(name)
             self._processes.stop(name, grace_seconds=grace_seconds)
             return
-        self._processes.stop(*self._on_node(node_name), grace_seconds=0)
+        beside = f"{node_name}/{nextdriver.PART}"
+        self._processes.stop(*self._on_node(node_name), beside, grace_seconds=0)
         layout = self._layout.node(self._index(node_name))
         poweroff.lose_memory(layout, self._processes.node_init(node_name))
 
     def start(self, name: str) -> None:
         """Start a component as before, and wait until it is ready; nothing happens if it runs.
+
+        A driver runs alone then: its next version ends.
 
         Raises:
             ClusterUsageError: there is no such component, or it cannot be started alone.
@@ -113,7 +126,10 @@ class Components:
                 self.start(one)
             return
         spec = self._spec(name)
-        if self._processes.alive(name):
+        runs = self._processes.alive(name)
+        if part == "driver":
+            self.next_driver(name).end(forget=runs)
+        if runs:
             return
         if part == "driver":
             self.start_driver(spec)
@@ -127,6 +143,19 @@ class Components:
                 driver.READY_SECONDS,
                 "registering the driver that still runs",
             )
+
+    def next_driver(self, name: str) -> NextDriver:
+        """The next version of a node's driver, by the driver's name among the components.
+
+        Raises:
+            ClusterUsageError: there is no such driver.
+        """
+        node_name, _, part = name.partition("/")
+        if part != "driver":
+            raise ClusterUsageError(f"{name!r} is no driver, which alone has a next version")
+        self._spec(name)
+        layout, kubelet = self._layout.node(self._index(node_name)), self._kubelet(node_name)
+        return NextDriver(layout, self._processes, self.api, kubelet, self._driver_name)
 
     def start_driver(self, spec: ProcessSpec) -> None:
         """Start a driver on its node and wait until it is attached (driver.py).

@@ -172,15 +172,26 @@ def wait_attached(
             raise ClusterError(f"{component}: {why} {describe_log(log)}")
         return False
 
-    def names() -> set[str]:
-        return {offer.name for offer in registration.offers(node.registrar)}
-
     processes.wait_ready(
         component,
         registered,
         READY_SECONDS,
         f"waiting for the kubelet of {node.name} to register the driver",
     )
+    wait_named(processes, component, driver_name, node.registrar)
+    wait_published(processes, component, driver_name, node.name, api)
+
+
+def wait_named(processes: Processes, component: str, driver_name: str, registrar: Path) -> None:
+    """Wait until a driver of that name offers itself in a directory for registration sockets.
+
+    Raises:
+        ClusterError: the driver exited, or none does for `NAMED_SECONDS`.
+    """
+
+    def names() -> set[str]:
+        return {offer.name for offer in registration.offers(registrar)}
+
     processes.wait_ready(
         component,
         lambda: driver_name in names(),
@@ -188,11 +199,21 @@ def wait_attached(
         f"waiting for a driver {driver_name}, the name in its profile (--driver), to register; "
         f"what registers calls itself {', '.join(sorted(names())) or 'nothing'}",
     )
+
+
+def wait_published(
+    processes: Processes, component: str, driver_name: str, node_name: str, api: LocalApi
+) -> None:
+    """Wait until the driver's slices for a node are complete.
+
+    Raises:
+        ClusterError: the driver exited, or they are not for `READY_SECONDS`.
+    """
     processes.wait_ready(
         component,
-        lambda: published(api, driver_name, node.name),
+        lambda: published(api, driver_name, node_name),
         READY_SECONDS,
-        f"waiting for complete ResourceSlices of driver {driver_name} for {node.name}",
+        f"waiting for complete ResourceSlices of driver {driver_name} for {node_name}",
     )
 
 

@@ -18,6 +18,9 @@ from conformance.data import cache_folder, state_folder
 SOCKET_PATH_BYTES = 107
 """Longest path of a unix socket: sun_path is 108 bytes with its final NUL (unix(7))."""
 
+SECOND_POD_UID = "2"
+"""POD_UID of every other instance of a driver in rolling updates; short, for sockets have it."""
+
 STATE_FILE = "dra-conformance-cluster.json"
 """Its presence says that a directory is a local cluster's; no other program writes that name."""
 
@@ -214,8 +217,8 @@ def check_socket_paths(layout: Layout, nodes: int, driver_name: str) -> None:
         return
     node = layout.node(nodes)
     sockets = (
-        node.registrar / f"{driver_name}-reg.sock",
-        node.plugins / driver_name / "dra.sock",
+        node.registrar / f"{driver_name}-{SECOND_POD_UID}-reg.sock",
+        node.plugins / driver_name / f"dra-{SECOND_POD_UID}.sock",
         node.containerd_socket.with_suffix(".sock.ttrpc"),
     )
     longest = max(sockets, key=lambda path: len(os.fsencode(path)))

@@ -138,10 +138,7 @@ class Processes:
         identity = procfs.identify(pid)
         assert identity is not None, "a child stays at least as a zombie until it is waited for"
         record = ProcessRecord(spec, identity)
-        path = self._path(spec.name)
-        temporary = path.with_suffix(".new")
-        temporary.write_text(record.to_json())
-        temporary.replace(path)
+        self._write(record)
         return record
 
     def stop(self, *names: str, grace_seconds: float) -> None:
@@ -180,6 +177,12 @@ class Processes:
         """Remove a record."""
         self._path(name).unlink(missing_ok=True)
 
+    def rename(self, name: str, new: str) -> None:
+        """Let a process that runs have the name of another one, which has ended."""
+        record = self.records()[name]
+        self._write(dataclasses.replace(record, spec=dataclasses.replace(record.spec, name=new)))
+        self.forget(name)
+
     def wait_ready(
         self, name: str, ready: Callable[[], bool], timeout_seconds: float, what: str
     ) -> None:
@@ -212,6 +215,12 @@ class Processes:
             for pid in procfs.children(record.identity.pid):
                 return pid
         raise ClusterError(f"{node} does not run: nothing holds its namespaces")
+
+    def _write(self, record: ProcessRecord) -> None:
+        path = self._path(record.spec.name)
+        temporary = path.with_suffix(".new")
+        temporary.write_text(record.to_json())
+        temporary.replace(path)
 
     def _check_open(self, name: str) -> None:
         if self._closed.is_set():

@@ -48,6 +48,8 @@ def check_steps(scenario: Scenario, made: Made) -> list[Problem]:
         if step.fault is not None:
             below = known.below("fault")
             below.needed((), "ability", f"fault:{step.fault.component}")
+            if step.fault.of_next_version:
+                below.needed((), "trait", "rollingUpdate")
             if step.fault.node_of is not None:
                 below.named(("nodeOf",), "Pod", step.fault.node_of)
         if step.stimulate is not None:

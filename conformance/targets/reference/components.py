@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
+from conformance.targets.base import TargetError
 from conformance.targets.components import API
 from conformance.targets.reference.nodes.kubelet import Kubelet
 
@@ -37,6 +38,7 @@ class Components:
     Attributes:
         names: of all components.
         down: those that are stopped.
+        beside: drivers whose next version runs beside them, each with whether that is registered.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Components:
         self._control_plane = control_plane
         self._kubelets = {kubelet.node: kubelet for kubelet in kubelets}
         self.down: set[str] = set()
+        self.beside: dict[str, bool] = {}
         on_nodes = [
             f"{kubelet.node}/{role}"
             for kubelet in kubelets
@@ -56,6 +59,55 @@ class Components:
     def runs(self, name: str) -> bool:
         """Whether a part can do anything; the empty name is that of one that nobody stops."""
         return name not in self.down and not self.down & API
+
+    def disturb(self, name: str, action: str) -> None:
+        """Do what a step ``fault`` says (`Scope.fault`)."""
+        if action in {"restart", "kill", "stop"}:
+            self.stop(name)
+        if action in {"restart", "start"}:
+            self.start(name)
+        elif action in {"startNext", "startUnregistered"}:
+            self.start_next(name, registers=action == "startNext")
+        elif action == "killNext":
+            self.kill_next(name)
+        elif action == "replace":
+            self.replace(name)
+
+    def serves(self, driver: str) -> bool:
+        """Whether an instance of a driver runs that the kubelet has registered."""
+        return driver not in self.down or self.beside.get(driver, False)
+
+    def start_next(self, driver: str, *, registers: bool = True) -> None:
+        """Start a driver's next version beside it; nothing happens if one is there."""
+        if driver not in self.beside:
+            self.beside[driver] = registers
+            if registers:
+                self._kubelet_of(driver).register_next_driver()
+
+    def kill_next(self, driver: str) -> None:
+        """End what was started beside a driver; nothing happens if nothing was."""
+        if self.beside.pop(driver, False):
+            self._kubelet_of(driver).lose_next_driver()
+            if driver in self.down:
+                self._kubelet_of(driver).stop_driver()
+
+    def replace(self, driver: str) -> None:
+        """Have a driver's next version take its place.
+
+        Raises:
+            TargetError: what runs beside it never registers.
+        """
+        self.start_next(driver)
+        if not self.beside[driver]:
+            raise TargetError(
+                f"{driver}: what runs beside it never registers, and replaces nothing"
+            )
+        self.stop(driver)
+        self.beside.pop(driver)
+        self.down.discard(driver)
+
+    def _kubelet_of(self, component: str) -> Kubelet:
+        return self._kubelets[component.rpartition("/")[0]]
 
     def stop(self, name: str) -> None:
         """Stop one; nothing happens if it is stopped."""
@@ -69,16 +121,19 @@ class Components:
         if role == "kubelet":
             kubelet.stop()
         elif role == "driver":
-            kubelet.stop_driver()
+            if not self.serves(name):
+                kubelet.stop_driver()
         elif role == "containerd":
             kubelet.runtime_runs = False
         elif role == "node":
+            self.kill_next(f"{node}/driver")
             for other in reversed(_ON_NODES):
                 self.stop(f"{node}/{other}")
             kubelet.switch_off()
 
     def start(self, name: str) -> None:
-        """Start one that is stopped; nothing happens if it runs."""
+        """Start one that is stopped; nothing happens if it runs, and if it is a driver, alone."""
+        self.kill_next(name)
         if name not in self.down:
             return
         self.down.discard(name)

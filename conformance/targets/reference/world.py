@@ -163,11 +163,8 @@ class World:
         )
 
     def fault(self, component: str, action: str) -> None:
-        """Stop a component (``kill``, ``stop``), start it (``start``), or both (``restart``)."""
-        if action != "start":
-            self.components.stop(component)
-        if action in {"restart", "start"}:
-            self.components.start(component)
+        """Disturb a component; see `Scope.fault`."""
+        self.components.disturb(component, action)
         self._look_again()
 
     def set_health(self, kubelet: Kubelet, device: str, health: Health) -> None:
@@ -193,4 +190,4 @@ class World:
 
     def _publishes(self, node: str | None) -> bool:
         """Whether the driver of a node runs."""
-        return node is None or f"{node}/driver" not in self.components.down
+        return node is None or self.components.serves(f"{node}/driver")

@@ -345,6 +345,18 @@ IN_EITHER_TIER = [
     ("node", "{claim: shared, request: gpu, health", "{health", "say of which claim"),
     ("node", "health: Unhealthy", "health: unhealthy", "did you mean Unhealthy?"),
     ("node", "component: kubelet", "component: scheduler", "abilities: ['fault:scheduler']"),
+    (
+        "node",
+        "component: kubelet",
+        "component: kubelet, action: replace",
+        "only a driver has a next",
+    ),
+    (
+        "node",
+        "component: kubelet",
+        "component: driver, action: replace",
+        "add requires: {traits: [rollingUpdate]}",
+    ),
     ("allocation", "scheduled: false}", "phase: Running}", "no pod runs in the allocation tier"),
 ]
 

@@ -145,3 +145,92 @@ def test_what_is_started_twice_or_stopped_twice_is_so_once(scope: ReferenceScope
 def test_a_component_that_is_not_there_is_refused(scope: ReferenceScope) -> None:
     with pytest.raises(TargetError, match="no cloud to stop; it has: etcd, kube-apiserver"):
         scope.fault("cloud", "stop")
+
+
+def cdi_specs(scope: ReferenceScope) -> int:
+    return sum(len(names) for names in scope.cdi_claims().values())
+
+
+def test_the_next_version_of_a_driver_knows_what_the_old_one_has_prepared(
+    scope: ReferenceScope,
+) -> None:
+    before = slices(scope)
+    scope.create(kit.claim("a"))
+    use(scope, "p", "a")
+    kit.runs(scope, "p")
+    scope.fault("driver", "replace")
+    use(scope, "q", "a")
+    kit.runs(scope, "q")
+    [old, new] = [scope.observe(name, "ctr0") for name in ("p", "q")]
+    assert old is not None
+    assert new is not None
+    assert new.environment["GPU_DEVICE_0_UUID"] == old.environment["GPU_DEVICE_0_UUID"]
+    scope.pause(60)
+    assert slices(scope) == before
+    for name in ("p", "q"):
+        scope.delete(kit.pod_ref(name), 0)
+    scope.pause(10)
+    assert cdi_specs(scope) == 0
+    scope.fault("driver", "restart")
+    use(scope, "r", "a")
+    kit.runs(scope, "r")
+
+
+def test_either_instance_of_a_driver_serves_when_the_other_ends(
+    target: ReferenceTarget, scope: ReferenceScope
+) -> None:
+    before = slices(scope)
+    scope.create(kit.claim("a"))
+    scope.fault("driver", "startNext")
+    scope.fault("driver", "kill")
+    use(scope, "p", "a")
+    kit.runs(scope, "p")
+    scope.fault("driver", "start")
+    assert not target.world.components.beside
+    scope.fault("driver", "startNext")
+    scope.fault("driver", "killNext")
+    use(scope, "q", "a")
+    kit.runs(scope, "q")
+    scope.pause(60)
+    assert slices(scope) == before
+
+
+def test_without_any_instance_nothing_is_served(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("a"))
+    scope.fault("driver", "startNext")
+    scope.fault("driver", "stop")
+    scope.fault("driver", "killNext")
+    use(scope, "p", "a")
+    scope.pause(40)
+    assert phase(scope, "p") == "Pending"
+    assert not slices(scope)
+    scope.fault("driver", "startNext")
+    kit.runs(scope, "p")
+    assert slices(scope)
+
+
+def test_an_instance_that_never_registers_serves_and_replaces_nothing(
+    target: ReferenceTarget, scope: ReferenceScope
+) -> None:
+    scope.create(kit.claim("a"))
+    scope.fault("driver", "startUnregistered")
+    with pytest.raises(TargetError, match=f"{NODE}/driver: what runs beside it never registers"):
+        scope.fault("driver", "replace")
+    scope.fault("driver", "stop")
+    use(scope, "p", "a")
+    scope.pause(10)
+    assert phase(scope, "p") == "Pending"
+    scope.fault("driver", "start")
+    kit.runs(scope, "p")
+    assert not target.world.components.beside
+
+
+def test_a_node_that_is_switched_off_loses_both_instances(
+    target: ReferenceTarget, scope: ReferenceScope
+) -> None:
+    scope.fault("driver", "startNext")
+    scope.fault("node", "restart")
+    assert not target.world.components.beside
+    scope.create(kit.claim("a"))
+    use(scope, "p", "a")
+    kit.runs(scope, "p")

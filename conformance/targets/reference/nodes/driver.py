@@ -82,6 +82,12 @@ class NodeDriver(ABC):
     def restart(self) -> None:  # noqa: B027 -- most have nothing to take up again
         """Start again, with what is on disk."""
 
+    def start_next(self) -> None:  # noqa: B027 -- as restart
+        """A second instance begins, with what is on disk, and is asked from now on."""
+
+    def end_next(self) -> None:  # noqa: B027 -- as restart
+        """The second instance ends at once, and the first is asked again."""
+
     def reboot(self) -> None:
         """Lose what lies in memory: ``/run``, and with it the CDI specs."""
         for path in self._cdi_root.glob("*"):

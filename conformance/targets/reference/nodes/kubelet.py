@@ -297,6 +297,21 @@ class Kubelet:
         self.driver.restart()
         self.driver.stopped_at = None
 
+    def register_next_driver(self) -> None:
+        """An instance of its next version registers, and is asked from now on.
+
+        Of several the newest is asked that can be (``get`` of
+        pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go).
+        """
+        assert self.driver is not None
+        self.driver.start_next()
+        self.driver.stopped_at = None
+
+    def lose_next_driver(self) -> None:
+        """That instance crashes, and the one before it is asked again."""
+        assert self.driver is not None
+        self.driver.end_next()
+
     def switch_off(self) -> None:
         """The node loses its containers, and what its driver has in memory."""
         now = self._cluster.clock.now

@@ -49,6 +49,7 @@ class NvmlDriver(NodeDriver):
         self._core = DriverCore(options, self._library)
         super().__init__(name, options.cdi_root, self._core.resource_slices())
         self._conditions = Conditions(name)
+        self._first = (self._core, self._conditions)
 
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
         """See `NodeDriver.prepare`."""
@@ -63,6 +64,16 @@ class NvmlDriver(NodeDriver):
         self._core = DriverCore(self._options, self._library)
         self._conditions = Conditions(self.name)
         self._publish({})
+
+    def start_next(self) -> None:
+        """See `NodeDriver.start_next`: nothing but the disk joins the two."""
+        self._first = (self._core, self._conditions)
+        self.restart()
+
+    def end_next(self) -> None:
+        """See `NodeDriver.end_next`."""
+        self._core, self._conditions = self._first
+        self._publish(self._conditions.taints(self._core.inventory))
 
     def set_health(self, device: str, health: Health) -> None:
         """See `NodeDriver.set_health`."""

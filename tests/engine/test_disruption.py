@@ -1,0 +1,65 @@
+"""However a scenario leaves what it has disturbed, the next one finds it as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.engine.events import Outcome
+from conformance.engine.setup import Setup
+from conformance.engine.suite import run_suite
+from conformance.scenario.loader import load_scenarios
+from conformance.scenario.profile import load_profile
+from conformance.targets.opening import Opened
+from conformance.targets.reference.target import ReferenceTarget
+from tests.scenario.shipped import ROOT
+
+GIVEN = """\
+apiVersion: dra-conformance/v1
+kind: Scenario
+metadata: {name: given}
+spec:
+  summary: A driver is disturbed, and left as it is.
+  level: extended
+  feature: DevicePreparation
+  tier: node
+  requires: {devices: 1, abilities: ["fault:driver"], traits: [rollingUpdate]}
+  references: [https://kep.k8s.io/4381]
+  steps:
+  - apply:
+    - claim: one
+    - {pod: pod0, resourceClaims: [{name: gpu, resourceClaimName: one}]}
+  - expect: [{pod: pod0, phase: Running}]
+"""
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        ["stop"],
+        ["startNext"],
+        ["startUnregistered"],
+        ["startNext", "kill"],
+        ["startNext", "stop", "killNext"],
+        ["replace", "stop"],
+        ["replace", "startNext"],
+        ["startUnregistered", "replace"],
+    ],
+    ids="-".join,
+)
+def test_the_driver_runs_alone_at_the_end(actions: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "given.yaml"
+    steps = (f"  - fault: {{component: driver, action: {action}}}\n" for action in actions)
+    file.write_text(GIVEN + "".join(steps), encoding="utf-8")
+    profile = load_profile("nvml-dra-driver", ROOT / "drivers")
+    with ReferenceTarget() as target:
+        setup = Setup("disturbed", Opened.of(target, profile, "image"))
+        [finished] = run_suite(load_scenarios([file]), setup, ()).finished
+        broken = actions == ["startUnregistered", "replace"]
+        assert finished.outcome is (Outcome.ERROR if broken else Outcome.PASSED), finished.message
+        components, [kubelet] = target.world.components, target.world.kubelets
+        assert not components.down
+        assert not components.beside
+        assert kubelet.driver is not None
+        assert kubelet.driver.stopped_at is None
