@@ -27,6 +27,7 @@ from tests.mutants import (
     quota,
     scheduler,
     unhealthy,
+    updating,
     watching,
     workloads,
 )
@@ -77,6 +78,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     **quota.MUTATIONS,
     **preempting.MUTATIONS,
     **unhealthy.MUTATIONS,
+    **updating.MUTATIONS,
     **watching.MUTATIONS,
     **workloads.MUTATIONS,
 }

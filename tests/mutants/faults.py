@@ -432,6 +432,9 @@ class Fault(Enum):
     ZERO_OF_AN_EXTENDED_RESOURCE_IS_ONE = (
         "a pod that asks for none of an extended resource gets one"
     )
+    DRIVER_LEAVES_CLAIMS_OF_THE_OLD = (
+        "the next version of a driver does not unprepare what the old one has prepared"
+    )
     DRIVER_LOSES_CDI_SPECS = "after a reboot the driver tells of CDI devices that are gone"
     CALLS_OF_DRIVERS_ARE_NOT_COUNTED = (
         "the kubelet does not count in its metrics what it asks drivers"
@@ -450,6 +453,13 @@ class Fault(Enum):
     )
     LISTS_ALL_CLAIMS_OF_THE_POD = "PodResources lists for a container what others of its pod use"
     LISTS_NO_GENERATED_CLAIMS = "PodResources lists no claims that were made from a template"
+    DRIVER_TAKES_OVER_UNREGISTERED = (
+        "the next version of a driver takes the sockets of the old one, though it never registers"
+    )
+    KUBELET_ASKS_CRASHED_INSTANCES = (
+        "the kubelet asks the newest instance of a driver, also one that has crashed"
+    )
+    KUBELET_ASKS_EVERY_INSTANCE = "a claim is prepared by each instance of its driver that runs"
     KUBELET_FORGETS_GONE_PODS = (
         "a kubelet that starts forgets what it had prepared for pods that are gone"
     )
@@ -459,6 +469,9 @@ class Fault(Enum):
     KUBELET_LOSES_WAITING_PODS = "a kubelet that starts leaves pods alone that were waiting"
     KUBELET_RESTARTS_CONTAINERS = "a kubelet that starts ends all containers"
     KUBELET_UNPREPARES_AT_START = "a kubelet that starts unprepares claims in use"
+    KUBELET_WIPES_SLICES_OF_UPDATED_DRIVERS = (
+        "the slices of a driver go half a minute after its old instance has ended"
+    )
     KUBELET_WIPES_SLICES_AT_ONCE = "the slices of a driver go as soon as it stops"
     LEAVES_PODS_ON_LOST_NODES = "pods of a node that is lost are not deleted"
     MANAGER_MISSES_WHAT_HAPPENED = (

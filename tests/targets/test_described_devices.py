@@ -46,6 +46,17 @@ BY_NODE = "{deviceNodes: '^/dev/fpga(?P<index>[0-9]+)$', deviceName: 'fpga-{inde
 DEVICES = """devices: [
     {name: fpga-4, attributes: {board: {string: A10}}, capacity: {memory: {value: 8Gi}}},
     {name: fpga-7, attributes: {board: {string: B20}}, capacity: {memory: {value: 8Gi}}}]"""
+UPDATES = [
+    f"extended/device-preparation/{name}"
+    for name in (
+        "failed-driver-update-keeps-the-old",
+        "rolling-update-keeps-claims",
+        "two-driver-instances-prepare-once",
+        "unregistered-driver-update-keeps-the-old",
+    )
+]
+"""Scenarios that start a driver twice."""
+
 SHOWN_BY_ENV = "env: {'ACME_FPGA_{index}': '{device}'}"
 SHOWN_BY_NODE = "deviceNodes: ['/dev/fpga{index}']"
 
@@ -301,6 +312,8 @@ def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described
         item.scenario.id: item.message for item in found if item.outcome is not Outcome.PASSED
     }
     profile = "driver profile gpu.example.com"
+    twice = f"{profile} does not say that the driver has the trait rollingUpdate"
+    assert sorted(name for name, why in others.items() if why == twice) == UPDATES
     hardware = {name: why for name, why in others.items() if "/hardware-" in name}
     assert len(hardware) == 5
     assert all(why.startswith(f"{profile} has no command") for why in hardware.values())
@@ -308,7 +321,8 @@ def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described
     not_told = (
         f"{profile} does not say how the driver is told that a device gets Unhealthy (stimulus)"
     )
-    assert {name: why for name, why in others.items() if name not in hardware} == {
+    elsewhere = {*hardware, *UPDATES}
+    assert {name: why for name, why in others.items() if name not in elsewhere} == {
         f"{health}/health-is-of-a-request": not_told,
         f"{health}/health-reaches-all-pods-of-a-claim": not_told,
         f"{health}/pod-status-shows-health": not_told,
@@ -324,15 +338,23 @@ def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described
     }
 
 
-def test_a_described_driver_refuses_a_device_in_use_where_its_profile_says_so(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("trait", "scenarios"),
+    [
+        ("refusesDevicesInUse", ["extended/device-preparation/device-in-use-is-refused"]),
+        ("rollingUpdate", UPDATES),
+    ],
+)
+def test_a_described_driver_does_what_its_profile_says_that_it_does(
+    trait: str, scenarios: list[str], tmp_path: Path
 ) -> None:
     """Else nothing could be compared with it: the reference itself would fail."""
     traits = "traits: [cdiPerClaim, nodeLocal"
     profile = (shipped.ROOT / "drivers" / "gpu.example.com.yaml").read_text(encoding="utf-8")
     file = tmp_path / "profile.yaml"
-    file.write_text(profile.replace(traits, f"{traits}, refusesDevicesInUse"), encoding="utf-8")
-    in_use = [one for one in shipped.shipped() if one.id.endswith("/device-in-use-is-refused")]
+    file.write_text(profile.replace(traits, f"{traits}, {trait}"), encoding="utf-8")
+    asked = [one for one in shipped.shipped() if one.id in scenarios]
     with open_reference(TargetOptions(driver=str(file))) as opened:
-        [finished] = run_suite(in_use, Setup("t", opened), ()).finished
-    assert (finished.outcome, finished.message) == (Outcome.PASSED, "")
+        found = run_suite(asked, Setup("t", opened), ()).finished
+    assert len(found) == len(scenarios)
+    assert {(one.outcome, one.message) for one in found} == {(Outcome.PASSED, "")}

@@ -1,0 +1,125 @@
+"""Defects that show while a driver is replaced by its next version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.nodes import dra_manager
+from conformance.targets.reference.nodes.dra_manager import NotPreparedError
+from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.nodes.kubelet import _WIPING_DELAY, Kubelet
+from conformance.targets.reference.world import World
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+
+def leaves_claims_of_the_old(world: World) -> None:
+    """What another instance has prepared is told to be unprepared, and stays."""
+    for kubelet in world.kubelets:
+        driver = kubelet.driver
+        if driver is None:
+            continue
+        of_the_old: set[str] = set()
+
+        def start_next(
+            original: Callable[[], None],
+            driver: NodeDriver = driver,
+            of_the_old: set[str] = of_the_old,
+        ) -> None:
+            original()
+            of_the_old.update(driver.spec_files())
+
+        def end_next(original: Callable[[], None], of_the_old: set[str] = of_the_old) -> None:
+            original()
+            of_the_old.clear()
+
+        def unprepare(
+            original: Callable[[str], None], uid: str, of_the_old: set[str] = of_the_old
+        ) -> None:
+            if uid not in of_the_old:
+                original(uid)
+
+        replace(driver, "start_next", start_next)
+        replace(driver, "end_next", end_next)
+        replace(driver, "unprepare", unprepare)
+
+
+def wipes_slices_of_updated_drivers(world: World) -> None:
+    """The kubelet does not see that another instance of the driver is there."""
+    due: dict[str, float] = {}
+
+    def driver_replaced(original: Callable[[str], None], name: str) -> None:
+        original(name)
+        due[name] = world.clock.wake_in(_WIPING_DELAY)
+
+    replace(world.components, "replace", driver_replaced)
+    for kubelet in world.kubelets:
+
+        def sync(original: Callable[[], None], kubelet: Kubelet = kubelet) -> None:
+            name = f"{kubelet.node}/driver"
+            if kubelet.driver is not None and due.get(name, world.clock.now + 1) <= world.clock.now:
+                del due[name]
+                kubelet.wipe_slices(kubelet.driver.name)
+            original()
+
+        replace(kubelet, "sync", sync)
+
+
+def asks_every_instance(world: World) -> None:
+    for kubelet in world.kubelets:
+
+        def prepare(original: Callable[[Obj], Any], claim: Obj, kubelet: Kubelet = kubelet) -> Any:
+            if world.components.beside.get(f"{kubelet.node}/driver"):
+                with kubelet.dra_manager._one_call(dra_manager._PREPARE):
+                    original(claim)
+            return original(claim)
+
+        replace(kubelet.dra_manager, "_prepare", prepare)
+
+
+def asks_crashed_instances(world: World) -> None:
+    for kubelet in world.kubelets:
+        crashed: list[bool] = []
+
+        def lose(original: Callable[[], None], crashed: list[bool] = crashed) -> None:
+            original()
+            crashed.append(True)
+
+        def prepare(
+            original: Callable[[Obj], Any], claim: Obj, crashed: list[bool] = crashed
+        ) -> Any:
+            if crashed:
+                raise NotPreparedError("connect: connection refused")
+            return original(claim)
+
+        replace(kubelet, "lose_next_driver", lose)
+        replace(kubelet.dra_manager, "_prepare", prepare)
+
+
+def takes_over_unregistered(world: World) -> None:
+    """The instance that begins removes the sockets of the one that runs, and has them back late."""
+    kubelets = {f"{kubelet.node}/driver": kubelet for kubelet in world.kubelets}
+
+    def start_next(original: Callable[..., None], name: str, *, registers: bool = True) -> None:
+        original(name, registers=registers)
+        if not registers:
+            kubelets[name].stop_driver()
+
+    def kill_next(original: Callable[[str], None], name: str) -> None:
+        if world.components.beside.get(name) is False:
+            kubelets[name].start_driver()
+        original(name)
+
+    replace(world.components, "start_next", start_next)
+    replace(world.components, "kill_next", kill_next)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.DRIVER_LEAVES_CLAIMS_OF_THE_OLD: leaves_claims_of_the_old,
+    Fault.DRIVER_TAKES_OVER_UNREGISTERED: takes_over_unregistered,
+    Fault.KUBELET_ASKS_CRASHED_INSTANCES: asks_crashed_instances,
+    Fault.KUBELET_ASKS_EVERY_INSTANCE: asks_every_instance,
+    Fault.KUBELET_WIPES_SLICES_OF_UPDATED_DRIVERS: wipes_slices_of_updated_drivers,
+}
