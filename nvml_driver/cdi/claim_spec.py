@@ -36,7 +36,7 @@ from nvml_driver.errors import PrepareError
 from nvml_driver.model.inventory import Device, Inventory, MigInstance
 from nvml_driver.model.prepared import ClaimRecord, PreparedDevice
 from nvml_driver.simulated import smi
-from nvml_driver.simulated.node import NULL_DEVICE
+from nvml_driver.simulated.node import device_number
 
 CONTROL_DEVICE = "nvidiactl"
 OPTIONAL_DEVICES = ("nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
@@ -206,7 +206,7 @@ class SpecBuilder:
     def _node(self, name: str) -> dict[str, Any]:
         path = f"/dev/{name}"
         if self._declared_only:
-            major, minor = NULL_DEVICE
+            major, minor = device_number(name)
             return {"path": path, "type": "c", "major": major, "minor": minor, "permissions": "rw"}
         file = self._device_root / name
         if not file.is_char_device():

@@ -39,6 +39,7 @@ class DeviceNode:
         path: in the container.
         host_path: on the node; the same path if None.
         type: ``c`` or ``b``, None: what the file on the node is.
+        permissions: what the device cgroup lets the container do: read, write, mknod.
     """
 
     path: str
@@ -46,6 +47,7 @@ class DeviceNode:
     type: str | None = None
     major: int | None = None
     minor: int | None = None
+    permissions: str = "rwm"
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> DeviceNode:
@@ -56,6 +58,7 @@ class DeviceNode:
             type=document.get("type"),
             major=document.get("major"),
             minor=document.get("minor"),
+            permissions=document.get("permissions") or "rwm",
         )
 
 

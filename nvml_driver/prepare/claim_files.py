@@ -169,9 +169,7 @@ class ClaimFiles:
             found = self._inventory.get(prepared.device_name)
             if found is not None and prepared.made is not None:
                 names += device_files(found, prepared.made)
-        for folder in {str(Path(name).parent) for name in names}:
-            inside = [name for name in dict.fromkeys(names) if str(Path(name).parent) == folder]
-            make_device_files(self._device_root / folder, [Path(name).name for name in inside])
+        make_device_files(self._device_root, dict.fromkeys(names))
 
     def _write_smi(self, record: ClaimRecord | None = None) -> None:
         """The simulated nvidia-smi, which also shows the MIG devices that were made for claims."""

@@ -2,8 +2,8 @@
 
 NVML does not tell where a GPU hangs on the PCIe tree, nor which device files a MIG device needs; a
 driver reads that from sysfs and /proc. And a container gets a GPU as a character device. All are
-real here: a small tree of directories and links, and device files with the numbers of the null
-device, which CDI and container runtimes inject like any other.
+real here: a small tree of directories and links, and device files with numbers behind which there
+is no device, which CDI, container runtimes and the kernel's device cgroup treat like any other.
 """
 
 from __future__ import annotations
@@ -18,9 +18,18 @@ from nvml_driver.errors import DriverError
 from nvml_driver.model.roots import NodeRoots
 from nvml_driver.simulated.profile import Profile
 
-NULL_DEVICE = (1, 3)
-"""Major and minor of /dev/null: a device file that is always allowed and does no harm."""
+MAJOR = 120
+"""For local and experimental use (devices.txt of the kernel), so no driver of it has this one: who
+may open such a file is told that there is no such device (ENXIO), who may not EPERM."""
 
+_MINORS = {
+    "nvidia": 0,
+    "nvidia-caps/nvidia-cap": 0x1000,
+    "vfio/": 0x4000,
+    "vfio/devices/vfio": 0x8000,
+}
+"""Name without its number -> minor of number 0."""
+_OTHER_MINORS = {"nvidiactl": 0xFF, "vfio/vfio": 0xFFF, "iommu": 0xFFE}
 
 _NVIDIA = "0x10de"
 _CLASS_3D = "0x030200"
@@ -117,8 +126,16 @@ def _link(path: Path, to: Path) -> None:
         path.symlink_to(target)
 
 
+def device_number(name: str) -> tuple[int, int]:
+    """Major and minor of a device file, by its name below ``/dev``; each has its own."""
+    if name in _OTHER_MINORS:
+        return MAJOR, _OTHER_MINORS[name]
+    stem = name.rstrip("0123456789")
+    return MAJOR, _MINORS[stem] + int(name[len(stem) :])
+
+
 def make_device_files(root: Path, names: Iterable[str]) -> None:
-    """Make the named character devices in ``root``, with the null device's numbers, mode 0666.
+    """Make the named character devices in ``root``, with their numbers, mode 0666.
 
     A file that is right already stays; anything else of that name is an error, never replaced.
 
@@ -126,11 +143,11 @@ def make_device_files(root: Path, names: Iterable[str]) -> None:
         DriverError: not root, or ``root`` cannot hold device files; the message says what to do.
     """
     for name in names:
-        path = root / name
+        path, number = root / name, os.makedev(*device_number(name))
         try:
-            root.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():
-                os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(*NULL_DEVICE))
+                os.mknod(path, 0o666 | stat.S_IFCHR, number)
                 path.chmod(0o666)  # mknod's mode goes through the umask
             found = path.stat()
         except OSError as error:
@@ -138,5 +155,5 @@ def make_device_files(root: Path, names: Iterable[str]) -> None:
                 f"cannot make the device file {path}: {error.strerror or error}; making device "
                 "files takes root (CAP_MKNOD), and --device-root says where they go"
             ) from None
-        if not stat.S_ISCHR(found.st_mode) or found.st_rdev != os.makedev(*NULL_DEVICE):
+        if not stat.S_ISCHR(found.st_mode) or found.st_rdev != number:
             raise DriverError(f"{path} is in the way: it is not a device file of the simulation")

@@ -84,6 +84,9 @@ def test_a_trap_is_run_when_the_container_is_terminated(
         ('for i in 1 2; do echo $i; done && echo "$A"', 0, "1\n2\nb c\n"),
         ("find /proc/self/ns -name net -exec echo is {} ';'", 0, "is /proc/self/ns/net\n"),
         ("find / -nonsense x", 1, "find: -nonsense: not supported\n"),
+        ("stat -c '%t:%T %n' /dev/null /dev/zero", 0, "1:3 /dev/null\n1:5 /dev/zero\n"),
+        ("stat -c %t /nothing-like-this", 1, "stat: stat /nothing-like-this: no such file"),
+        ("mknod x b 1 3", 1, "mknod: needs FILE c MAJOR MINOR\n"),
     ],
 )
 def test_the_shell_runs_commands(image: Path, script: str, status: int, output: str) -> None:
@@ -91,6 +94,20 @@ def test_the_shell_runs_commands(image: Path, script: str, status: int, output: 
     said, _ = process.communicate(timeout=60)
     assert process.returncode == status
     assert said.startswith(output)
+
+
+@pytest.mark.needs_root
+@pytest.mark.parametrize("number", [(1, 3), (120, 4097), (4095, 0xFFFFF)])
+def test_device_files_are_made_with_their_number(
+    image: Path, tmp_path: Path, number: tuple[int, int]
+) -> None:
+    file = tmp_path / "made"
+    major, minor = number
+    script = f"mknod {file} c {major} {minor} && stat -c %t:%T {file}"
+    said, _ = start(image, ("sh", "-c", script)).communicate(timeout=60)
+    assert said == f"{major:x}:{minor:x}\n"
+    found = file.stat()
+    assert (os.major(found.st_rdev), os.minor(found.st_rdev)) == number
 
 
 def test_commands_from_standard_input_run_as_they_come(image: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.errors import CdiError, CheckpointError, PrepareError
+from nvml_driver.simulated.node import MAJOR
 from nvml_driver.storage.files import write_atomic
 from tests.nvml_driver.helpers import (
     gpu_config,
@@ -86,7 +87,7 @@ def test_declared_device_nodes_say_that_they_are(tmp_path: Path) -> None:
     spec = cdi.read_spec(tmp_path / "cdi" / spec_name("uid-1"))
     assert spec["annotations"]["dra-conformance.dev/device-nodes"] == "declared"
     node = cdi.resolve(tmp_path / "cdi", device.cdi_device_ids).device_nodes[1]
-    assert node == cdi.DeviceNode("/dev/nvidia0", None, "c", 1, 3)
+    assert node == cdi.DeviceNode("/dev/nvidia0", None, "c", MAJOR, 0, "rw")
     assert not list((tmp_path / "state" / "dev").iterdir())
 
 
@@ -95,11 +96,12 @@ def test_declared_device_nodes_say_that_they_are(tmp_path: Path) -> None:
 def test_created_device_nodes_are_character_devices(tmp_path: Path) -> None:
     driver = make_core(tmp_path, device_nodes="create")
     [device] = driver.prepare(make_claim(result("gpu-3")))
-    for node in cdi.resolve(tmp_path / "cdi", device.cdi_device_ids).device_nodes:
+    nodes = cdi.resolve(tmp_path / "cdi", device.cdi_device_ids).device_nodes
+    for node, minor in zip(nodes, (0xFF, 3), strict=True):
         assert node.host_path == f"{tmp_path}/state{node.path}"
         found = Path(node.host_path).stat()
         assert stat.S_ISCHR(found.st_mode)
-        assert (os.major(found.st_rdev), os.minor(found.st_rdev)) == (1, 3)
+        assert (os.major(found.st_rdev), os.minor(found.st_rdev)) == (MAJOR, minor)
         assert stat.S_IMODE(found.st_mode) == 0o666
 
 

@@ -20,7 +20,10 @@ from typing import Any
 SCENARIO_IMAGE = "dra-conformance.local/scenario:1"
 SANDBOX_IMAGE = "dra-conformance.local/sandbox:1"
 
-COMMANDS = ("cat", "echo", "env", "find", "hostname", "ls", "pause", "sh", "sleep")
+COMMANDS = (
+    *("cat", "echo", "env", "find", "hostname", "ls"),
+    *("mknod", "pause", "sh", "sleep", "stat"),
+)
 """What pod-shell can be called as."""
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}

@@ -29,9 +29,11 @@ var commands = map[string]func(args []string) error{
 	"find":     find,
 	"hostname": hostname,
 	"ls":       ls,
+	"mknod":    mknod,
 	"pause":    pause,
 	"sh":       shell,
 	"sleep":    sleep,
+	"stat":     stat,
 }
 
 func main() {
