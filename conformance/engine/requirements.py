@@ -8,6 +8,7 @@ from packaging.specifiers import SpecifierSet
 
 from conformance.scenario.accounts import IMPERSONATION
 from conformance.scenario.base import release
+from conformance.scenario.expectations.devicenodes import DeviceNodesExpectation
 from conformance.scenario.expectations.environment import EnvironmentExpectation
 from conformance.scenario.expectations.hardware import HardwareExpectation
 from conformance.scenario.loader import LoadedScenario
@@ -92,6 +93,8 @@ def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:
                 return "does not say how claims show in containers (probe.claimEnv)"
             if config is not None and config not in profile.spec.probe.config_env:
                 return f"does not say how config {config} shows in containers (probe.configEnv)"
+        if isinstance(expectation, DeviceNodesExpectation) and not profile.spec.probe.device_nodes:
+            return "does not say that containers get device files (probe.deviceNodes)"
         if isinstance(expectation, HardwareExpectation):
             name = expectation.hardware.command
             if name not in profile.spec.probe.hardware:

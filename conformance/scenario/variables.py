@@ -13,12 +13,13 @@ from typing import Any
 
 from conformance.errors import UsageError
 from conformance.probe import Probe
+from conformance.scenario import devicefiles
 from conformance.scenario.near import nearest
 from conformance.scenario.profile import DriverProfile, ProfileSpec
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 UNCLOSED = re.compile(r"\$\{[^}]*\Z")
-FIXED_NAMES = ("driver", "image", "namespace", "probe.exit", "probe.hold")
+FIXED_NAMES = ("driver", "image", "namespace", "probe.exit", "probe.hold", "probe.open")
 """The variables that every scenario has, whatever the driver profile."""
 
 DEVICE_NAMES = (
@@ -84,11 +85,13 @@ class Variables:
         self._profile = profile
         shown = profile.spec.probe.hardware if profile is not None and hardware else {}
         commands = {name: one.run for name, one in shown.items()}
+        opening = {devicefiles.NAME: devicefiles.SCRIPT}
         fixed: dict[str, Any] = {
             "image": image,
             "namespace": namespace(unique),
             "probe.hold": list(Probe(holds=True, commands=commands).words),
             "probe.exit": list(Probe(holds=False, commands=commands).words),
+            "probe.open": list(Probe(holds=True, commands=commands | opening).words),
         }
         if profile is None:
             fixed["driver"] = f"d-{unique}.{SYNTHETIC_DOMAIN}"

@@ -26,7 +26,8 @@ NOT_THE_GPUS = re.compile(
     r"|this target lacks the ability distinct-devices: no attribute tells "
     r"|driver profile test-driver\.cdi\.k8s\.io (does not say|has no command|names no attribute)"
     r"|driver profile gpu\.nvidia\.com-mig does not say "
-    r"(how claims show|how the driver is told|.*deviceMetadata|.*rollingUpdate)"
+    r"(how claims show|how the driver is told|that containers get device files|.*deviceMetadata"
+    r"|.*rollingUpdate)"
     r"|this target lacks the ability device-health: .* that its profile names \(stimulus\)"
 )
 """Reasons to skip a scenario that hold for this cluster, or upstream's driver, with any GPUs."""

@@ -483,6 +483,9 @@ class Fault(Enum):
     )
     SCHEDULER_SEES_ONLY_NEW_PODS = "a scheduler that starts leaves pods alone that were waiting"
     USES_NODES_THAT_ARE_NOT_READY = "pods are sent to nodes that are not ready"
+    CONTAINERS_OPEN_EVERY_DEVICE = "a container may open device files of whatever number"
+    DEVICE_FILES_CANNOT_BE_OPENED = "a container gets a device file without the right to open it"
+    DEVICE_FILES_OF_ONE_NUMBER = "the device files of all devices have the number of the first"
     WATCHES_ALL_NODES = "a watch of the slices of one node tells of those of all nodes"
     WATCHES_ALL_POOLS = "a watch of the slices of one pool tells of those of all pools"
     WATCHES_MISS_WHAT_LEAVES = "a watch does not tell that an object has lost the label"

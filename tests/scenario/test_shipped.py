@@ -189,7 +189,7 @@ def test_its_containers_run_the_given_image_and_a_probe() -> None:
         for spec in pod_specs(item)
         for container in spec["containers"]
     ]
-    probes = ("${probe.hold}", "${probe.exit}")
+    probes = ("${probe.hold}", "${probe.exit}", "${probe.open}")
     assert [name for name, one in containers if one["image"] != "${image}"] == []
     assert [name for name, one in containers if one["command"] not in probes] == []
 

@@ -321,6 +321,7 @@ def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described
     not_told = (
         f"{profile} does not say how the driver is told that a device gets Unhealthy (stimulus)"
     )
+    no_files = f"{profile} does not say that containers get device files (probe.deviceNodes)"
     elsewhere = {*hardware, *UPDATES}
     assert {name: why for name, why in others.items() if name not in elsewhere} == {
         f"{health}/health-is-of-a-request": not_told,
@@ -332,6 +333,8 @@ def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described
         " containers (probe.claimEnv)",
         f"{preparation}/containers-read-device-metadata": f"{profile} does not say that the driver"
         " has the trait deviceMetadata",
+        f"{preparation}/device-files-are-those-of-the-claim": no_files,
+        f"{preparation}/no-other-device-can-be-opened": no_files,
         f"{preparation}/device-in-use-is-refused": f"{profile} does not say that the driver has"
         " the trait refusesDevicesInUse",
         f"{preparation}/refused-claim-is-given-up": f"{profile} has no config refused",

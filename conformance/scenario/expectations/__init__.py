@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from conformance.scenario.expectations.base import Expectation
 from conformance.scenario.expectations.cdi import CdiExpectation
+from conformance.scenario.expectations.devicenodes import DeviceNodesExpectation
 from conformance.scenario.expectations.devices import DevicesExpectation
 from conformance.scenario.expectations.environment import EnvironmentExpectation
 from conformance.scenario.expectations.event import EventExpectation
@@ -37,6 +38,7 @@ KINDS: Final[tuple[type[Expectation], ...]] = (
     TogetherExpectation,
     NoneExpectation,
     DevicesExpectation,
+    DeviceNodesExpectation,
     EnvironmentExpectation,
     HardwareExpectation,
     MetadataExpectation,

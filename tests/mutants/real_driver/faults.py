@@ -173,6 +173,11 @@ _MET: Final[Mapping[str, DriverFault]] = {
         preparing.no_device_files,
         _RUNS,
     ),
+    "device-files-cannot-be-opened": DriverFault(
+        "containers get device files without the right to open them",
+        preparing.files_without_permission,
+        ("device-files-are-those-of-the-claim",),
+    ),
     "ignores-configuration": DriverFault(
         "opaque configuration is not applied",
         preparing.ignores_configuration(None),

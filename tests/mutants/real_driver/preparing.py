@@ -138,6 +138,10 @@ def _without_files(original: Callable[..., Json], *args: Any) -> Json:
     return {**found, "containerEdits": {**found["containerEdits"], "deviceNodes": []}}
 
 
+def _without_permission(original: Callable[..., Json], *args: Any) -> Json:
+    return {**original(*args), "permissions": "m"}
+
+
 never_unprepares = instead(ClaimWork, "unprepare_each", _unprepare_nothing)
 looks_at_no_other_claim = instead(Preparation, "_refuse_overlap", lambda *_: None)
 first_device = _prepares(lambda names, result, place: {**result, "device": names[place]})
@@ -165,3 +169,4 @@ others_when_asked_again = _again(_others)
 refuses_unknown = instead(DriverCore, "unprepare", _refuse_unknown)
 loses_checkpoint = instead(Checkpoint, "__init__", _forget)
 no_device_files = instead(SpecBuilder, "_device", _without_files)
+files_without_permission = instead(SpecBuilder, "_node", _without_permission)

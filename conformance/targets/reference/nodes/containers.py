@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from conformance.probe import METADATA, Probe
+from conformance.scenario import devicefiles
+from conformance.scenario.devicefiles import OTHERS, REFUSED, DeviceFile
 from conformance.scenario.expectations.base import ContainerView
 from conformance.targets.base import Obj
-from nvml_driver.cdi.specs import ContainerEdits
+from nvml_driver.cdi.specs import ContainerEdits, DeviceNode
 from nvml_driver.simulated import smi
 
 EXIT_SECONDS: Final = 1.0
@@ -59,8 +61,20 @@ class Run:
         return self.ends_at is not None and self.ends_at <= now
 
 
+class DeviceCgroup:
+    """What the kernel lets containers open."""
+
+    def permits(self, number: str, given: Set[str]) -> bool:
+        """Whether a device file of a number may be opened by who was given some numbers."""
+        return number in given
+
+
 def view(
-    pod: Mapping[str, Any], container: Obj, edits: ContainerEdits, probe: Probe
+    pod: Mapping[str, Any],
+    container: Obj,
+    edits: ContainerEdits,
+    probe: Probe,
+    cgroup: DeviceCgroup,
 ) -> ContainerView:
     """What a container sees: runtime defaults, its own ``env``, then what CDI adds."""
     environment = {**_ENVIRONMENT, "HOSTNAME": pod["metadata"]["name"]}
@@ -71,6 +85,9 @@ def view(
     paths = {f"/dev/{name}" for name in _DEVICES}
     paths |= {node.path for node in edits.device_nodes}
     outputs = {name: _output(run, edits, paths) for name, run in probe.commands.items()}
+    if devicefiles.NAME in outputs:
+        files = _device_files(edits.device_nodes, cgroup, makes=_makes_nodes(pod, container))
+        outputs[devicefiles.NAME] = devicefiles.printed(files)
     outputs |= {
         path: Path(file).read_text(encoding="utf-8")
         for path, file in edits.mounts.items()
@@ -86,3 +103,27 @@ def _output(run: str, edits: ContainerEdits, paths: Set[str]) -> str:
     if command != PurePosixPath(smi.CONTAINER_PATH).name or file is None:
         return f"sh: {command}: not found\n"
     return smi.output(Path(file).read_text(encoding="utf-8"), options, paths)
+
+
+def _makes_nodes(pod: Mapping[str, Any], container: Mapping[str, Any]) -> bool:
+    """Whether a container may make device files: it is root, and asks for the capability."""
+    own = container.get("securityContext") or {}
+    user = own.get("runAsUser", (pod["spec"].get("securityContext") or {}).get("runAsUser"))
+    return user == 0 and "MKNOD" in ((own.get("capabilities") or {}).get("add") or ())
+
+
+def _device_files(
+    nodes: Iterable[DeviceNode], cgroup: DeviceCgroup, *, makes: bool
+) -> Iterator[DeviceFile]:
+    """A container's device files, and with ``makes`` those of other numbers that it makes."""
+    numbers = {node: f"{node.major}:{node.minor}" for node in nodes}
+    given = {number for node, number in numbers.items() if "r" in node.permissions}
+
+    def opened(path: str, number: str) -> DeviceFile:
+        refused = not cgroup.permits(number, given)
+        return DeviceFile(path, number, f"{path}: {REFUSED}" if refused else "")
+
+    for node, number in numbers.items():
+        yield opened(node.path, number)
+        for other in devicefiles.beside(number) if makes else ():
+            yield opened(f"{OTHERS}{other.replace(':', '-')}", other)

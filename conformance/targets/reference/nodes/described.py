@@ -18,6 +18,7 @@ from conformance.targets.reference.nodes.driver import NodeDriver
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.errors import PrepareError
 from nvml_driver.model.prepared import PreparedDevice
+from nvml_driver.simulated.node import MAJOR
 
 _DEVICES_PER_SLICE: Final = 64
 """As many as a slice may have when devices have taints or counters."""
@@ -123,7 +124,11 @@ class DescribedDriver(NodeDriver):
         )
         edits: dict[str, Any] = {"env": [f"{name}={value}" for name, value in environment.items()]}
         if nodes:
-            edits["deviceNodes"] = [{"path": path, "type": "c"} for path in nodes]
+            first = self._places[device] * len(nodes)
+            edits["deviceNodes"] = [
+                {"path": path, "type": "c", "major": MAJOR, "minor": first + index}
+                for index, path in enumerate(nodes)
+            ]
         return edits
 
     def _configured(self, result: Obj, config: Sequence[Obj]) -> Iterator[str]:

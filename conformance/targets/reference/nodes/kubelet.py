@@ -82,6 +82,7 @@ class Kubelet:
         self._api = api
         self.dra_manager = DRAManager(cluster, driver, self.component)
         self.pod_resources = PodResources(self.dra_manager)
+        self.device_cgroup = containers.DeviceCgroup()
         self._pods: dict[str, PodRun] = {}
         self._views: dict[tuple[str, str, str], tuple[str, ContainerView]] = {}
 
@@ -195,7 +196,7 @@ class Kubelet:
             if run.retry_at <= now:
                 self._fail(run, "Failed", f"Error: {error}")
             return
-        seen = containers.view(run.pod, container, edits, probe)
+        seen = containers.view(run.pod, container, edits, probe, self.device_cgroup)
         ends_at = None
         if not probe.holds:
             ends_at = self._cluster.clock.wake_in(containers.EXIT_SECONDS)

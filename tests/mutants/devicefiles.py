@@ -1,0 +1,43 @@
+"""Defects of device files: of which number they are, and who may open them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from conformance.targets.reference.world import World
+from nvml_driver.cdi.specs import ContainerEdits
+from tests.mutants.driver import drivers
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+
+def given_with(**changed: Any) -> Mutation:
+    """The driver's device files are given to containers otherwise."""
+
+    def mutate(world: World) -> None:
+        def edits(original: Callable[..., ContainerEdits], ids: Iterable[str]) -> ContainerEdits:
+            found = original(ids)
+            nodes = tuple(
+                dataclasses.replace(node, **changed) if node.path[-1:].isdigit() else node
+                for node in found.device_nodes
+            )
+            return dataclasses.replace(found, device_nodes=nodes)
+
+        for driver in drivers(world):
+            replace(driver, "edits", edits)
+
+    return mutate
+
+
+def open_every_device(world: World) -> None:
+    for kubelet in world.kubelets:
+        replace(kubelet.device_cgroup, "permits", lambda *_: True)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.CONTAINERS_OPEN_EVERY_DEVICE: open_every_device,
+    Fault.DEVICE_FILES_CANNOT_BE_OPENED: given_with(permissions="m"),
+    Fault.DEVICE_FILES_OF_ONE_NUMBER: given_with(minor=0),
+}
