@@ -70,6 +70,12 @@ def test_a_driver_that_was_killed_from_outside_is_told_with_the_signal(
     assert "its log is empty" in told
 
 
+def test_a_next_version_of_a_driver_that_does_not_stay_is_no_death(layout: Layout) -> None:
+    processes = start(layout, "exit 1", "node-1/next-driver")
+    assert wait_gone(processes.records()["node-1/next-driver"].identity, 10)
+    assert first_dead(processes) is None
+
+
 @pytest.mark.parametrize("grace", [0, 5])
 def test_a_driver_that_was_stopped_is_no_death_in_any_program(layout: Layout, grace: float) -> None:
     processes = start(layout, "sleep 100")

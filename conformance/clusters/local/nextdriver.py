@@ -79,11 +79,18 @@ class NextDriver:
             return
         self._forget_dead()
         before = set(driver.registered_plugins(self._kubelet))
-        spec = self._spec(registers=registers)
-        self._processes.start(spec)
-        if not registers:
-            driver.wait_named(self._processes, self._name, self._driver_name, self._nowhere)
-            return
+        self._processes.start(self._spec(registers=registers))
+        try:
+            if registers:
+                self._wait_attached_beside(before)
+            else:
+                driver.wait_named(self._processes, self._name, self._driver_name, self._nowhere)
+        except ClusterError:
+            self.kill()
+            raise
+
+    def _wait_attached_beside(self, before: set[str]) -> None:
+        """Wait until the kubelet has registered a plugin more, and the slices are complete."""
         self._processes.wait_ready(
             self._name,
             lambda: bool(set(driver.registered_plugins(self._kubelet)) - before),
