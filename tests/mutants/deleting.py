@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from conformance.scenario.base import POD_CLAIM_ANNOTATION
-from conformance.targets.base import Obj
+from conformance.targets.base import Obj, Ref
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.controllers.garbage_collection import GarbageCollector
@@ -119,9 +120,20 @@ def orphaned_pods_stay(world: World) -> None:
     replace(part(world, GarbageCollector), "_collect_orphaned_pods", lambda *_: None)
 
 
+def in_the_background(world: World, policy: str) -> None:
+    """A deletion with a policy is one in the background."""
+
+    def delete(original: Callable[..., None], ref: Ref, *args: Any) -> None:
+        original(ref, *("Background" if arg == policy else arg for arg in args))
+
+    replace(world.api, "delete", delete)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.CLAIMS_OUTLIVE_NAMESPACES: claims_outlive_namespaces,
     Fault.ORPHANED_PODS_STAY: orphaned_pods_stay,
+    Fault.ORPHANS_ARE_DELETED: lambda world: in_the_background(world, "Orphan"),
+    Fault.OWNERS_GO_FIRST: lambda world: in_the_background(world, "Foreground"),
     Fault.PODS_OUTLIVE_JOBS: pods_outlive_jobs,
     Fault.RELEASES_CLAIMS_OF_DELETED_TEMPLATES: releases_without_template,
     Fault.RELEASES_CLAIMS_OF_WITHDRAWN_DEVICES: releases_withdrawn,

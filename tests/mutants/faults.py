@@ -354,6 +354,8 @@ class Fault(Enum):
     PREEMPTS_FOR_DEVICES = "a pod is deleted because one of higher priority wants its device"
     PREEMPTS_NOBODY = "no pod makes room for one of higher priority"
     PUBLISHED_GOES_BEFORE_DERIVED = "an attribute that a device has is not derived"
+    ORPHANS_ARE_DELETED = "a deletion with the policy Orphan takes what belongs to the object"
+    OWNERS_GO_FIRST = "a deletion in the foreground is one in the background"
     RECREATES_WHILE_OLD_PODS_RUN = "the strategy Recreate is taken for a rolling update"
     REFUSES_LONG_CLAIM_NAMES = "pods with long names get no claims from templates"
     REFUSES_MORE_THAN_16_DEVICES = "claims with more than 16 devices are not allocated"

@@ -111,7 +111,7 @@ class ReferenceScope:
     def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
         """Ask for deletion; an object that is already gone is not an error."""
         with self._requests():
-            self._world.api.delete(ref, grace_seconds, self.namespace)
+            self._world.api.delete(ref, grace_seconds, self.namespace, "Background")
             self._world.settle()
 
     def send(self, request: Request) -> None:

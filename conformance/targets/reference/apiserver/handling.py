@@ -73,7 +73,8 @@ class Handler:
             case "deletecollection", "":
                 place = ref.namespace or namespace
                 for obj in api.list(ref.api_version, ref.kind, place, request.labels):
-                    api.delete_stored(self._stored(obj), body.get("gracePeriodSeconds"))
+                    grace, policy = body.get("gracePeriodSeconds"), body.get("propagationPolicy")
+                    api.delete_stored(self._stored(obj), grace, policy)
             case "create", "eviction":
                 # policy/v1 without a PodDisruptionBudget, which the reference does not serve.
                 api.delete_stored(self._pod(request, namespace))
@@ -103,7 +104,8 @@ class Handler:
         found = self._api.get(ref, namespace)
         if found is not None:
             self.check_preconditions(found, options.get("preconditions") or {})
-        self._api.delete(ref, options.get("gracePeriodSeconds"), namespace)
+        policy = options.get("propagationPolicy")
+        self._api.delete(ref, options.get("gracePeriodSeconds"), namespace, policy)
 
     def check_preconditions(self, obj: Obj, wanted: Obj) -> None:
         """Refuse to delete another object than is meant (``Preconditions.Check`` of storage).

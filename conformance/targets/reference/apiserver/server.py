@@ -15,6 +15,7 @@ from conformance.targets.reference.apiserver import (
     conversion,
     decoding,
     defaulting,
+    deletion,
     disabled_fields,
     priority,
     validation,
@@ -265,7 +266,13 @@ class ApiServer:
             raise invalid_status(kind, ref.name, forbidden)
         return conversion.to_version(self._store.replace(new), ref.api_version)
 
-    def delete(self, ref: Ref, grace_seconds: int | None, default_namespace: str) -> None:
+    def delete(
+        self,
+        ref: Ref,
+        grace_seconds: int | None,
+        default_namespace: str,
+        propagation: str | None = None,
+    ) -> None:
         """Ask for deletion: at once, after the grace period, or when finalizers are gone.
 
         An object that is already gone is not an error. Raises:
@@ -273,33 +280,25 @@ class ApiServer:
         """
         found = self._find(ref, default_namespace)
         if found is not None:
-            self.delete_stored(found, grace_seconds)
+            self.delete_stored(found, grace_seconds, propagation)
 
-    def delete_stored(self, obj: Obj, grace_seconds: int | None = None) -> None:
+    def delete_stored(
+        self, obj: Obj, grace_seconds: int | None = None, propagation: str | None = None
+    ) -> None:
         """The same for a stored object (``BeforeDelete`` of the generic registry)."""
-        grace = 0
-        meta = obj["metadata"]
-        if obj["kind"] == "Pod":
-            grace = _pod_grace(obj, grace_seconds)
+        meta, kept = obj["metadata"], deletion.finalizers(obj, propagation)
+        grace = deletion.pod_grace(obj, grace_seconds) if obj["kind"] == "Pod" else 0
         if "deletionTimestamp" in meta and grace >= meta.get("deletionGracePeriodSeconds", 0):
+            if kept != (meta.get("finalizers") or []):
+                self._store.modify(obj, lambda new: new["metadata"].update(finalizers=kept))
             return
-        if not grace and not meta.get("finalizers") and obj["kind"] != "Namespace":
+        if not grace and not kept and obj["kind"] != "Namespace":
             self._store.remove(obj)
             return
-
-        def mark(new: Obj) -> None:
-            new["metadata"]["deletionTimestamp"] = self._cluster.clock.timestamp(grace)
-            new["metadata"]["deletionGracePeriodSeconds"] = grace
-            if "generation" in new["metadata"]:
-                new["metadata"]["generation"] += 1
-            if new["kind"] == "Namespace":
-                del new["metadata"]["deletionGracePeriodSeconds"]
-                new["metadata"]["finalizers"] = ["kubernetes"]
-                new["status"] = {**new.get("status", {}), "phase": "Terminating"}
-
         if grace:
             self._cluster.clock.wake_in(grace)
-        self._store.modify(obj, mark)
+        moment = self._cluster.clock.timestamp(grace)
+        self._store.modify(obj, lambda new: deletion.mark(new, grace, moment, kept))
 
     def _find(self, ref: Ref, default_namespace: str) -> Obj | None:
         kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
@@ -342,12 +341,3 @@ def merge(target: Any, patch: Any) -> Any:
         else:
             result[key] = merge(result.get(key), value)
     return result
-
-
-def _pod_grace(pod: Obj, wanted: int | None) -> int:
-    """Seconds (``podStrategy.CheckGracefulDelete``): none for a pod that does not run."""
-    phase = (pod.get("status") or {}).get("phase")
-    if not pod["spec"].get("nodeName") or phase in {"Failed", "Succeeded"}:
-        return 0
-    grace = pod["spec"]["terminationGracePeriodSeconds"] if wanted is None else wanted
-    return 1 if grace < 0 else int(grace)

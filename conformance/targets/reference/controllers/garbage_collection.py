@@ -6,17 +6,22 @@ from typing import Final
 
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
+from conformance.targets.reference.apiserver.deletion import FOREGROUND, ORPHAN
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import KINDS
-from conformance.targets.reference.store import name_of
+from conformance.targets.reference.store import name_of, uid_of
 
 _ORPHAN_SECONDS: Final = 60
 """How long a pod outlives its node: 40 s of quarantine, looked at every 20 s (podgc)."""
 
 
 class GarbageCollector:
-    """Deletes objects all of whose owners are gone, and pods of nodes that are gone."""
+    """Deletes objects all of whose owners are gone, and pods of nodes that are gone.
+
+    An object that is being deleted it lets go once those that it owns are gone (foreground), or
+    own themselves (orphan). Follows pkg/controller/garbagecollector/garbagecollector.go.
+    """
 
     watches = frozenset(KINDS)
 
@@ -32,10 +37,53 @@ class GarbageCollector:
 
     def sync(self) -> None:
         """One round."""
-        for obj in self._store.everything():
-            if not pods.is_deleted(obj) and self.is_ownerless(obj):
-                self._api.delete_stored(obj)
+        for found in self._store.everything():
+            obj = self._store.by_uid(uid_of(found))
+            if obj is None:
+                continue  # It went with one before it.
+            finalizers = obj["metadata"].get("finalizers") or []
+            if not pods.is_deleted(obj):
+                if self.is_ownerless(obj):
+                    self._api.delete_stored(obj)
+            elif ORPHAN in finalizers:
+                self.orphan(obj)
+            elif FOREGROUND in finalizers:
+                self.delete_owned(obj)
         self._collect_orphaned_pods()
+
+    def orphan(self, owner: Obj) -> None:
+        """Let an object go, and none of those that it owns."""
+        for obj in self._owned(owner):
+            self._store.modify(obj, lambda new: _disown(new, owner))
+        self._store.modify(owner, lambda new: new["metadata"]["finalizers"].remove(ORPHAN))
+
+    def delete_owned(self, owner: Obj) -> None:
+        """Delete what an object owns; let it go when nothing is left for which it must wait."""
+        owned = self._owned(owner)
+        for obj in owned:
+            if any(map(self._stays, obj["metadata"]["ownerReferences"])):
+                self._store.modify(obj, lambda new: _disown(new, owner))
+            elif not pods.is_deleted(obj):
+                policy = "Foreground" if self._owned(obj) else None
+                self._api.delete_stored(obj, None, policy)
+        if not any(_blocks(obj, owner) for obj in owned):
+            self._store.modify(owner, lambda new: new["metadata"]["finalizers"].remove(FOREGROUND))
+
+    def _owned(self, owner: Obj) -> list[Obj]:
+        uid = uid_of(owner)
+        return [
+            obj
+            for obj in self._store.everything()
+            if any(one["uid"] == uid for one in obj["metadata"].get("ownerReferences") or [])
+        ]
+
+    def _stays(self, reference: Obj) -> bool:
+        """Whether an owner is there, and does not wait for what it owns."""
+        owner = self._store.by_uid(reference["uid"])
+        if owner is None:
+            return False
+        meta = owner["metadata"]
+        return not pods.is_deleted(owner) or FOREGROUND not in (meta.get("finalizers") or [])
 
     def is_ownerless(self, obj: Obj) -> bool:
         """An object that has owners, all of which are gone."""
@@ -61,6 +109,19 @@ class GarbageCollector:
             else:
                 waiting[uid] = due
         self._orphaned_at = waiting
+
+
+def _blocks(obj: Obj, owner: Obj) -> bool:
+    """Whether a foreground deletion of an owner waits for it (``blockOwnerDeletion``)."""
+    references = obj["metadata"]["ownerReferences"]
+    return any(one["uid"] == uid_of(owner) and one.get("blockOwnerDeletion") for one in references)
+
+
+def _disown(obj: Obj, owner: Obj) -> None:
+    references = obj["metadata"].pop("ownerReferences")
+    left = [one for one in references if one["uid"] != uid_of(owner)]
+    if left:
+        obj["metadata"]["ownerReferences"] = left
 
 
 class NamespaceController:
