@@ -199,9 +199,13 @@ class Context:
         """See Cluster.observe."""
         return self.scope.observe(pod, container)
 
-    def cdi_specs(self, uid: str) -> Sequence[str]:
+    def cdi_specs(self, uid: str | None) -> Sequence[tuple[str, Obj]]:
         """See Cluster.cdi_specs."""
-        return self.scope.cdi_claims().get(uid, ())
+        specs = self.scope.cdi_specs()
+        if uid is None:
+            return specs
+        names = self.scope.cdi_claims().get(uid, ())
+        return [(name, spec) for name, spec in specs if name in names]
 
     def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
         """See Cluster.samples."""

@@ -328,6 +328,10 @@ class Scope(Protocol):
         """Claim uid -> names of CDI spec files that mention it, on all nodes (ability ``cdi``)."""
         ...
 
+    def cdi_specs(self) -> Sequence[tuple[str, Obj]]:
+        """Name and content of all CDI specs, on all nodes (ability ``cdi``)."""
+        ...
+
     def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
         """The series of a metric of ``conformance.scenario.metrics``, whatever this minor calls it.
 

@@ -197,6 +197,9 @@ class MiniScope:
     def cdi_claims(self) -> Mapping[str, Sequence[str]]:
         return {}
 
+    def cdi_specs(self) -> Sequence[tuple[str, Obj]]:
+        return []
+
     def fault(self, component: str, action: str) -> None:
         self.target.log.append(f"{action} {component}")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
+import re
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from conformance.targets.base import Obj
@@ -12,7 +12,6 @@ from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublishe
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.store import clone, name_of, uid_of
 from conformance.targets.reference.world import World
-from nvml_driver.cdi.specs import ContainerEdits
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
 from nvml_driver.model.inventory import Inventory
@@ -241,15 +240,27 @@ def metadata_of_another_claim(world: World) -> None:
     in_each_core(world, change)
 
 
-def shows_another_claim(world: World) -> None:
-    for driver in drivers(world):
+def writes(change: Callable[[str], str]) -> Mutation:
+    """The driver writes something else into its CDI specs: from the text that is right."""
 
-        def edits(original: Callable[..., ContainerEdits], ids: Iterable[str]) -> ContainerEdits:
-            found = original(ids)
-            other = {name: "other" for name in found.env if name.endswith("_RESOURCE_CLAIM")}
-            return dataclasses.replace(found, env={**found.env, **other})
+    def mutate(world: World) -> None:
+        for driver in drivers(world):
 
-        replace(driver, "edits", edits)
+            def prepare(
+                original: Callable[..., Any], claim: Obj, driver: NodeDriver = driver
+            ) -> Any:
+                found = original(claim)
+                for path in driver._cdi_root.glob("*.json"):
+                    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+                return found
+
+            replace(driver, "prepare", prepare)
+
+    return mutate
+
+
+def another_claim(spec: str) -> str:
+    return re.sub(r'(_RESOURCE_CLAIM=)[^"]+', r"\1other", spec)
 
 
 def more_memory(devices: list[Obj]) -> None:
@@ -287,7 +298,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.DRIVER_IGNORES_CLASS_CONFIG: prepares(without_config("FromClass")),
     Fault.DRIVER_PREPARES_A_CLAIM_ONCE: refuses_prepared_before,
     Fault.METADATA_OF_ANOTHER_CLAIM: metadata_of_another_claim,
-    Fault.SHOWS_ANOTHER_CLAIM: shows_another_claim,
+    Fault.SHOWS_ANOTHER_CLAIM: writes(another_claim),
     Fault.SLICES_HAVE_BUS_IDS_AS_ROOTS: publishes(bus_ids_as_roots),
     Fault.SLICES_HAVE_OTHER_UUIDS: publishes(other_uuids),
     Fault.SLICES_PROMISE_MORE_MEMORY: publishes(more_memory),

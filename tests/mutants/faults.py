@@ -485,6 +485,9 @@ class Fault(Enum):
     )
     SCHEDULER_SEES_ONLY_NEW_PODS = "a scheduler that starts leaves pods alone that were waiting"
     USES_NODES_THAT_ARE_NOT_READY = "pods are sent to nodes that are not ready"
+    CDI_EDITS_OF_SPECS_ARE_LOST = "containers get what CDI specs say of devices, and not of all"
+    CDI_IDS_OF_NOTHING = "the kubelet lists CDI ids that no spec defines"
+    CDI_VERSION_TOO_OLD = "a CDI spec uses what its version does not have"
     CONTAINERS_OPEN_EVERY_DEVICE = "a container may open device files of whatever number"
     DEVICE_FILES_CANNOT_BE_OPENED = "a container gets a device file without the right to open it"
     DEVICE_FILES_OF_ONE_NUMBER = "the device files of all devices have the number of the first"

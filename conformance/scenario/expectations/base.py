@@ -102,8 +102,8 @@ class Cluster(Protocol):
     def observe(self, pod: str, container: str) -> ContainerView | None:
         """What a container has seen, None as long as it has shown nothing."""
 
-    def cdi_specs(self, uid: str) -> Sequence[str]:
-        """Names of the CDI specs on the nodes that mention a claim."""
+    def cdi_specs(self, uid: str | None) -> Sequence[tuple[str, Obj]]:
+        """Name and content of the CDI specs on the nodes that mention a claim; None: of all."""
 
     def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
         """The series of a metric (``scenario.metrics``); None: the component does not tell now."""

@@ -1,13 +1,21 @@
-"""``cdi``: the CDI spec that the driver wrote for a claim is there, or is gone."""
+"""``cdi``: the CDI spec that the driver wrote for a claim is there and says so, or is gone.
+
+The format: https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from conformance.scenario.base import Strict
-from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
+from conformance.scenario.base import Obj, Strict
+from conformance.scenario.expectations.base import Cluster, ContainerView, Known, Seen, Timed
+from conformance.scenario.expectations.conditions import unmet
+
+Cel = Annotated[str, Field(min_length=1, max_length=10_240)]
 
 
 class Cdi(Strict):
@@ -16,34 +24,131 @@ class Cdi(Strict):
     pod: str
     claim: str = Field(description="name in the pod's spec.resourceClaims")
     present: bool
+    containers: tuple[str, ...] = Field(
+        default=(),
+        description=(
+            "of the pod, using the whole claim: the CDI ids that the kubelet has for them are in"
+            " specs, and they have the environment and device files that these say"
+        ),
+    )
 
 
 class CdiExpectation(Timed):
     """The CDI spec that the driver wrote for a claim of a pod (needs the ability `cdi`)."""
 
     cdi: Cdi
+    cel: Cel | tuple[Cel, ...] = Field(
+        default=(), description="CEL over `specs` (a list, as they are in the files)"
+    )
+
+    @model_validator(mode="after")
+    def _present(self) -> CdiExpectation:
+        if not self.cdi.present and (self.cdi.containers or self.cel):
+            raise ValueError("containers and cel are for specs that are present")
+        return self
+
+    @property
+    def _conditions(self) -> tuple[str, ...]:
+        return (self.cel,) if isinstance(self.cel, str) else self.cel
+
+    @property
+    def waits_for_start(self) -> bool:
+        """What containers have is known once they have started."""
+        return bool(self.cdi.containers)
 
     def describe(self) -> str:
         """In a line."""
-        state = "a" if self.cdi.present else "no"
-        return f"{state} CDI spec for claim {self.cdi.claim} of {self.cdi.pod}"
+        wanted = self.cdi
+        given = f", given to {', '.join(wanted.containers)}" if wanted.containers else ""
+        says = f" with {' and '.join(self._conditions)}" if self._conditions else ""
+        state = "a" if wanted.present else "no"
+        return f"{state} CDI spec for claim {wanted.claim} of {wanted.pod}{given}{says}"
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """The claim's CDI spec is there, or is gone."""
+        """The claim's CDI spec is there and as described, or is gone."""
         wanted = self.cdi
         observed: dict[str, Any] = {"cdi": f"{wanted.pod}/{wanted.claim}"}
         uid = cluster.claim_uid(wanted.pod, wanted.claim)
         if uid is None:
             return Seen(False, f"claim {wanted.claim} of pod {wanted.pod} was never seen", observed)
-        files = list(cluster.cdi_specs(uid))
+        files = cluster.cdi_specs(uid)
         observed["present"] = bool(files)
-        found = f"CDI specs for it: {', '.join(files) or 'none'}"
-        return Seen(bool(files) == wanted.present, found, observed)
+        found = f"CDI specs for it: {', '.join(name for name, _ in files) or 'none'}"
+        if bool(files) != wanted.present:
+            return Seen(False, found, observed)
+        wrong = [*unmet(self._conditions, {"specs": [spec for _, spec in files]})]
+        for container in wanted.containers:
+            problems = self._not_given(container, cluster)
+            wrong += (f"{wanted.pod}/{container} {problem}" for problem in problems)
+        if self._conditions or wanted.containers:
+            observed["fits"] = not wrong
+        return Seen(not wrong, "; ".join([found, *wrong]), observed)
+
+    def _not_given(self, container: str, cluster: Cluster) -> Iterator[str]:
+        """How what a container has differs from what its CDI ids stand for."""
+        wanted = self.cdi
+        claim = cluster.claim_of(wanted.pod, wanted.claim)
+        listed = cluster.pod_resources(wanted.pod, container)
+        view = cluster.observe(wanted.pod, container)
+        if claim is None or listed is None or view is None:
+            yield "is not known to the kubelet, or has shown nothing, yet"
+            return
+        name = claim["metadata"]["name"]
+        devices = [device for one in listed if one.name == name for device in one.devices]
+        ids = [*dict.fromkeys(one for device in devices for one in device.cdi)]
+        if not ids:
+            yield f"has no CDI ids for claim {wanted.claim}"
+        defined = _devices(spec for _, spec in cluster.cdi_specs(None))
+        for one in ids:
+            if one not in defined:
+                yield f"has the CDI id {one}, which no spec defines"
+        edits = [edit for one in ids if one in defined for edit in defined[one]]
+        pattern = cluster.profile.spec.probe.device_nodes if cluster.profile is not None else None
+        yield from _missing(edits, view, pattern or r"(?!)")
 
     def lint(self, known: Known) -> None:
-        """The pod, its claim, and the ability to see CDI specs."""
-        known.named(("cdi", "pod"), "Pod", self.cdi.pod)
-        known.pod_claim(("cdi", "claim"), (self.cdi.pod,), self.cdi.claim)
+        """The pod, its claim and containers, CEL, and the ability to see CDI specs."""
+        wanted = self.cdi
+        known.named(("cdi", "pod"), "Pod", wanted.pod)
+        known.pod_claim(("cdi", "claim"), (wanted.pod,), wanted.claim)
+        for index, name in enumerate(wanted.containers):
+            known.container(("cdi", "containers", index), (wanted.pod,), name)
+        known.relation(("cel",), self._conditions, ("specs",))
         known.needed(("cdi",), "ability", "cdi")
+        if wanted.containers:
+            known.needed(("cdi", "containers"), "ability", "pod-resources")
         known.needed(("cdi",), "trait", "cdiPerClaim")
         known.needed(("cdi",), "kubelet")
+
+
+def _devices(specs: Iterable[Obj]) -> dict[str, tuple[Obj, Obj]]:
+    """CDI id -> the edits of its spec, and its own."""
+    return {
+        f"{spec.get('kind')}={device.get('name')}": (
+            spec.get("containerEdits") or {},
+            device.get("containerEdits") or {},
+        )
+        for spec in specs
+        for device in spec.get("devices") or ()
+    }
+
+
+def _missing(
+    edits: Sequence[Mapping[str, Any]], view: ContainerView, pattern: str
+) -> Iterator[str]:
+    """What a container does not show of its edits; mounts do not show.
+
+    A device file without a type may be a block device, which does not show, if it is not one by
+    which the driver's devices are told (``pattern``).
+    """
+    variables = [text.partition("=") for edit in edits for text in edit.get("env") or ()]
+    for name, value in {name: value for name, _, value in variables}.items():
+        found = view.environment.get(name)
+        if found != value and "\n" not in value:
+            yield f"has {name}={found}, not {value}" if found is not None else f"has no {name}"
+    nodes = [node for edit in edits for node in edit.get("deviceNodes") or ()]
+    kinds = {node["path"]: node.get("type") for node in nodes}
+    for path, kind in kinds.items():
+        shows = kind in ("c", "u") or (not kind and re.match(pattern, path))
+        if shows and path not in view.device_nodes:
+            yield f"has no device file {path}"

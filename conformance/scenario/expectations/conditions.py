@@ -66,8 +66,8 @@ def _values(expression: str, variables: Mapping[str, Any]) -> Iterator[str]:
             value = _lookup(value, path)
             yield f"{name}{path} " + ("is not there" if value is _MISSING else f"is {short(value)}")
         elif isinstance(value, list):
-            names = ", ".join(str(obj["metadata"]["name"]) for obj in value)
-            yield f"{name} are {names or 'none'}"
+            names = [(obj.get("metadata") or {}).get("name") or short(obj) for obj in value]
+            yield f"{name} are {', '.join(map(str, names)) or 'none'}"
 
 
 def _lookup(value: Any, path: str) -> Any:

@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from conformance.targets.base import Obj
+
 CdiFiles = Callable[[], Iterable[tuple[str, bytes]]]
 """Reads name and content of all CDI spec files of a cluster's nodes, now."""
 
@@ -36,15 +38,20 @@ def claims_in(files: Iterable[tuple[str, bytes]]) -> Mapping[str, Sequence[str]]
     file will be read the next time).
     """
     found: dict[str, set[str]] = {}
-    for name, content in files:
-        if not name.endswith((".json", ".yaml", ".yml")):
-            continue
-        spec = _parse(name, content)
-        if spec is None:
-            continue
+    for name, spec in specs_in(files):
         for uid in {*_UID.findall(name), *_uids(spec)}:
             found.setdefault(uid, set()).add(name)
     return {uid: tuple(sorted(names)) for uid, names in sorted(found.items())}
+
+
+def specs_in(files: Iterable[tuple[str, bytes]]) -> list[tuple[str, Obj]]:
+    """Name and content of the files that are specs; as for `claims_in`."""
+    parsed = (
+        (name, _parse(name, content))
+        for name, content in files
+        if name.endswith((".json", ".yaml", ".yml"))
+    )
+    return [(name, spec) for name, spec in parsed if isinstance(spec, dict)]
 
 
 def _parse(name: str, content: bytes) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
@@ -30,7 +30,7 @@ from conformance.targets.base import (
 )
 from conformance.targets.claims_in_use import in_use
 from conformance.targets.cluster.accounts import give_rights, may
-from conformance.targets.cluster.cdi import claims_in
+from conformance.targets.cluster.cdi import claims_in, specs_in
 from conformance.targets.cluster.creator import Creator
 from conformance.targets.cluster.diagnostics import diagnose
 from conformance.targets.cluster.followed import follow
@@ -238,10 +238,17 @@ class ClusterScope:
 
     def cdi_claims(self) -> Mapping[str, Sequence[str]]:
         """See `Scope.cdi_claims`. Files send no events: a waiting check is repeated soon."""
+        return claims_in(self._cdi_files())
+
+    def _cdi_files(self) -> Iterable[tuple[str, bytes]]:
         self._changes.recheck_in(0.1)
         if self._shared.cdi is None:
             raise TargetError("this cluster's CDI specs cannot be read from here (no ability cdi)")
-        return claims_in(self._shared.cdi())
+        return self._shared.cdi()
+
+    def cdi_specs(self) -> Sequence[tuple[str, Obj]]:
+        """See `Scope.cdi_specs`; as for `cdi_claims`."""
+        return specs_in(self._cdi_files())
 
     def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
         """See `Scope.samples`. Metrics send no events: a waiting check is repeated soon."""

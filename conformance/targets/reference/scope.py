@@ -184,6 +184,12 @@ class ReferenceScope:
                         found.setdefault(uid, []).extend(files)
             return found
 
+    def cdi_specs(self) -> Sequence[tuple[str, Obj]]:
+        """Name and content of all CDI specs on disk, on all nodes."""
+        with self._lock:
+            drivers = [one.driver for one in self._world.kubelets if one.driver is not None]
+            return [item for driver in drivers for item in driver.specs()]
+
     def fault(self, component: str, action: str) -> None:
         """See `Scope.fault`.
 

@@ -14,7 +14,7 @@ import yaml
 
 from conformance.kubeapi.connection import Connection
 from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError
-from conformance.targets.cluster.cdi import claims_in, spec_files
+from conformance.targets.cluster.cdi import claims_in, spec_files, specs_in
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.scope import ClusterScope
 from tests.kubeapi.fake_api import FakeApi, merge
@@ -273,13 +273,17 @@ def test_cdi_specs_name_the_claims_that_they_are_for(tmp_path: Path) -> None:
         UID: (f"claim-{UID}.yaml", "k8s.gpu.example.com-claim.json"),
         OTHER: ("k8s.gpu.example.com-claim.json",),
     }
+    assert specs_in(spec_files([first, second])) == [
+        ("k8s.gpu.example.com-claim.json", {"devices": devices}),
+        (f"claim-{UID}.yaml", {"devices": []}),
+    ]
 
 
 def test_cdi_is_an_ability_only_where_the_specs_can_be_read(
     make_target: MakeTarget, scope: ClusterScope, tmp_path: Path
 ) -> None:
     with pytest.raises(TargetError, match="no ability cdi"):
-        scope.cdi_claims()
+        scope.cdi_specs()
     target = make_target(cdi=partial(spec_files, [tmp_path]))
     assert "cdi" in target.capabilities().abilities
     (tmp_path / f"{UID}.json").write_text("{}")

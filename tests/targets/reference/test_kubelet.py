@@ -34,6 +34,9 @@ def test_two_containers_of_one_pod_see_the_one_device_of_the_claim(scope: Refere
     assert view.environment["GPU_DEVICE_0_RESOURCE_CLAIM"] == claim["metadata"]["uid"]
     assert view.environment["HOSTNAME"] == "p"
     assert list(scope.cdi_claims()) == [claim["metadata"]["uid"]]
+    [(name, spec)] = scope.cdi_specs()
+    assert name in scope.cdi_claims()[claim["metadata"]["uid"]]
+    assert "GPU_DEVICE_0=gpu-0" in spec["devices"][0]["containerEdits"]["env"]
 
 
 def test_container_and_pod_without_a_claim_see_no_device(scope: ReferenceScope) -> None:

@@ -101,6 +101,11 @@ class NodeDriver(ABC):
         """
         return cdi.resolve(self._cdi_root, cdi_device_ids)
 
+    def specs(self) -> list[tuple[str, Obj]]:
+        """Name and content of the CDI specs on disk."""
+        paths = sorted(self._cdi_root.glob("*.json"))
+        return [(path.name, dict(cdi.read_spec(path))) for path in paths]
+
     def spec_files(self) -> Mapping[str, list[str]]:
         """Claim uid -> names of the CDI specs on disk that are for it."""
         found: dict[str, list[str]] = {}

@@ -1,0 +1,64 @@
+"""Defects of CDI: what specs say, what ids stand for, and what containers get of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from conformance.scenario.podresources import ListedClaim
+from conformance.targets.base import Obj
+from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.world import World
+from nvml_driver.cdi.specs import ContainerEdits
+from tests.mutants.driver import drivers, writes
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+
+def lists_ids_of_nothing(world: World) -> None:
+    def listed(
+        original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
+    ) -> Sequence[ListedClaim] | None:
+        found = original(pod, container)
+        return found and [
+            dataclasses.replace(
+                claim,
+                devices=tuple(
+                    dataclasses.replace(device, cdi=tuple(f"{one}-old" for one in device.cdi))
+                    for device in claim.devices
+                ),
+            )
+            for claim in found
+        ]
+
+    for kubelet in world.kubelets:
+        replace(kubelet.pod_resources, "listed", listed)
+
+
+def without_common_edits(world: World) -> None:
+    for driver in drivers(world):
+
+        def edits(
+            original: Callable[..., ContainerEdits],
+            ids: Iterable[str],
+            driver: NodeDriver = driver,
+        ) -> ContainerEdits:
+            found = original(ids)
+            common = [spec.get("containerEdits") or {} for _, spec in driver.specs()]
+            names = {text.partition("=")[0] for one in common for text in one.get("env") or ()}
+            env = {name: value for name, value in found.env.items() if name not in names}
+            return dataclasses.replace(found, env=env)
+
+        replace(driver, "edits", edits)
+
+
+def version_too_old(spec: str) -> str:
+    return re.sub(r'("cdiVersion": ")[^"]+', r"\g<1>0.3.0", spec)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.CDI_EDITS_OF_SPECS_ARE_LOST: without_common_edits,
+    Fault.CDI_IDS_OF_NOTHING: lists_ids_of_nothing,
+    Fault.CDI_VERSION_TOO_OLD: writes(version_too_old),
+}
