@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
@@ -26,15 +26,16 @@ from conformance.engine.events import (
 )
 from conformance.engine.knownissues import with_known_issues
 from conformance.engine.ledger import Ledger
+from conformance.engine.parallel import Observed, perform_together
 from conformance.engine.places import Place
 from conformance.engine.podsecurity import CONSTRAINTS
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.setup import Setup, planned
-from conformance.engine.steps import perform, prepare, title
+from conformance.engine.steps import prepare, title
 from conformance.engine.stimuli import make_healthy
 from conformance.errors import ConformanceError, TargetGoneError
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.model import Step
+from conformance.scenario.model import Step, together
 from conformance.targets.base import ApiError, Overlap, Scope
 from conformance.text import shorten
 
@@ -87,6 +88,7 @@ class _Run:
         self.emit = emit
         self.outcome = Outcome.PASSED
         self.message = ""
+        self.latest = (self.outcome, self.message)
         self.started_at = ""
         self.where = loaded.where(())
         self.steps: list[StepFinished] = []
@@ -125,8 +127,8 @@ class _Run:
     def _run(self, context: Context, start: float) -> ScenarioFinished:
         scope = context.scope
         if self._guarded(lambda: self._prepare(context), self.where):
-            for index, step in enumerate(context.scenario.spec.steps):
-                if not self._step(index, step, context):
+            for indices in together(context.scenario.spec.steps):
+                if not self._steps(indices, context):
                     break
         decisions: list[dict[str, object]] = []
         if context.record and self.outcome in {Outcome.PASSED, Outcome.FAILED}:
@@ -192,19 +194,36 @@ class _Run:
         context.scenario = self.loaded.bind(context.variables)
         prepare(context)
 
-    def _step(self, index: int, step: Step, context: Context) -> bool:
+    def _steps(self, indices: Sequence[int], context: Context) -> bool:
+        """Carry out one step, or several at the same time; whether all went well."""
+        start = time.perf_counter() - self.place.waited
+        steps = context.scenario.spec.steps
+        actions = perform_together([steps[index] for index in indices], context)
+        told = [
+            self._step(index, steps[index], context, start, action)
+            for index, action in zip(indices, actions, strict=True)
+        ]
+        return all(told)
+
+    def _step(
+        self,
+        index: int,
+        step: Step,
+        context: Context,
+        start: float,
+        action: Callable[[], Observed],
+    ) -> bool:
         name = title(step)
         self.emit(StepStarted(self.loaded.id, index, name))
-        start = time.perf_counter() - self.place.waited
         observed: list[dict[str, object]] = []
         where = self.loaded.where(("spec", "steps", index))
-        ok = self._guarded(lambda: observed.extend(perform(step, context)), where)
+        ok = self._guarded(lambda: observed.extend(action()), where)
         finished = StepFinished(
             scenario=self.loaded.id,
             index=index,
             title=context.variables.canonical(name),
-            outcome=Outcome.PASSED if ok else self.outcome,
-            message="" if ok else self.message,
+            outcome=Outcome.PASSED if ok else self.latest[0],
+            message="" if ok else self.latest[1],
             seconds=time.perf_counter() - self.place.waited - start,
             observed=tuple(observed),
         )
@@ -243,6 +262,8 @@ class _Run:
             self.emit(RunStopping(str(error).splitlines()[0]))
 
     def _end(self, outcome: Outcome, message: str, where: str) -> None:
+        """Note that something went wrong: the first of it is what the scenario comes to."""
+        self.latest = (outcome, message)
         if self.outcome is Outcome.PASSED:
             self.outcome, self.message, self.where = outcome, message, where
 

@@ -59,7 +59,8 @@ def hollow_node(name: str, short: str) -> Obj:
 
 def title(step: Step) -> str:
     """A step in a line: for the report, not for machines."""
-    return _title(step) + (f" as {step.account}" if step.account else "")
+    how = f" as {step.account}" if step.account else ""
+    return _title(step) + how + (" in parallel" if step.parallel else "")
 
 
 def _title(step: Step) -> str:

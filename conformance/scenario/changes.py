@@ -159,5 +159,5 @@ class Changes(Strict):
         return said
 
 
-MODIFIERS = frozenset({"account", "dry_run", "name"})
+MODIFIERS = frozenset({"account", "dry_run", "name", "parallel"})
 """Fields of `Changes` that say how, not what."""

@@ -6,6 +6,7 @@ expectations on what a conformant implementation makes of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
@@ -186,6 +187,10 @@ class Step(Changes):
     name: CapturedName | None = Field(
         default=None, description="by which `since` of a later expectation knows this step"
     )
+    parallel: bool = Field(
+        default=False,
+        description="at the same time as the steps directly before and after it that say so, too",
+    )
     apply: tuple[Manifest, ...] | None = Field(
         default=None, min_length=1, description="objects that the API server must accept"
     )
@@ -230,12 +235,25 @@ class Step(Changes):
             raise ValueError("dryRun goes with patch, update, delete, evict and bind")
         if self.account is not None and self.action not in changes | {"apply"}:
             raise ValueError("as goes with apply, patch, update, delete, evict and bind")
+        if self.parallel and self.action not in changes | {"apply"}:
+            raise ValueError("parallel goes with apply, patch, update, delete, evict and bind")
         return self
 
     @property
     def action(self) -> str:
         """The one field that is set."""
         return self.verbs[0]
+
+
+def together(steps: Sequence[Step]) -> list[list[int]]:
+    """Indices of steps, in their order; those that are carried out at the same time in one list."""
+    found: list[list[int]] = []
+    for index, step in enumerate(steps):
+        if step.parallel and found and steps[index - 1].parallel:
+            found[-1].append(index)
+        else:
+            found.append([index])
+    return found
 
 
 class Spec(Strict):

@@ -286,6 +286,14 @@ class Scope(Protocol):
         """
         ...
 
+    def at_once(self, actions: Sequence[Callable[[], None]]) -> None:
+        """Do several things at the same time, and return when all are done.
+
+        Each makes requests (:meth:`create`, :meth:`send`, and what they need to read), and raises
+        nothing.
+        """
+        ...
+
     def grant(self, user: User, rules: Sequence[Obj], labels: Mapping[str, str]) -> None:
         """Let an account do what RBAC rules say in the scope's namespace, and wait until it may.
 

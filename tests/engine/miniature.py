@@ -53,6 +53,7 @@ class Miniature:
         self.on_create: Callable[[Obj], None] = lambda obj: None
         self.on_delete: Callable[[Ref, Obj], None] = lambda ref, obj: None
         self.closed = 0
+        self.at_once: list[int] = []
         self.overlaps: list[Overlap] = []
         self.changes = 0
         self.samples: list[Sample] | None = None
@@ -167,6 +168,11 @@ class MiniScope:
             self.delete(request.ref, options.get("gracePeriodSeconds"))
         elif request.verb == "patch":
             self.patch(request.ref, options, request.subresource)
+
+    def at_once(self, actions: Sequence[Callable[[], None]]) -> None:
+        self.target.at_once.append(len(actions))
+        for action in actions:
+            action()
 
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
         end = self.target.time + timeout

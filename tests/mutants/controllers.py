@@ -92,6 +92,24 @@ def misses_new_template(world: World) -> None:
     replace(part(world, ClaimController), "make", make)
 
 
+def misses_claims_of_a_burst(world: World) -> None:
+    missed: set[str] = set()
+    made: set[str] = set()
+
+    def make(original: Callable[..., Obj | None], pod: Obj, *args: str) -> Obj | None:
+        if len(made) == 4 and uid_of(pod) not in made:
+            missed.add(uid_of(pod))
+        made.add(uid_of(pod))
+        return None if uid_of(pod) in missed else original(pod, *args)
+
+    def sync(original: Callable[[], None]) -> None:
+        made.clear()
+        original()
+
+    replace(part(world, ClaimController), "make", make)
+    replace(part(world, ClaimController), "sync", sync)
+
+
 def forgets_reservation(world: World) -> None:
     reserve_without_pod(world)
     take_any_reservation(world)
@@ -248,6 +266,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.FORCED_PODS_KEEP_CLAIMS: forced_pods_keep_claims,
     Fault.FORGETS_RESERVATION: forgets_reservation,
     Fault.KEEPS_DEVICE_STATUS: keeps_device_status,
+    Fault.MISSES_CLAIMS_OF_A_BURST: misses_claims_of_a_burst,
     Fault.MISSES_NEW_TEMPLATE: misses_new_template,
     Fault.NEVER_RELEASE: never_release,
     Fault.NO_OWNER_REFERENCE: no_owner_reference,

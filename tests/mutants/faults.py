@@ -296,6 +296,7 @@ class Fault(Enum):
     MISSES_NEW_CLAIM = "a pod whose claim did not exist is never looked at again"
     MISSES_NEW_CLASS = "a new DeviceClass does not make the scheduler try again"
     MISSES_NEW_SLICE = "a new ResourceSlice does not make the scheduler try again"
+    MISSES_CLAIMS_OF_A_BURST = "of many pods that come at once, only four get claims from templates"
     MISSES_NEW_TEMPLATE = "a pod whose claim template did not exist never gets a claim"
     MISSES_RELEASE = "a released device does not make the scheduler try again"
     MISTAKES_RULES_OF_V1BETA2 = "taint rules of v1beta2 are stored with another selector"

@@ -11,7 +11,7 @@ from conformance.scenario.expectations.base import Path, Pods, Timed
 from conformance.scenario.lint.expressions import condition_problems
 from conformance.scenario.lint.made import Made, PodShape, name_of, namespace_of
 from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
-from conformance.scenario.model import Scenario
+from conformance.scenario.model import Scenario, together
 from conformance.scenario.near import hint
 from conformance.scenario.stimulus import DEVICE_HEALTH
 from conformance.scenario.yamlfile import Problem
@@ -34,8 +34,9 @@ _MADE_BY_STEPS_WITHOUT_DRIVER = frozenset({"DeviceClass", "Node", "ResourceSlice
 def check_steps(scenario: Scenario, made: Made) -> list[Problem]:
     """Problems of every expectation, and of what is deleted and patched."""
     problems: list[Problem] = []
+    begin = {index: group[0] for group in together(scenario.spec.steps) for index in group}
     for index, step in enumerate(scenario.spec.steps):
-        known = _KnownAt(scenario, made, index, problems)
+        known = _KnownAt(scenario, made, index, problems, begin[index])
         for position, selector in enumerate(step.delete or ()):
             known.below("delete", position).selected((), selector)
         known.changed((), step)
@@ -82,15 +83,23 @@ class _KnownAt:
     Args:
         step: its index; only what an earlier step made is there.
         problems: where they are noted.
+        begin: the first of the steps that are carried out at the same time as this one.
     """
 
     def __init__(
-        self, scenario: Scenario, made: Made, step: int, problems: list[Problem], below: Path = ()
+        self,
+        scenario: Scenario,
+        made: Made,
+        step: int,
+        problems: list[Problem],
+        begin: int,
+        below: Path = (),
     ) -> None:
         self._scenario = scenario
         self._spec = scenario.spec
         self._made = made
         self._step = step
+        self._begin = begin
         self._problems = problems
         self._place: Path = ("spec", "steps", step, *below)
         self._checked = _MADE_BY_STEPS
@@ -99,7 +108,7 @@ class _KnownAt:
 
     def below(self, *path: str | int) -> _KnownAt:
         """The same, for paths below one of the step's."""
-        return _KnownAt(self._scenario, self._made, self._step, self._problems, path)
+        return _KnownAt(self._scenario, self._made, self._step, self._problems, self._begin, path)
 
     def step(self, path: Path, name: str) -> None:
         earlier = [step.name for step in self._spec.steps[: self._step] if step.name]
@@ -270,8 +279,9 @@ class _KnownAt:
             self.wrong(path, f"no step makes {kind} {name!r}; {says}")
         elif not steps and not gone:
             self.wrong(path, f"{kind} {name!r} is expected to be rejected, so it is never there")
-        elif not gone and min(steps) >= self._step:
-            text = f"is only made by step {min(steps)}, after this one (counted from 0)"
+        elif not gone and min(steps) >= self._begin:
+            when = "after" if min(steps) >= self._step else "at the same time as"
+            text = f"is only made by step {min(steps)}, {when} this one (counted from 0)"
             self.wrong(path, f"{kind} {name!r} {text}")
 
     def _pods(self, pods: Pods) -> list[PodShape]:

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from conformance.scenario.expectations.base import Timed
-from conformance.scenario.model import Scenario, Step
+from conformance.scenario.model import Scenario, Step, together
 from conformance.scenario.yamlfile import Problem
 
 STEPS: Final = 100
 OBJECTS: Final = 300
 """That are created by steps; as many as a claim's consumers and what belongs to them."""
 EXPECTATIONS: Final = 300
+PARALLEL: Final = 32
+"""Steps that are carried out at the same time: each has a thread of its own."""
 SECONDS: Final = 900.0
 """That pass whatever the target does."""
 
@@ -22,6 +24,12 @@ def check_limits(scenario: Scenario) -> Iterator[Problem]:
     steps = scenario.spec.steps
     if len(steps) > STEPS:
         yield _most(STEPS, "steps", STEPS, f"{len(steps)}")
+    for group in together(steps):
+        if len(group) > PARALLEL:
+            yield _most(group[PARALLEL], "parallel", PARALLEL, f"{len(group)}")
+        elif len(group) == 1 and steps[group[0]].parallel:
+            text = "needs a step directly before or after it that says parallel: true, too"
+            yield Problem(("spec", "steps", group[0], "parallel"), text)
     totals = {"objects": 0.0, "expectations": 0.0, "seconds": 0.0}
     limits = {"objects": OBJECTS, "expectations": EXPECTATIONS, "seconds": SECONDS}
     told = set()
@@ -38,6 +46,7 @@ def check_limits(scenario: Scenario) -> Iterator[Problem]:
 def _most(index: int, what: str, limit: float, found: str) -> Problem:
     text = {
         "steps": f"a scenario has at most {limit:g} steps",
+        "parallel": f"at most {limit:g} steps are carried out at the same time",
         "objects": f"a scenario makes at most {limit:g} objects",
         "expectations": f"a scenario has at most {limit:g} expectations",
         "seconds": f"wait, consistently and churn take at most {limit:g} s of a scenario",

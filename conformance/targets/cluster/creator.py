@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from threading import Lock
 
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.discovery import Resource
@@ -27,6 +28,7 @@ class Creator:
         self._hollow = hollow
         self._agent = agent
         self._young_namespaces: set[str] = set()
+        self._awaiting = Lock()
 
     def create(
         self, resource: Resource, namespace: str | None, obj: Obj, user: User | None = None
@@ -37,8 +39,10 @@ class Creator:
             ApiError: the server refused.
             TargetError: no answer, and it is not known whether it was done.
         """
-        if resource.kind in _MAKES_PODS and namespace in self._young_namespaces:
-            self._await_service_account(namespace)
+        if resource.kind in _MAKES_PODS:
+            with self._awaiting:  # of several that come at once, none goes ahead
+                if namespace in self._young_namespaces:
+                    self._await_service_account(namespace)
         created = self._once(resource, namespace, obj, user)
         if resource.kind == "Namespace" and not resource.group:
             self._young_namespaces.add(created["metadata"]["name"])

@@ -6,6 +6,7 @@ import builtins
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
@@ -59,7 +60,7 @@ _METHODS = {
 
 
 class ClusterScope:
-    """Implements `conformance.targets.base.Scope`; used by one thread at a time."""
+    """Implements `conformance.targets.base.Scope`; but for `at_once`, for one thread at a time."""
 
     def __init__(self, shared: Shared, namespace: str) -> None:
         self.namespace = namespace
@@ -147,6 +148,12 @@ class ClusterScope:
         """See `Scope.send`."""
         self._shared.health.check()
         self._send(request)
+
+    def at_once(self, actions: Sequence[Callable[[], None]]) -> None:
+        """See `Scope.at_once`: each in a thread of its own."""
+        with ThreadPoolExecutor(len(actions), thread_name_prefix="request") as pool:
+            for done in [pool.submit(action) for action in actions]:
+                done.result()
 
     def _send(self, request: Request) -> None:
         """Send a request, also to a cluster that may be gone: to clean up is tried all the same."""

@@ -70,6 +70,16 @@ def test_it_is_right(tmp_path: Path) -> None:
         ("- update:", "- as: usr\n    update:", "'driver', 'other-driver' or 'user'"),
         ("- update:", "- as: user\n    update:", "spec.accounts has no 'user'; "),
         ("- capture: {before", "- as: user\n    capture: {before", "as goes with"),
+        ("- capture: {before", "- parallel: true\n    capture: {before", "parallel goes with"),
+        ("- update:", "- parallel: true\n    update:", "needs a step directly before or after"),
+        (
+            "- update:",
+            """\
+- {parallel: true, apply: [{claim: six}]}
+  - {parallel: true, delete: [{kind: ResourceClaim, name: six}]}
+  - update:""",
+            "is only made by step 3, at the same time as this one",
+        ),
         ("- capture: {before", "- dryRun: true\n    capture: {before", "dryRun goes with"),
         (
             "        code: 422\n",

@@ -59,6 +59,10 @@ HOSTILE = {
         "wait, consistently and churn take at most 900 s of a scenario",
     ),
     "very many steps": ("  - {forEach: {n: 0..200}, wait: 1ms}\n", "at most 100 steps"),
+    "very many at the same time": (
+        "  - {forEach: {n: 0..32}, parallel: true, apply: [{pod: 'pod-${each.n}'}]}\n",
+        "at most 32 steps are carried out at the same time",
+    ),
     "very many expectations": (
         (
             "  - forEach: {m: 0..9}\n"

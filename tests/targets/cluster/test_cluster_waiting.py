@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -322,6 +323,37 @@ def test_a_pod_of_a_new_namespace_waits_for_its_service_account(
     scope.create(pod(name="pod1"))
     assert time.monotonic() - began < 1
     assert api.count("GET", "serviceaccounts") == 1
+
+
+def test_none_of_several_pods_goes_before_the_service_account(
+    api: FakeApi, scope: ClusterScope
+) -> None:
+    scope.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}})
+    before: list[int] = []
+
+    def act() -> None:
+        until(lambda: api.count("GET", "serviceaccounts"))
+        time.sleep(0.1)
+        before.append(api.count("POST", "/pods"))
+        api.put("serviceaccounts", {"metadata": {"name": "default", "namespace": "demo"}})
+
+    def create(name: str) -> None:
+        scope.create(pod(name=name))
+
+    with Later(act):
+        scope.at_once([partial(create, "pod0"), partial(create, "pod1")])
+    assert before == [0]
+    assert api.count("POST", "/pods") == 2
+
+
+def test_what_is_done_at_once_overlaps(scope: ClusterScope) -> None:
+    others, met = threading.Barrier(3), []
+
+    def meet() -> None:
+        met.append(others.wait(5))
+
+    scope.at_once([meet] * 3)
+    assert sorted(met) == [0, 1, 2]
 
 
 def test_a_pod_waits_for_the_users_that_its_namespace_may_run_as(

@@ -16,6 +16,20 @@ from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 
 
+def test_what_is_asked_at_once_is_seen_together(open_target: Open) -> None:
+    scope = new_scope(open_target(nodes=()))
+    scope.create(kit.node("a"))
+    seen: list[object] = []
+
+    def make_and_look() -> None:
+        scope.create(kit.pod(f"p{len(seen)}"))
+        seen.append([pod["spec"].get("nodeName") for pod in scope.list("v1", "Pod")])
+
+    scope.at_once([make_and_look, make_and_look])
+    make_and_look()
+    assert seen == [[None], [None, None], ["a", "a", "a"]]
+
+
 def test_it_is_a_target_and_its_scopes_are_scopes(target: ReferenceTarget) -> None:
     as_target: Target = target
     as_scope: Scope = as_target.scope("ns")
