@@ -91,6 +91,7 @@ def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Somebody]:
 def test_all_scenarios_pass_as_on_the_reference(somebody: Somebody) -> None:
     before = somebody.now()
     shutil.rmtree(REPORTS, ignore_errors=True)
+    REPORTS.parent.mkdir(exist_ok=True)
     run_compared(NAME, {item.id for item in select(())}, REPORTS, "-n", "4")
     assert somebody.now() == before
     # Nothing with simulated devices is certified, and the report says so.

@@ -1,4 +1,4 @@
-"""Every scenario of the node tier on two real nodes, with each simulated node of full GPUs."""
+"""The node tier on two real nodes with each simulated node of full GPUs, components undisturbed."""
 
 from __future__ import annotations
 

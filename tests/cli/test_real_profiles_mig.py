@@ -1,4 +1,4 @@
-"""Every scenario of the node tier on a real cluster, with each simulated node of MIG devices."""
+"""The node tier on a real cluster, with each simulated node of MIG devices."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 NAME = "profiles-mig"
 CASES = [
     Case("a30x4", MIG, dynamic_mig=True),
-    # Full GPUs beside 200 partitions of them.
-    Case("h100-80x8", dynamic_mig=True),
+    # Full GPUs beside 200 partitions of them, which a driver that is restarted takes up again.
+    Case("h100-80x8", dynamic_mig=True, faults=True),
     Case("mixed", MIG),
 ]
 
