@@ -23,9 +23,6 @@ LABEL: Final = ("pod-security.kubernetes.io/enforce", "restricted")
 NOBODY: Final = 65534
 """The user that pods run as: with none, images that run as root, as busybox does, are refused."""
 
-CONSTRAINTS: Final = "security.openshift.io/v1"
-"""Where it is served, namespaces get a range of users a moment after they were made."""
-
 _RANGE: Final = "openshift.io/sa.scc.uid-range"
 """Annotation of a namespace: ``1000700000/10000``, the first and how many."""
 

@@ -28,7 +28,6 @@ from conformance.engine.knownissues import with_known_issues
 from conformance.engine.ledger import Ledger
 from conformance.engine.parallel import Observed, perform_together
 from conformance.engine.places import Place
-from conformance.engine.podsecurity import CONSTRAINTS
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.setup import Setup, planned
 from conformance.engine.steps import prepare, title
@@ -36,7 +35,7 @@ from conformance.engine.stimuli import make_healthy
 from conformance.errors import ConformanceError, TargetGoneError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Step, together
-from conformance.targets.base import ApiError, Overlap, Scope
+from conformance.targets.base import CONSTRAINTS, ApiError, Overlap, Scope
 from conformance.text import shorten
 
 Emit = Callable[[Event], None]

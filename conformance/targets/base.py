@@ -60,7 +60,12 @@ WORKER_LABEL = "dra-conformance.dev/worker"
 KUBELET_METRICS = "kubelet-metrics"
 POD_RESOURCES = "pod-resources"
 DISTINCT_DEVICES = "distinct-devices"
+ROOT_CONTAINERS = "root-containers"
 """Abilities, see `Capabilities`."""
+
+CONSTRAINTS = "security.openshift.io/v1"
+"""Where it is served, namespaces get a range of users a moment after they were made, and containers
+may have no other one."""
 
 SCENARIO_LABEL = "dra-conformance.dev/scenario"
 
@@ -159,7 +164,7 @@ class Capabilities:
             ``kubelet-metrics``, ``metrics:<component>`` (read what it counts), ``pod-resources``
             (ask kubelets by that API),
             ``double-allocation`` (one device may be given to two claims), ``distinct-devices``
-            (``one_device`` is known),
+            (``one_device`` is known), ``root-containers`` (containers may be root, and more),
             ``impersonation`` (requests in the name of accounts that the suite gives rights),
             ``fault:<component>`` (stop and start that component, or all of a role),
             ``device-health`` (have the driver find devices healthy or not), ``image`` (run probe

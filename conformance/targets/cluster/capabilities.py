@@ -10,7 +10,15 @@ from conformance.kubeapi.api import Api
 from conformance.scenario.accounts import IMPERSONATION
 from conformance.scenario.metrics import CONTROL_PLANE, ability
 from conformance.scenario.stimulus import DEVICE_HEALTH
-from conformance.targets.base import KUBELET_METRICS, POD_RESOURCES, Capabilities, Obj, Tier
+from conformance.targets.base import (
+    CONSTRAINTS,
+    KUBELET_METRICS,
+    POD_RESOURCES,
+    ROOT_CONTAINERS,
+    Capabilities,
+    Obj,
+    Tier,
+)
 from conformance.targets.cluster.accounts import why_no_accounts
 from conformance.targets.cluster.gates import feature_gates
 from conformance.targets.cluster.metrics import why_not
@@ -72,6 +80,10 @@ def discover_capabilities(
         lacking[IMPERSONATION] = refused
     else:
         can.add(IMPERSONATION)
+    if CONSTRAINTS in api.discovery.served():
+        lacking[ROOT_CONTAINERS] = "OpenShift's constraints admit no root and no capabilities"
+    else:
+        can.add(ROOT_CONTAINERS)
     if usable:
         can.add("image")
         if driver is not None:

@@ -26,6 +26,7 @@ from conformance.scenario.stimulus import DEVICE_HEALTH
 from conformance.targets.base import (
     KUBELET_METRICS,
     POD_RESOURCES,
+    ROOT_CONTAINERS,
     RUN_LABEL,
     Capabilities,
     Obj,
@@ -137,7 +138,8 @@ class ReferenceTarget:
             driver=devices.driver,
             nodes=nodes,
             abilities=frozenset(
-                {"cdi", "double-allocation", "image", IMPERSONATION, KUBELET_METRICS, POD_RESOURCES}
+                {"cdi", "double-allocation", "image"}
+                | {IMPERSONATION, KUBELET_METRICS, POD_RESOURCES, ROOT_CONTAINERS}
                 | set(map(ability, CONTROL_PLANE))
                 | fault_abilities(self.world.components.names)
                 | ({DEVICE_HEALTH} if devices.driver else set())

@@ -54,6 +54,7 @@ def test_capabilities_say_what_it_serves(open_target: Open) -> None:
         "metrics:kube-controller-manager",
         "metrics:kube-scheduler",
         "pod-resources",
+        "root-containers",
     }
     assert {"fault:kube-scheduler", "fault:kubelet", "fault:node"} <= found.abilities
     assert {"v1", "batch/v1", "resource.k8s.io/v1", "resource.k8s.io/v1beta1"} <= found.served_apis
