@@ -9,10 +9,10 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 from conformance.engine.attempts import ended_after, may_be_chance
-from conformance.engine.awaiting import Divergence
-from conformance.engine.context import Context, Interrupted
+from conformance.engine.context import Context
 from conformance.engine.diagnosing import EXPLANATION, diagnose
 from conformance.engine.disruption import restore
+from conformance.engine.ending import Ending, ended_by, is_known
 from conformance.engine.events import (
     Attempt,
     Diagnostics,
@@ -32,10 +32,10 @@ from conformance.engine.requirements import reason_to_skip
 from conformance.engine.setup import Setup, planned
 from conformance.engine.steps import prepare, title
 from conformance.engine.stimuli import make_healthy
-from conformance.errors import ConformanceError, TargetGoneError
+from conformance.errors import TargetGoneError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Step, together
-from conformance.targets.base import CONSTRAINTS, ApiError, Overlap, Scope
+from conformance.targets.base import CONSTRAINTS, Overlap, Scope
 from conformance.text import shorten
 
 Emit = Callable[[Event], None]
@@ -85,11 +85,8 @@ class _Run:
         self.setup = setup
         self.opened = setup.opened
         self.emit = emit
-        self.outcome = Outcome.PASSED
-        self.message = ""
-        self.latest = (self.outcome, self.message)
+        self.ending = Ending(loaded.where(()))
         self.started_at = ""
-        self.where = loaded.where(())
         self.steps: list[StepFinished] = []
         self.told: set[tuple[str, str, str, int]] = set()
 
@@ -125,23 +122,23 @@ class _Run:
 
     def _run(self, context: Context, start: float) -> ScenarioFinished:
         scope = context.scope
-        if self._guarded(lambda: self._prepare(context), self.where):
+        if self._guarded(lambda: self._prepare(context)):
             for indices in together(context.scenario.spec.steps):
                 if not self._steps(indices, context):
                     break
         decisions: list[dict[str, object]] = []
-        if context.record and self.outcome in {Outcome.PASSED, Outcome.FAILED}:
-            self._guarded(lambda: decisions.extend(map(asdict, scope.decisions())), self.where)
+        if context.record and self.ending.outcome in {Outcome.PASSED, Outcome.FAILED}:
+            self._guarded(lambda: decisions.extend(map(asdict, scope.decisions())))
         self._overlaps(scope)
-        if self.outcome in {Outcome.FAILED, Outcome.ERROR}:
+        if self.ending.outcome in {Outcome.FAILED, Outcome.ERROR}:
             diagnostics = {**diagnose(scope), **context.kept}
             self.emit(Diagnostics(self.loaded.id, self._named(diagnostics)))
             why = diagnostics.get(EXPLANATION)
-            if why is not None and self.outcome is Outcome.FAILED:
-                self.message += "\nclaims without allocation: " + shorten(why.strip(), 4, 1_000)
-        self._guarded(lambda: restore(context), self.where)
+            if why is not None and self.ending.outcome is Outcome.FAILED:
+                self.ending.add("claims without allocation: " + shorten(why.strip(), 4, 1_000))
+        self._guarded(lambda: restore(context))
         if context.unhealthy:
-            self._guarded(lambda: make_healthy(context), self.where)
+            self._guarded(lambda: make_healthy(context))
         self.place.leave()
         made = bool(context.ledger.made)
         limit = context.limit(context.scenario.spec.timeouts.cleanup)
@@ -149,15 +146,15 @@ class _Run:
         if isinstance(context.ledger.unanswered, TargetGoneError):
             self._stop(context.ledger.unanswered)
         cleanup = Outcome.FAILED if left else Outcome.PASSED if made else Outcome.SKIPPED
-        if left and self.outcome is Outcome.PASSED:
-            self.outcome = Outcome.ERROR if context.ledger.unanswered else Outcome.FAILED
-            self.message = f"the cleanup failed: {'; '.join(left)}"
+        if left and self.ending.well:
+            outcome = Outcome.ERROR if context.ledger.unanswered else Outcome.FAILED
+            self.ending.note(outcome, f"the cleanup failed: {'; '.join(left)}")
         overlaps = self._overlaps(scope)  # by now the watch of claims has told all of theirs
         finished = ScenarioFinished(
             scenario=planned(self.loaded),
-            outcome=self.outcome,
-            message=self.message,
-            where=self.where,
+            outcome=self.ending.outcome,
+            message=self.ending.message,
+            where=self.ending.where,
             cleanup=cleanup,
             left=left,
             seconds=time.perf_counter() - start - self.place.waited,
@@ -183,10 +180,10 @@ class _Run:
             key = (item.driver, item.pool, item.device, item.version)
             if item.namespace == scope.namespace and key not in self.told:
                 self.told.add(key)
-                if self.outcome is Outcome.PASSED:
-                    self._end(Outcome.FAILED, str(item), self.where)
+                if self.ending.well:
+                    self.ending.note(Outcome.FAILED, str(item))
                 else:
-                    self.message += f"\n{item}"
+                    self.ending.add(str(item))
         return found
 
     def _prepare(self, context: Context) -> None:
@@ -221,8 +218,8 @@ class _Run:
             scenario=self.loaded.id,
             index=index,
             title=context.variables.canonical(name),
-            outcome=Outcome.PASSED if ok else self.latest[0],
-            message="" if ok else self.latest[1],
+            outcome=Outcome.PASSED if ok else self.ending.latest[0],
+            message="" if ok else self.ending.latest[1],
             seconds=time.perf_counter() - self.place.waited - start,
             observed=tuple(observed),
         )
@@ -230,29 +227,19 @@ class _Run:
         self.emit(finished)
         return ok
 
-    def _guarded(self, action: Callable[[], object], where: str) -> bool:
+    def _guarded(self, action: Callable[[], object], where: str = "") -> bool:
         """Do something; turn whatever is raised into the scenario's outcome."""
         try:
             action()
-        except Divergence as error:
-            self._end(Outcome.FAILED, str(error), where)
-        except ApiError as error:
-            text = f"the API server refused: {error.code} {error.reason}: {error.message}"
-            self._end(Outcome.FAILED, text, where)
-        except Interrupted:
-            self._end(Outcome.LOST, "the run was interrupted", where)
-        except TargetGoneError as error:
-            self._end(Outcome.ERROR, str(error), where)
-            self._stop(error)
-        except ConformanceError as error:
-            self._end(Outcome.ERROR, str(error), where)
         except Exception as error:  # noqa: BLE001 -- a bug of the suite must not end the run
-            trace = traceback.format_exc()
-            self._end(Outcome.ERROR, f"the suite failed: {type(error).__name__}: {error}", where)
-            self.emit(Diagnostics(self.loaded.id, self._named({"suite-traceback.txt": trace})))
-        else:
-            return True
-        return False
+            self.ending.note(*ended_by(error), where)
+            if isinstance(error, TargetGoneError):
+                self._stop(error)
+            if not is_known(error):
+                trace = {"suite-traceback.txt": traceback.format_exc()}
+                self.emit(Diagnostics(self.loaded.id, self._named(trace)))
+            return False
+        return True
 
     def _stop(self, error: TargetGoneError) -> None:
         """Nothing else can be run either."""
@@ -260,18 +247,12 @@ class _Run:
             self.setup.stop.set()
             self.emit(RunStopping(str(error).splitlines()[0]))
 
-    def _end(self, outcome: Outcome, message: str, where: str) -> None:
-        """Note that something went wrong: the first of it is what the scenario comes to."""
-        self.latest = (outcome, message)
-        if self.outcome is Outcome.PASSED:
-            self.outcome, self.message, self.where = outcome, message, where
-
     def _result(self, outcome: Outcome, message: str) -> ScenarioFinished:
         return ScenarioFinished(
             scenario=planned(self.loaded),
             outcome=outcome,
             message=message,
-            where=self.where,
+            where=self.ending.where,
             cleanup=Outcome.SKIPPED,
             left=(),
             seconds=0.0,
