@@ -20,6 +20,7 @@ from tests.mutants.real_driver.faults import FAULTS
 
 CAUGHT = {name: fault.breaks for name, fault in FAULTS.items() if fault.breaks}
 ONLY_IN_CONTAINERS = {
+    "device-files-cannot-be-opened",
     "devices-of-other-requests",
     "ignores-class-configuration",
     "no-device-files",

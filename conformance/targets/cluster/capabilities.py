@@ -80,12 +80,12 @@ def discover_capabilities(
         lacking[IMPERSONATION] = refused
     else:
         can.add(IMPERSONATION)
-    if CONSTRAINTS in api.discovery.served():
-        lacking[ROOT_CONTAINERS] = "OpenShift's constraints admit no root and no capabilities"
-    else:
-        can.add(ROOT_CONTAINERS)
     if usable:
         can.add("image")
+        if CONSTRAINTS in api.discovery.served():
+            lacking[ROOT_CONTAINERS] = "OpenShift's constraints admit no root and no capabilities"
+        else:
+            can.add(ROOT_CONTAINERS)
         if driver is not None:
             tiers |= {"node", "device"}
             why = why_not(api.connection, names)

@@ -7,7 +7,6 @@ from pathlib import Path
 from conformance.engine.requirements import reason_to_skip
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.metrics import CREATES, Sample
-from tests.kubeapi.fake_api import FakeApi
 from tests.scenario.shipped import ROOT
 from tests.targets.cluster.conftest import MakeTarget
 
@@ -51,13 +50,3 @@ def test_kubelets_list_where_their_sockets_are(make_target: MakeTarget, tmp_path
     scope = target.scope("demo")
     assert scope.pod_resources("node-1", "p", "c") is None  # nobody answers there
     assert scope.pod_resources("node-2", "p", "c") is None
-
-
-def test_containers_may_be_root_unless_openshift_says_no(
-    api: FakeApi, make_target: MakeTarget
-) -> None:
-    assert "root-containers" in make_target().capabilities().abilities
-    api.served["security.openshift.io/v1"] = {}
-    found = make_target().capabilities()
-    assert "root-containers" not in found.abilities
-    assert found.lacking["root-containers"].startswith("OpenShift's constraints")

@@ -49,7 +49,7 @@ def test_capabilities_come_from_the_api_server(api: FakeApi, make_target: MakeTa
     assert found.tiers == {"allocation", "node", "device"}
     assert found.simulated == ()
     assert (found.driver, found.nodes) == (DRIVER, ("node-1",))
-    assert found.abilities == {"image"}
+    assert found.abilities == {"image", "root-containers"}
     assert found.feature_gates["DRAAdminAccess"] is True
     assert found.feature_gates["DRAListTypeAttributes"] is False
     assert found.versions == {
@@ -70,6 +70,17 @@ def test_devices_that_say_they_are_simulated_are_named(
     found = make_target(driver=DRIVER).capabilities()
     assert found.simulated == (f"the devices of {DRIVER}",)
     assert found.tiers == {"allocation", "node", "device"}
+
+
+def test_containers_may_be_root_unless_openshift_says_no(
+    api: FakeApi, make_target: MakeTarget
+) -> None:
+    api.put("nodes", {"metadata": {"name": "node-1"}, "status": {"conditions": READY}})
+    assert "root-containers" in make_target().capabilities().abilities
+    api.served["security.openshift.io/v1"] = {}
+    found = make_target().capabilities()
+    assert "root-containers" not in found.abilities
+    assert found.lacking["root-containers"].startswith("OpenShift's constraints")
 
 
 def test_a_control_plane_alone_serves_allocation_only(
