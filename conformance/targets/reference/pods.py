@@ -21,6 +21,11 @@ def is_deleted(obj: Mapping[str, Any]) -> bool:
     return "deletionTimestamp" in obj["metadata"]
 
 
+def is_active(pod: Mapping[str, Any]) -> bool:
+    """The pod counts for its controller (``IsPodActive``): neither done nor being deleted."""
+    return not is_finished(pod) and not is_deleted(pod)
+
+
 def will_not_run(pod: Mapping[str, Any]) -> bool:
     """The pod is done, or was deleted before it got a node (``isPodDone`` upstream)."""
     return is_finished(pod) or (is_deleted(pod) and not pod["spec"].get("nodeName"))

@@ -59,7 +59,7 @@ class Quotas:
         for claim in self._cluster.store.all("ResourceClaim", namespace):
             used += self.usage_of(claim)
         for pod in self._cluster.store.all("Pod", namespace):
-            if pod["status"].get("phase") not in {"Succeeded", "Failed"}:
+            if not pods.is_finished(pod):
                 used += self.usage_of(pod)
         return used
 

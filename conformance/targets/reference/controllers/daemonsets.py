@@ -46,7 +46,7 @@ class DaemonSetController(WorkloadController):
         spec, wanted = pod_spec(daemon_set), self.nodes(daemon_set)
         for name, there in found.items():
             # One that has ended is replaced once it is gone; of several the oldest stays.
-            staying = [p for p in there if not (pods.is_finished(p) or pods.is_deleted(p))]
+            staying = [pod for pod in there if pods.is_active(pod)]
             staying = staying[:1] if self._may_stay(name, spec) else []
             for pod in there:
                 if pod not in staying and not pods.is_deleted(pod):

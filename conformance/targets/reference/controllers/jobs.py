@@ -53,7 +53,7 @@ class JobController(WorkloadController):
                 field = "succeeded" if pod["status"]["phase"] == "Succeeded" else "failed"
                 status[field] = status.get(field, 0) + 1
                 self._store.modify(pod, _untrack)
-        active = [pod for pod in owned if not pods.is_finished(pod) and not pods.is_deleted(pod)]
+        active = [pod for pod in owned if pods.is_active(pod)]
         wanted = self._wanted(spec, status)
         if status.get("failed", 0) > spec["backoffLimit"]:
             self._finish(job, status, "FailureTarget", "Failed", now)

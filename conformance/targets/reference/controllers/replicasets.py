@@ -21,11 +21,7 @@ class ReplicaSetController(WorkloadController):
 
     def reconcile(self, replica_set: Obj) -> None:
         """Make or delete as many pods as there are too few or too many."""
-        active = [
-            pod
-            for pod in self.owned(replica_set)
-            if not pods.is_finished(pod) and not pods.is_deleted(pod)
-        ]
+        active = [pod for pod in self.owned(replica_set) if pods.is_active(pod)]
         wanted = int(replica_set["spec"]["replicas"])
         active.sort(key=_progress, reverse=True)
         for pod in active[wanted:]:

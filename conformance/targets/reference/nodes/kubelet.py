@@ -128,7 +128,7 @@ class Kubelet:
         if run.prepared:
             self._run_containers(run)
         self._report(run)
-        if run.pod["status"]["phase"] in {"Succeeded", "Failed"}:
+        if pods.is_finished(run.pod):
             self._release(run)
 
     def _prepare(self, run: PodRun) -> None:
