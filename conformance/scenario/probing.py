@@ -102,6 +102,10 @@ class Probe(Strict):
     def _regex(cls, value: str | None) -> str | None:
         return value and _regular_expression(value)
 
+    def is_device_node(self, path: str) -> bool:
+        """Whether a file in a container is one by which the driver's devices are told."""
+        return self.device_nodes is not None and re.match(self.device_nodes, path) is not None
+
     def devices(self, environment: dict[str, str], device_nodes: tuple[str, ...]) -> frozenset[str]:
         """Names of the devices that a container with this environment and these nodes sees."""
         return frozenset().union(*self.ways(environment, device_nodes).values())

@@ -5,7 +5,6 @@ The format: https://github.com/cncf-tags/container-device-interface/blob/main/SP
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import Obj, Strict
 from conformance.scenario.expectations.base import Cluster, ContainerView, Known, Seen, Timed
 from conformance.scenario.expectations.conditions import unmet
+from conformance.scenario.probing import Probe
 
 Cel = Annotated[str, Field(min_length=1, max_length=10_240)]
 
@@ -103,8 +103,8 @@ class CdiExpectation(Timed):
             if one not in defined:
                 yield f"has the CDI id {one}, which no spec defines"
         edits = [edit for one in ids if one in defined for edit in defined[one]]
-        pattern = cluster.profile.spec.probe.device_nodes if cluster.profile is not None else None
-        yield from _missing(edits, view, pattern or r"(?!)")
+        assert cluster.profile is not None, "scenarios with containers run with a driver profile"
+        yield from _missing(edits, view, cluster.profile.spec.probe)
 
     def lint(self, known: Known) -> None:
         """The pod, its claim and containers, CEL, and the ability to see CDI specs."""
@@ -134,12 +134,12 @@ def _devices(specs: Iterable[Obj]) -> dict[str, tuple[Obj, Obj]]:
 
 
 def _missing(
-    edits: Sequence[Mapping[str, Any]], view: ContainerView, pattern: str
+    edits: Sequence[Mapping[str, Any]], view: ContainerView, probe: Probe
 ) -> Iterator[str]:
     """What a container does not show of its edits; mounts do not show.
 
     A device file without a type may be a block device, which does not show, if it is not one by
-    which the driver's devices are told (``pattern``).
+    which the driver's devices are told.
     """
     variables = [text.partition("=") for edit in edits for text in edit.get("env") or ()]
     for name, value in {name: value for name, _, value in variables}.items():
@@ -149,6 +149,6 @@ def _missing(
     nodes = [node for edit in edits for node in edit.get("deviceNodes") or ()]
     kinds = {node["path"]: node.get("type") for node in nodes}
     for path, kind in kinds.items():
-        shows = kind in ("c", "u") or (not kind and re.match(pattern, path))
+        shows = kind in ("c", "u") or (not kind and probe.is_device_node(path))
         if shows and path not in view.device_nodes:
             yield f"has no device file {path}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import combinations
 from typing import Literal
 
@@ -60,7 +59,7 @@ class DeviceNodesExpectation(ContainersExpectation):
     def wrong(self, views: Views, cluster: Cluster) -> list[str]:
         """What cannot be opened, what can that is not theirs, and numbers that are not right."""
         assert cluster.profile is not None, "scenarios with containers run with a driver profile"
-        pattern = cluster.profile.spec.probe.device_nodes or r"(?!)"
+        probe = cluster.profile.spec.probe
         wrong: list[str] = []
         numbers: dict[str, frozenset[str]] = {}
         for entry, view in views.items():
@@ -69,7 +68,7 @@ class DeviceNodesExpectation(ContainersExpectation):
             files, output = shown(view.outputs[NAME]), view.outputs[NAME].strip()
             if not files and output:  # the image may lack a command
                 wrong.append(f"{entry} says {shorten(output, 3, 300)}")
-            own = [file for file in files if re.match(pattern, file.path)]
+            own = [file for file in files if probe.is_device_node(file.path)]
             numbers[entry] = frozenset(file.number for file in own)
             wrong += (f"{entry} {problem}" for problem in self._problems(files, own))
         for (one, its), (two, others) in combinations(numbers.items(), 2):
