@@ -29,6 +29,8 @@ _EVENTS = (
     | pynvml.nvmlEventTypeSingleBitEccError
 )
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0  # seconds before NVML is opened again after a failure
+_ONE_WAIT_MS = 500
+"""NVML's wait for events cannot be broken off, and a driver that stops has to wait for its end."""
 
 
 class HealthMonitor(Worker):
@@ -172,11 +174,8 @@ class HealthMonitor(Worker):
 
     def _wait(self, nvml: Any, events: Any) -> None:
         try:
-            event = nvml.nvmlEventSetWait_v2(events, self._wait_ms)
+            event = self._next_event(nvml, events)
         except pynvml.NVMLError as error:
-            if error.value == pynvml.NVML_ERROR_TIMEOUT:
-                self._doubt = False
-                return
             self._check(nvml)
             if error.value in LOST and not any(gpu.lost for gpu in self._gpus.values()):
                 # One is, and none admits it: none may be used until waiting works again.
@@ -186,6 +185,8 @@ class HealthMonitor(Worker):
             self._tell()
             raise
         self._doubt = False
+        if event is None:
+            return
         if event.eventType == pynvml.nvmlEventMigConfigChange:
             self._on_mig_change()
             return
@@ -196,6 +197,22 @@ class HealthMonitor(Worker):
         for concerned in self._gpus.values():
             if gpu is None or concerned is gpu:
                 concerned.note(nvml, event, fatal=int(event.eventData) not in self._harmless)
+
+    def _next_event(self, nvml: Any, events: Any) -> Any:
+        """The event that ends the wait; None if none came, or the monitor is to stop.
+
+        Raises:
+            NVMLError: NVML could not wait.
+        """
+        left = self._wait_ms
+        while left > 0 and not self._stopping.is_set():
+            try:
+                return nvml.nvmlEventSetWait_v2(events, min(left, _ONE_WAIT_MS))
+            except pynvml.NVMLError as error:
+                if error.value != pynvml.NVML_ERROR_TIMEOUT:
+                    raise
+            left -= _ONE_WAIT_MS
+        return None
 
     def _gpu_of(self, nvml: Any, handle: Any) -> GpuConditions | None:
         try:

@@ -178,6 +178,15 @@ def test_a_report_that_nobody_can_take_does_not_end_the_watch() -> None:
         monitor.stop(timeout=10)
 
 
+def test_a_long_wait_for_events_does_not_hold_up_the_end() -> None:
+    reports: queue.Queue[HealthReport] = queue.Queue()
+    monitor = HealthMonitor(NvmlLibrary.simulated("t4x4"), reports.put, wait_seconds=600)
+    monitor.start()
+    reports.get(timeout=10)
+    monitor.stop(timeout=60)
+    assert not monitor._thread.is_alive()
+
+
 def test_events_reach_a_running_process_through_the_control_file(tmp_path: Path) -> None:
     control = tmp_path / "control"
     library = NvmlLibrary.simulated("t4x4", control_file=control)
