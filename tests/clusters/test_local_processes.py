@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from conformance.clusters.base import ClusterError
@@ -140,6 +141,28 @@ def test_zombie_is_not_alive() -> None:
         os.waitid(os.P_PIDFD, descriptor, os.WEXITED | os.WNOWAIT)  # ended, and still unburied
         os.close(descriptor)
         assert not identity.alive()
+
+
+FIRST_THREAD_ENDS = """
+import ctypes, platform, threading, time
+threading.Thread(target=time.sleep, args=(1000,)).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)  # this thread exits
+"""
+
+
+def test_process_of_which_a_thread_still_runs_is_alive() -> None:
+    """Its files are open: somebody may still answer at its sockets."""
+    with subprocess.Popen([sys.executable, "-c", FIRST_THREAD_ENDS]) as child:
+        identity = procfs.identify(child.pid)
+        assert identity is not None
+        try:
+            while psutil.Process(child.pid).status() != psutil.STATUS_ZOMBIE:
+                time.sleep(0.01)
+            assert identity.alive()
+            assert not wait_gone(identity, 0)
+        finally:
+            child.kill()
+        assert wait_gone(identity, 10)
 
 
 def test_half_written_record_is_passed_over(layout: Layout) -> None:

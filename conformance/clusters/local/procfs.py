@@ -40,10 +40,14 @@ class Identity:
     boot_id: str
 
     def alive(self) -> bool:
-        """Whether this very process still runs; a zombie does not."""
-        state, start_time = _stat(self.pid)
+        """Whether this very process still runs; a zombie does not, once all its threads ended.
+
+        The first thread of a process that is killed may have ended before others, which still keep
+        its sockets open.
+        """
+        state, threads, start_time = _stat(self.pid)
         return (
-            state not in ("", "Z", "X")
+            (state not in ("", "Z", "X") or threads > 1)
             and start_time == self.start_time
             and boot_id() == self.boot_id
         )
@@ -60,7 +64,7 @@ def boot_id() -> str:
 
 def identify(pid: int) -> Identity | None:
     """The identity of a running process, None where it is gone."""
-    state, start_time = _stat(pid)
+    state, _, start_time = _stat(pid)
     return Identity(pid, start_time, boot_id()) if state else None
 
 
@@ -149,12 +153,12 @@ def in_cgroup(name: str) -> list[int]:
     return found
 
 
-def _stat(pid: int) -> tuple[str, int]:
-    """State ("Z" for a zombie, "" where the process is gone) and start time, as in Identity."""
+def _stat(pid: int) -> tuple[str, int, int]:
+    """State ("Z" for a zombie, "" where there is none), number of threads, start time."""
     try:
         text = (_PROC / str(pid) / "stat").read_text()
     except OSError:
-        return "", 0
+        return "", 0, 0
     # The command name is in parentheses and may itself hold spaces and parentheses.
     fields = text.rpartition(")")[2].split()
-    return fields[0], int(fields[19])
+    return fields[0], int(fields[17]), int(fields[19])
