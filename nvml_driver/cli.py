@@ -24,6 +24,7 @@ from nvml_driver.cli_options import (
     CdiHook,
     ConsumableShares,
     ContainerDriverRoot,
+    ContainerPrefix,
     DriverLibraries,
     DriverName,
     DynamicMig,
@@ -124,6 +125,7 @@ def run(
             help="Give containers files that describe their devices.",
         ),
     ] = True,
+    container_prefix: ContainerPrefix = "",
     dynamic_mig: DynamicMig = False,
     vfio: Vfio = False,
     numa_list: NumaList = False,
@@ -139,6 +141,8 @@ def run(
 ) -> None:
     """Serve the kubelet of this node and publish its GPUs, until SIGTERM."""
     configure(v, logging_format)
+    if container_prefix and not simulate:
+        raise typer.BadParameter("--container-prefix is for simulated GPUs (--simulate)")
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -167,6 +171,7 @@ def run(
         driver_name=driver_name,
         device_root=device_root,
         device_metadata=device_metadata,
+        container_prefix=container_prefix,
         driver_root=root,
         driver_libraries=driver_libraries,
         cdi_hook=nvidia_cdi_hook_path,

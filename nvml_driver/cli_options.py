@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,12 @@ def _driver_name(text: str) -> str:
     return _subdomain(text, 63)  # DriverNameMaxLength in resource.k8s.io/v1
 
 
+def _container_prefix(text: str) -> str:
+    if text and not re.fullmatch("[a-z][a-z0-9]{0,15}", text):
+        raise typer.BadParameter(f"{text!r} must be up to 16 of a-z and 0-9, a letter first")
+    return text
+
+
 NodeName = Annotated[
     str,
     typer.Option(
@@ -41,6 +48,15 @@ DriverName = Annotated[
         envvar="DRIVER_NAME",
         callback=_driver_name,
         help="The driver's name in slices and allocations.",
+    ),
+]
+ContainerPrefix = Annotated[
+    str,
+    typer.Option(
+        envvar="CONTAINER_PREFIX",
+        callback=_container_prefix,
+        help="Stands before the names of the variables and device files that containers get: lets "
+        "two drivers of other names show simulated GPUs in one container.",
     ),
 ]
 HealthcheckPort = Annotated[

@@ -73,6 +73,8 @@ class DriverOptions:
             GPUs, which have none but a simulated ``nvidia-smi``.
         cdi_hook: NVIDIA's CDI hook (``nvidia-cdi-hook``), as the node names it; None: do without.
         device_metadata: give containers files that describe their devices (see ``metadata``).
+        container_prefix: stands before the names of all variables and device files that containers
+            get, so that two instances on a node hide nothing of each other; for simulated GPUs.
         durable: fsync what must survive a loss of power; off for in-process use, where nothing
             outlives the process.
     """
@@ -88,4 +90,5 @@ class DriverOptions:
     driver_libraries: bool = True
     cdi_hook: Path | None = None
     device_metadata: bool = False
+    container_prefix: str = ""
     durable: bool = True

@@ -40,7 +40,8 @@ def planned_lines(plans: Sequence[Plan], opened: Opened, run: str) -> Iterator[s
     yield from _indented(f"in namespaces of the run: {_listed(own)}")
     profile = opened.profile
     if profile is not None and profile.driver == capabilities.driver:
-        names = ", ".join(entry.name for entry in profile.spec.classes.values())
+        both = [profile, *([opened.other] if opened.other is not None else [])]
+        names = ", ".join(entry.name for one in both for entry in one.spec.classes.values())
         yield from _indented(f"where it is not there: DeviceClass {names}")
     yield "nothing was made"
 

@@ -16,7 +16,7 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.profile import load_profile
 from conformance.scenario.selection import Selection, select
 from conformance.scenario.variables import Variables
-from conformance.targets.options import OWN_PROFILE
+from conformance.targets.options import OTHER_PROFILE, OWN_PROFILE
 from conformance.text import visible
 
 _WIDTH = 80
@@ -44,6 +44,7 @@ def show(
         "show",
         image,
         {_WORKER: spec.requires.devices_in_all},
+        other=load_profile(OTHER_PROFILE, scenarios_dir() / "drivers"),
         hardware=spec.tier == "device",
     )
     steps = found.bound(variables).data["spec"]["steps"]

@@ -90,7 +90,7 @@ def demands(scenario: Scenario) -> Demand:
     claims: dict[WantedClaim, None] = {}
     waiting: dict[str, None] = {}
     made: set[str] = set()
-    copies = {step.copy_allocation.to for step in scenario.spec.steps if step.copy_allocation}
+    written = {name for step in scenario.spec.steps for name in _written(step)}
     for step in scenario.spec.steps:
         pods.update(_pods(step))
         made |= {name_of(obj) for obj in step.apply or () if obj.get("kind") in _CLAIMS}
@@ -99,7 +99,7 @@ def demands(scenario: Scenario) -> Demand:
             for entry in pods.get(name, ()):
                 claim = str(entry.get("resourceClaimName") or "")
                 one = WantedClaim(name, str(entry.get("name")), claim, 1 if claim else number)
-                if claim in copies:
+                if claim in written:
                     continue  # its allocation was no decision
                 if not any("${" in text for text in (one.owner, one.entry, one.claim)):
                     claims[one] = None
@@ -114,6 +114,18 @@ def demands(scenario: Scenario) -> Demand:
             if sources <= made and sources - {one.claim for one in claims} and "${" not in name:
                 waiting[name] = None
     return Demand(tuple(claims), tuple(waiting))
+
+
+def _written(step: Step) -> Iterator[str]:
+    """The claims whose allocation is the scenario's own."""
+    if step.copy_allocation is not None:
+        yield step.copy_allocation.to
+    change = step.patch
+    if change is None or not isinstance(change.patch, dict):
+        return
+    of_claim = change.kind == "ResourceClaim" and change.subresource == "status"
+    if of_claim and part(part(change.patch, "status"), "allocation"):
+        yield str(change.name)
 
 
 @cache

@@ -37,6 +37,7 @@ def on_reference(
         target="reference",
         cluster=None,
         driver=options.profile_name,
+        other_driver=options.other_name,
         image="",
         kubernetes_version=version,
         # A cluster also tells gates that have nothing to do with DRA.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ class Finder(Protocol):
 
     scope: Scope
     ledger: Ledger
+    captured: dict[str, Obj]
 
     def find(self, selector: ObjectSelector) -> Objs:
         """All objects that a selector names."""
@@ -68,8 +69,14 @@ def _requests(changes: Changes, deleted: tuple[Delete, ...], context: Finder) ->
         found = context.find(patch)
         if len(found) != 1:
             raise NotOneError(f"one {patch.describe()} to patch", f"{len(found)}")
-        ref = Ref.of(found[0])
-        yield Request("patch", ref, patch.body, patch.subresource or "")
+        ref, body = Ref.of(found[0]), patch.body
+        if patch.unchanged_since is not None:
+            version = _version(context.captured[patch.unchanged_since])
+            body = {
+                **body,
+                "metadata": {**(body.get("metadata") or {}), "resourceVersion": version},
+            }
+        yield Request("patch", ref, body, patch.subresource or "")
     if changes.server_side_apply is not None:
         wanted = changes.server_side_apply
         obj = context.ledger.applied(wanted.object, subresource=wanted.subresource or "")
@@ -92,13 +99,15 @@ def _update(update: Update, context: Finder, sent: Callable[[Request], None]) ->
     """Replace an object: as `kubectl replace` whatever it is now, unless a version is given."""
     obj = context.ledger.labelled(dict(update.object))
     ref = Ref.of(obj)
+    if update.unchanged_since is not None:
+        obj["metadata"]["resourceVersion"] = _version(context.captured[update.unchanged_since])
     given = obj["metadata"].get("resourceVersion")
     for attempts_left in reversed(range(_ATTEMPTS)):
         if given is None:
             there = context.scope.get(ref)
             if there is None:
                 raise NotOneError(f"{ref} to update", "none")
-            obj["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"]
+            obj["metadata"]["resourceVersion"] = _version(there)
         try:
             sent(Request("update", ref, obj, update.subresource or ""))
         except ApiError as error:
@@ -130,6 +139,11 @@ def _deletions(item: Delete, context: Finder) -> Iterator[Request]:
 
 def _pod(name: str, namespace: str | None, context: Finder) -> Ref:
     return Ref("v1", "Pod", name, namespace or context.scope.namespace)
+
+
+def _version(obj: Mapping[str, Any]) -> str:
+    version: str = obj["metadata"]["resourceVersion"]
+    return version
 
 
 def _names(ref: Ref) -> Obj:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from conformance.engine.changes import send
 from conformance.engine.ledger import CLUSTER_SCOPED, Ledger, default_version
 from conformance.engine.places import Place
+from conformance.errors import UsageError
 from conformance.kubeapi.store import version_of
 from conformance.scenario.accounts import AccountName, service_account
 from conformance.scenario.base import ObjectSelector, PodSelector, ServerSelector
@@ -46,6 +47,8 @@ class Context:
         watches: name -> what a step `watch` watches, and what that has brought.
         began: name of a step -> `Scope.now` before its first request.
         counted: step and metric -> node and value as they were before the step.
+        other: of another driver that runs on the same nodes.
+        brought: that one was started for the scenario.
         stopped: components that a step `fault` has stopped or restarted.
         unhealthy: devices that a step `stimulate` has made other than healthy, as they were before.
         kept: texts for the diagnostics: name -> text.
@@ -61,6 +64,7 @@ class Context:
     ledger: Ledger
     variables: Variables
     profile: DriverProfile | None
+    other: DriverProfile | None = None
     record: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     place: Place = field(default_factory=Place)
@@ -69,6 +73,7 @@ class Context:
     captured: dict[str, Obj] = field(default_factory=dict)
     watches: dict[str, tuple[ServerSelector, Watching]] = field(default_factory=dict)
     counted: dict[tuple[str, str], tuple[str | None, float]] = field(default_factory=dict)
+    brought: bool = False
     stopped: list[str] = field(default_factory=list)
     unhealthy: dict[DevicePlace, Obj] = field(default_factory=dict)
     began: dict[str, float] = field(default_factory=dict)
@@ -90,6 +95,7 @@ class Context:
             watches={},
             counted={},
             stopped=[],
+            brought=False,
             unhealthy={},
             began={},
             _claim_uids={},
@@ -99,6 +105,15 @@ class Context:
         """What a time limit of the scenario is in this run."""
         return seconds * self.time_factor
 
+    def check(self) -> None:
+        """Go on, unless the user wants the run to end.
+
+        Raises:
+            Interrupted: that is so.
+        """
+        if self.stop.is_set():
+            raise Interrupted
+
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
         """``Scope.wait``, until the user wants the run to end.
 
@@ -107,8 +122,7 @@ class Context:
         """
 
         def stoppable() -> T | None:
-            if self.stop.is_set():
-                raise Interrupted
+            self.check()
             return check()
 
         return self.scope.wait(stoppable, timeout)
@@ -192,8 +206,21 @@ class Context:
 
     def claim_uid(self, pod: str, pod_claim: str) -> str | None:
         """See Cluster.claim_uid."""
-        self.claim_of(pod, pod_claim)
+        if self.claim_of(pod, pod_claim) is None:
+            self._remember_named(pod, pod_claim)
         return self._claim_uids.get((pod, pod_claim))
+
+    def _remember_named(self, pod: str, pod_claim: str) -> None:
+        """Of a pod that is gone the claims that it named in its manifest may still be there."""
+        manifests = (one for step in self.scenario.spec.steps for one in step.apply or ())
+        for manifest in manifests:
+            if manifest.get("kind") != "Pod" or manifest["metadata"]["name"] != pod:
+                continue
+            for entry in manifest["spec"].get("resourceClaims", ()):
+                name = entry.get("resourceClaimName") if entry["name"] == pod_claim else None
+                claim = self.get("ResourceClaim", name) if name else None
+                if claim is not None:
+                    self._claim_uids.setdefault((pod, pod_claim), claim["metadata"]["uid"])
 
     def observe(self, pod: str, container: str) -> ContainerView | None:
         """See Cluster.observe."""
@@ -236,9 +263,17 @@ class Context:
         node = self.node_of(pod)
         return self.scope.pod_resources(node, pod, container) if node is not None else None
 
-    def claims_in_use(self, node: str) -> int:
+    def claims_in_use(self, node: str, driver: str) -> int:
         """See Cluster.claims_in_use."""
-        return self.scope.claims_in_use(node)
+        return self.scope.claims_in_use(node, driver)
+
+    def of_driver(self, driver: str) -> Context:
+        """See Cluster.of_driver."""
+        if self.profile is not None and self.profile.driver == driver:
+            return self
+        if self.other is None or self.other.driver != driver:
+            raise UsageError(f"the run has no driver profile of {driver}")
+        return replace(self, profile=self.other)
 
     def refusal(self, obj: Obj, account: AccountName | None = None) -> Refusal | None:
         """See Cluster.refusal."""

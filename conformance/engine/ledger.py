@@ -32,6 +32,7 @@ _VERSIONS = {
     "ResourceClaim": RESOURCE_V1,
     "ResourceClaimTemplate": RESOURCE_V1,
     "ResourceSlice": RESOURCE_V1,
+    "StatefulSet": "apps/v1",
     "ValidatingAdmissionPolicy": "admissionregistration.k8s.io/v1",
     "ValidatingAdmissionPolicyBinding": "admissionregistration.k8s.io/v1",
 }

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from conformance.engine.disruption import disturbed, last_disturbance, only_updates
 from conformance.scenario.expectations.base import Timed
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
+from conformance.targets.components import OF_A_NODE
 
 KUBELET_SECONDS = 1.5
 """What a kubelet takes to start or to end the containers of a pod."""
@@ -19,14 +21,27 @@ KUBELET_SECONDS = 1.5
 def longest_first(scenarios: Sequence[LoadedScenario]) -> list[LoadedScenario]:
     """Scenarios in the order in which they should begin; as given where they are alike.
 
-    Those that bear no others beside them come before all, or they would wait for all.
+    Those that bear no others beside them come before all, or they would wait for all: first who
+    disturbs everybody, then who disturbs nodes, and of those whose end may take longest, for
+    then others may begin (neighbours.py).
     """
 
-    def key(loaded: LoadedScenario) -> tuple[bool, float]:
+    def key(loaded: LoadedScenario) -> tuple[int, float, bool, bool, float]:
         spec = loaded.scenario.spec
-        return not spec.requires.exclusive, -least_seconds(spec)
+        roles = disturbed(spec)
+        rank = 2 if not roles else 1 if roles <= OF_A_NODE else 0
+        alone = spec.requires.exclusive
+        return rank, -longest_end(spec), not only_updates(spec), not alone, -least_seconds(spec)
 
     return sorted(scenarios, key=key)
+
+
+def longest_end(spec: Spec) -> float:
+    """How long a scenario says that it may take after it has disturbed something, in seconds."""
+    last = last_disturbance(spec)
+    end = spec.steps[last + 1 :] if last is not None else ()
+    checks = [item for step in end for item in step.expect or () if isinstance(item, Timed)]
+    return sum(item.consistently or item.eventually or 0 for item in checks)
 
 
 def least_seconds(spec: Spec) -> float:

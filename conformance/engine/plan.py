@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformance.engine.requirements import reason_to_skip
 from conformance.engine.setup import Setup, check_bindings
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
@@ -35,11 +34,10 @@ def plan(scenarios: Sequence[LoadedScenario], setup: Setup) -> tuple[Plan, ...]:
         UsageError: a scenario's variables do not resolve.
     """
     check_bindings(list(scenarios), setup)
-    capabilities, profile = setup.opened.capabilities, setup.opened.profile
     plans = []
     for loaded in scenarios:
         spec = loaded.scenario.spec
-        skipped = reason_to_skip(spec, capabilities, profile) or ""
+        skipped = setup.reason_to_skip(loaded) or ""
         done = (step.fault or step.stimulate for step in spec.steps)
         faults = (item.describe() for item in done if item is not None)
         made = Counter[str]() if skipped else _made(spec)

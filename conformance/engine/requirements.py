@@ -1,8 +1,8 @@
-"""Whether a target has what a scenario needs, and what may run beside it."""
+"""Whether a target has what a scenario needs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from packaging.specifiers import SpecifierSet
 
@@ -11,16 +11,24 @@ from conformance.scenario.base import release
 from conformance.scenario.expectations.devicenodes import DeviceNodesExpectation
 from conformance.scenario.expectations.environment import EnvironmentExpectation
 from conformance.scenario.expectations.hardware import HardwareExpectation
-from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
 from conformance.scenario.profile import DriverProfile
 from conformance.targets.base import Capabilities
+from conformance.text import counted
 
 
 def reason_to_skip(
-    spec: Spec, capabilities: Capabilities, profile: DriverProfile | None
+    spec: Spec,
+    capabilities: Capabilities,
+    profile: DriverProfile | None,
+    other: DriverProfile | None = None,
 ) -> str | None:
-    """Why the scenario cannot run on the target, None if it can."""
+    """Why the scenario cannot run on the target, None if it can.
+
+    Args:
+        profile: of the driver.
+        other: of another driver on the same nodes.
+    """
     needs = spec.requires
     if spec.tier not in capabilities.tiers:
         why = capabilities.unserved.get(spec.tier, "")
@@ -49,6 +57,10 @@ def reason_to_skip(
         lacking = _not_of_the_driver(spec, profile)
         if lacking is not None:
             return f"driver profile {profile.metadata.name} {lacking}"
+        if needs.other_devices:
+            lacking = _not_of_the_other(spec, capabilities, other)
+            if lacking is not None:
+                return lacking
         if needs.devices_in_all > capabilities.devices:
             return f"needs {needs.devices_in_all} devices, {capabilities.devices} are free"
         most = max(capabilities.devices_on.values(), default=0)
@@ -60,6 +72,44 @@ def reason_to_skip(
         if needs.nodes > len(capabilities.nodes):
             return f"needs {needs.nodes} nodes with a kubelet, {len(capabilities.nodes)} are there"
     return None
+
+
+def _not_of_the_other(
+    spec: Spec, capabilities: Capabilities, other: DriverProfile | None
+) -> str | None:
+    """What a scenario needs of another driver, and there is not."""
+    if other is None or capabilities.other_driver != other.driver:
+        return "needs another driver on the same nodes; --other-driver gives the profile of one"
+    for trait in spec.requires.traits:
+        if trait not in other.spec.traits:
+            return (
+                f"driver profile {other.metadata.name} does not say that the driver has the trait"
+                f" {trait}"
+            )
+    if not usable_nodes(spec, capabilities):
+        return (
+            f"needs a node with {counted(spec.requires.other_devices, 'free device')} of"
+            f" {other.driver} beside {max(1, spec.requires.devices_on_one_node)} of"
+            f" {capabilities.driver}; there is none"
+        )
+    return None
+
+
+def usable_nodes(spec: Spec, capabilities: Capabilities) -> Mapping[str, int]:
+    """Node -> how many devices of the driver are free there, where there are those of another, too.
+
+    Without a need of another driver those of all nodes that have any.
+    """
+    needs, found = spec.requires, capabilities.devices_on
+    if not needs.other_devices:
+        return found
+    least = max(1, needs.devices_on_one_node)
+    beside = capabilities.other_devices_on
+    return {
+        node: count
+        for node, count in found.items()
+        if count >= least and beside.get(node, 0) >= needs.other_devices
+    }
 
 
 def is_in(version: str, versions: str) -> bool:
@@ -100,39 +150,3 @@ def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:
             if name not in profile.spec.probe.hardware:
                 return f"has no command {name} that shows hardware (probe.hardware)"
     return None
-
-
-def fits_beside(
-    loaded: LoadedScenario, running: Sequence[LoadedScenario], capabilities: Capabilities
-) -> bool:
-    """Whether a scenario may run beside others: each surely gets its devices.
-
-    A scenario that disturbs components runs alone.
-    """
-    if not running:
-        return True
-    if any(_disturbs(item) for item in [loaded, *running]):
-        return False
-    sharing = [item.scenario.spec for item in running if item.scenario.spec.tier != "allocation"]
-    spec = loaded.scenario.spec
-    if spec.tier == "allocation" or not sharing:
-        return True
-    needs = [item.requires for item in (spec, *sharing)]
-    if any(item.exclusive for item in needs):
-        return False
-    total = sum(item.devices_in_all for item in needs)
-    return total <= capabilities.devices and all(
-        _left_on_a_node(item.devices_on_one_node, total - item.devices_in_all, capabilities)
-        for item in needs
-    )
-
-
-def _left_on_a_node(wanted: int, taken: int, capabilities: Capabilities) -> bool:
-    """Whether one node has so many devices left, wherever the others are taken."""
-    # To leave less than is wanted, so many of each node must be taken.
-    enough = [count - wanted + 1 for count in capabilities.devices_on.values()]
-    return not wanted or taken < sum(number for number in enough if number > 0)
-
-
-def _disturbs(loaded: LoadedScenario) -> bool:
-    return any(step.fault is not None for step in loaded.scenario.spec.steps)

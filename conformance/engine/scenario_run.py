@@ -11,7 +11,13 @@ from datetime import UTC, datetime
 from conformance.engine.attempts import ended_after, may_be_chance
 from conformance.engine.context import Context
 from conformance.engine.diagnosing import EXPLANATION, diagnose
-from conformance.engine.disruption import restore
+from conformance.engine.disruption import (
+    bring_other,
+    first_disturbance,
+    last_disturbance,
+    remove_other,
+    restore,
+)
 from conformance.engine.ending import Ending, ended_by, is_known
 from conformance.engine.events import (
     Attempt,
@@ -28,7 +34,6 @@ from conformance.engine.knownissues import with_known_issues
 from conformance.engine.ledger import Ledger
 from conformance.engine.parallel import Observed, perform_together
 from conformance.engine.places import Place
-from conformance.engine.requirements import reason_to_skip
 from conformance.engine.setup import Setup, planned
 from conformance.engine.steps import prepare, title
 from conformance.engine.stimuli import make_healthy
@@ -91,8 +96,7 @@ class _Run:
         self.told: set[tuple[str, str, str, int]] = set()
 
     def finish(self) -> ScenarioFinished:
-        spec = self.loaded.scenario.spec
-        reason = reason_to_skip(spec, self.opened.capabilities, self.opened.profile)
+        reason = self.setup.reason_to_skip(self.loaded)
         if reason is not None:
             return self._result(Outcome.SKIPPED, reason)
         start = time.perf_counter()
@@ -108,6 +112,7 @@ class _Run:
             ),
             variables=self.setup.variables(self.loaded),
             profile=self.opened.profile,
+            other=self.opened.other,
             record=self.opened.options.record and not _churns(self.loaded),
             churn_seconds=self.opened.options.churn_time,
             churn_seed=self.opened.options.churn_seed,
@@ -124,8 +129,14 @@ class _Run:
         scope = context.scope
         if self._guarded(lambda: self._prepare(context)):
             for indices in together(context.scenario.spec.steps):
+                if first_disturbance(context.scenario.spec.steps) in indices:
+                    self.place.disturb()
+                    if not self._guarded(context.check):
+                        break
                 if not self._steps(indices, context):
                     break
+                if last_disturbance(context.scenario.spec) in indices:
+                    self._calm_down(context)
         decisions: list[dict[str, object]] = []
         if context.record and self.ending.outcome in {Outcome.PASSED, Outcome.FAILED}:
             self._guarded(lambda: decisions.extend(map(asdict, scope.decisions())))
@@ -139,10 +150,15 @@ class _Run:
         self._guarded(lambda: restore(context))
         if context.unhealthy:
             self._guarded(lambda: make_healthy(context))
+        if not context.brought:
+            self._calm_down(context)
         self.place.leave()
         made = bool(context.ledger.made)
         limit = context.limit(context.scenario.spec.timeouts.cleanup)
         left = context.ledger.cleanup(limit) if made else ()
+        if context.brought:
+            self._guarded(lambda: remove_other(context))
+            self._calm_down(context)
         if isinstance(context.ledger.unanswered, TargetGoneError):
             self._stop(context.ledger.unanswered)
         cleanup = Outcome.FAILED if left else Outcome.PASSED if made else Outcome.SKIPPED
@@ -168,6 +184,12 @@ class _Run:
         version = self.opened.capabilities.kubernetes_version
         return with_known_issues(finished, self.opened.target.name, version)
 
+    def _calm_down(self, context: Context) -> None:
+        """All that was stopped runs; others may come, unless the scenario may be tried again."""
+        if not self.setup.retries:
+            context.stopped.clear()
+            self.place.calm_down()
+
     def _named(self, diagnostics: dict[str, str]) -> dict[str, str]:
         """With the attempt in their names, where there may be several."""
         attempt = f"attempt-{self.setup.attempt + 1}-" if self.setup.retries else ""
@@ -188,6 +210,10 @@ class _Run:
 
     def _prepare(self, context: Context) -> None:
         context.scenario = self.loaded.bind(context.variables)
+        if self.loaded.scenario.spec.requires.other_devices:
+            self.place.disturb()
+            context.check()
+            bring_other(context, self.opened.capabilities)
         prepare(context)
 
     def _steps(self, indices: Sequence[int], context: Context) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from conformance.engine.events import PlannedScenario, ScenarioFinished
-from conformance.engine.requirements import reason_to_skip
+from conformance.engine.requirements import reason_to_skip, usable_nodes
 from conformance.engine.verdicts import ScenarioCompared
 from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.profile import DriverProfile
 from conformance.scenario.variables import Variables, namespace, suffix
 from conformance.targets.base import RUN_LABEL, SCENARIO_LABEL, WORKER_LABEL
 from conformance.targets.opening import Opened
@@ -41,16 +42,33 @@ class Setup:
 
     def variables(self, loaded: LoadedScenario) -> Variables:
         """The names of a scenario in this run."""
-        tier = loaded.scenario.spec.tier
-        has = self.opened.capabilities
+        spec, has = loaded.scenario.spec, self.opened.capabilities
+        tier = spec.tier
         return Variables(
             None if tier == "allocation" else self.opened.profile,
             self._suffix(loaded),
             self.opened.image,
-            has.devices_on,
+            usable_nodes(spec, has),
             has.one_device,
+            other=self.opened.other if spec.requires.other_devices else None,
             hardware=tier == "device",
         )
+
+    def reason_to_skip(self, loaded: LoadedScenario) -> str | None:
+        """Why the scenario cannot run on the target, None if it can."""
+        opened = self.opened
+        return reason_to_skip(
+            loaded.scenario.spec, opened.capabilities, opened.profile, opened.other
+        )
+
+    def profiles(self, scenarios: Iterable[LoadedScenario]) -> list[DriverProfile]:
+        """Of the drivers whose devices any of some scenarios uses."""
+        needs = [item.scenario.spec for item in scenarios]
+        uses = any(spec.tier != "allocation" for spec in needs)
+        both = any(spec.requires.other_devices for spec in needs)
+        opened = self.opened
+        found = (opened.profile if uses else None, opened.other if both else None)
+        return [profile for profile in found if profile is not None]
 
     def namespace(self, loaded: LoadedScenario) -> str:
         """The namespace of a scenario in this run."""
@@ -87,7 +105,6 @@ def planned(loaded: LoadedScenario) -> PlannedScenario:
 
 def check_bindings(scenarios: list[LoadedScenario], setup: Setup) -> None:
     """Raise UsageError for a scenario whose variables do not resolve, before anything runs."""
-    opened = setup.opened
     for loaded in scenarios:
-        if reason_to_skip(loaded.scenario.spec, opened.capabilities, opened.profile) is None:
+        if setup.reason_to_skip(loaded) is None:
             loaded.bind(setup.variables(loaded))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,9 +23,9 @@ from conformance.engine.events import (
 from conformance.engine.header import header, now
 from conformance.engine.lastlook import last_look
 from conformance.engine.ledger import Ledger
+from conformance.engine.neighbours import Neighbour, let_disturb, next_to_begin, phase_at_first
 from conformance.engine.order import longest_first
 from conformance.engine.places import Place, Places
-from conformance.engine.requirements import fits_beside
 from conformance.engine.result import RunCollector, RunResult, retold
 from conformance.engine.scenario_run import report_end, run_scenario
 from conformance.engine.setup import Setup, check_bindings, planned
@@ -162,8 +162,8 @@ class _Suite:
         left: tuple[str, ...] = ()
         try:
             try:
-                if self.setup.opened.profile is not None and self._uses_driver():
-                    ensure_classes(self.setup.opened.profile, scope, ledger)
+                for profile in self.setup.profiles(self.scenarios):
+                    ensure_classes(profile, scope, ledger)
                 self._all()
             finally:
                 left = ledger.cleanup(CLASSES_GONE)
@@ -177,23 +177,24 @@ class _Suite:
         real = self.setup.opened.options.target == "cluster"
         most = self.workers + (LOOKING_ON if real else 0)
         pending = longest_first(self.scenarios) if real else list(self.scenarios)
-        running: dict[Future[ScenarioFinished], LoadedScenario] = {}
+        running: dict[Future[ScenarioFinished], Neighbour] = {}
         places = Places(self.workers)
         with ThreadPoolExecutor(most, thread_name_prefix="scenario") as pool:
             while running or (pending and not self._ends()):
                 places.moved.clear()
                 for future in [run for run in running if run.done()]:
-                    self._take(running.pop(future), future)
+                    self._take(running.pop(future).loaded, future)
+                let_disturb(running.values())
                 while (
                     len(running) < most
-                    and (index := self._next(pending, list(running.values()))) is not None
-                    and (place := places.take()) is not None
+                    and (index := self._next(pending, running.values())) is not None
+                    and (place := places.take(phase_at_first(pending[index]))) is not None
                 ):
                     loaded = pending.pop(index)
                     run = pool.submit(self._run, loaded, place)
-                    running[run] = loaded
+                    running[run] = Neighbour(loaded, place)
                     run.add_done_callback(lambda _: places.moved.set())
-                self._running = tuple(item.id for item in running.values())
+                self._running = tuple(item.loaded.id for item in running.values())
                 places.moved.wait(1.0 if running else 0)
 
     def _run(self, loaded: LoadedScenario, place: Place) -> ScenarioFinished:
@@ -220,13 +221,11 @@ class _Suite:
         enough = 0 < self.max_failures <= self._failures
         return enough or self.setup.stop.is_set()
 
-    def _next(self, pending: list[LoadedScenario], running: list[LoadedScenario]) -> int | None:
-        if self._ends():
-            return None
-        for index, loaded in enumerate(pending):
-            if fits_beside(loaded, running, self.setup.opened.capabilities):
-                return index
-        return None
+    def _next(
+        self, pending: Sequence[LoadedScenario], running: Collection[Neighbour]
+    ) -> int | None:
+        capabilities = self.setup.opened.capabilities
+        return None if self._ends() else next_to_begin(pending, running, capabilities)
 
     def _namespaces(self) -> set[str]:
         """Those that scenarios had: of the first attempt at each, and of the last."""
@@ -238,9 +237,6 @@ class _Suite:
         ]
         first = {self.setup.namespace(loaded) for loaded, _ in ran}
         return first | {finished.namespace for _, finished in ran if finished.namespace}
-
-    def _uses_driver(self) -> bool:
-        return any(loaded.scenario.spec.tier != "allocation" for loaded in self.scenarios)
 
     def _end(self, loaded: LoadedScenario, outcome: Outcome, message: str) -> None:
         """Report a scenario that could not report itself."""

@@ -77,8 +77,9 @@ def classes_for(setup: Setup) -> Iterator[None]:
     scope = setup.opened.target.scope(f"dra-{setup.run}")
     ledger = Ledger(scope, {RUN_LABEL: setup.run})
     try:
-        if setup.opened.profile is not None:
-            ensure_classes(setup.opened.profile, scope, ledger)
+        for profile in (setup.opened.profile, setup.opened.other):
+            if profile is not None:
+                ensure_classes(profile, scope, ledger)
         yield
     finally:
         left = ledger.cleanup(60.0)

@@ -6,7 +6,7 @@ is refused. What a request may do beside its verb (dry run) stands next to it.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,6 +14,15 @@ from conformance.scenario.accounts import AccountName
 from conformance.scenario.base import Manifest, ObjectSelector, Strict
 
 Subresource = Literal["status"]
+
+CapturedName = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9]*$")]
+"""A variable of CEL."""
+
+UNCHANGED_SINCE: Any = Field(
+    default=None,
+    alias="unchangedSince",
+    description="an earlier capture of the object, whose resourceVersion it must still have",
+)
 
 
 class Preconditions(Strict):
@@ -66,6 +75,13 @@ class Patch(ObjectSelector):
 
     patch: dict[str, Any] | tuple[Operation, ...]
     subresource: Subresource | None = None
+    unchanged_since: CapturedName | None = UNCHANGED_SINCE
+
+    @model_validator(mode="after")
+    def _versioned(self) -> Patch:
+        if self.unchanged_since is not None and not isinstance(self.patch, dict):
+            raise ValueError("unchangedSince goes with a merge patch, which can say a version")
+        return self
 
     @property
     def body(self) -> Any:
@@ -80,6 +96,15 @@ class Update(Strict):
 
     object: Manifest
     subresource: Subresource | None = None
+    unchanged_since: CapturedName | None = UNCHANGED_SINCE
+
+    @model_validator(mode="after")
+    def _one_version(self) -> Update:
+        meta = self.object.get("metadata")
+        said = isinstance(meta, dict) and "resourceVersion" in meta
+        if self.unchanged_since is not None and said:
+            raise ValueError("give unchangedSince or metadata.resourceVersion")
+        return self
 
 
 class ServerSideApply(Strict):

@@ -7,7 +7,7 @@ expectations on what a conformant implementation makes of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -21,14 +21,11 @@ from conformance.scenario.base import (
     VersionRange,
     parse_duration,
 )
-from conformance.scenario.changes import Changes, Delete
+from conformance.scenario.changes import CapturedName, Changes, Delete
 from conformance.scenario.churn import Churn
 from conformance.scenario.driveroption import Trait
 from conformance.scenario.expectations import AnyExpectation
 from conformance.scenario.stimulus import Stimulate
-
-CapturedName = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9]*$")]
-"""A variable of CEL."""
 
 NAME = r"^[a-z0-9]([-a-z0-9]{0,78}[a-z0-9])?$"
 
@@ -54,6 +51,16 @@ class Requires(Strict):
         ge=0,
         le=4096,
         description="free devices that one node has, or can use, for example those of one claim",
+    )
+    other_devices: int = Field(
+        default=0,
+        alias="otherDevices",
+        ge=0,
+        le=4,
+        description=(
+            "free devices of another driver, on a node that has those of devicesOnOneNode; what"
+            " traits names is required of both drivers"
+        ),
     )
     nodes: int = Field(default=0, ge=0, le=64, description="nodes with a kubelet")
     exclusive: bool = Field(
@@ -133,7 +140,7 @@ class Fault(Strict):
     component: str = Field(
         description=(
             "etcd, kube-apiserver, kube-controller-manager, kube-scheduler, or of each node:"
-            " containerd, kubelet, driver, node (the whole of it)"
+            " containerd, kubelet, driver, other-driver, node (the whole of it)"
         ),
     )
     action: Literal["restart", "kill", "stop", "start"] | NextVersion = Field(
@@ -299,6 +306,8 @@ class Spec(Strict):
     def _coherent(self) -> Spec:
         if self.nodes and self.tier != "allocation":
             raise ValueError("hollow nodes are for the allocation tier: no kubelet runs there")
+        if self.requires.other_devices and self.tier == "allocation":
+            raise ValueError("otherDevices are a driver's; this tier makes devices of its own")
         churns = [step.churn for step in self.steps if step.churn and self.tier != "allocation"]
         if any(churn.mix.finish or churn.of_kind("ResourceSlice") for churn in churns):
             raise ValueError(

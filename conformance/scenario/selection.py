@@ -65,6 +65,13 @@ class Selection:
         tuple[str, ...],
         Given("No ids that contain this, or that this pattern fits (repeatable).", metavar="TEXT"),
     ] = ()
+    no_faults: Annotated[
+        bool,
+        Given(
+            "Only what stops, restarts and updates no component and starts no second driver: on a "
+            "local cluster half of the time goes to the others."
+        ),
+    ] = False
     failed_in: Annotated[
         Path | None,
         Given("Only what failed in an earlier run: its result file, or the folder with it."),
@@ -130,7 +137,7 @@ class Selection:
         features = {name.lower() for name in self.feature}
         gates = {name.lower() for name in self.gate}
         keps = {str(number) for number in self.kep}
-        filters: list[tuple[str, Sequence[object], Callable[[Spec], bool]]] = [
+        filters: list[tuple[str, Sequence[object] | bool, Callable[[Spec], bool]]] = [
             ("--tier", self.tier, lambda spec: spec.tier in self.tier),
             ("--level", self.level, lambda spec: spec.level in self.level),
             ("--feature", self.feature, lambda spec: spec.feature.lower() in features),
@@ -141,6 +148,13 @@ class Selection:
             ),
             ("--kep", self.kep, lambda spec: _kep(_feature(spec).kep) in keps),
             ("--since", self.since, lambda spec: _first_minor(spec) in self.since),
+            (
+                "--no-faults",
+                self.no_faults,
+                lambda spec: (
+                    not (spec.requires.other_devices or any(step.fault for step in spec.steps))
+                ),
+            ),
         ]
         return [(_said(flag, values), fits) for flag, values, fits in filters if values]
 
@@ -217,7 +231,9 @@ def _first_minor(spec: Spec) -> str:
     return max(first, since, key=MINORS.index)
 
 
-def _said(flag: str, values: Sequence[object]) -> str:
+def _said(flag: str, values: Sequence[object] | bool) -> str:
+    if isinstance(values, bool):
+        return flag
     return " ".join(f"{flag} {value}" for value in values)
 
 

@@ -46,6 +46,15 @@ class Simulated(Strict):
         ),
     )
 
+    prefix: str = Field(
+        default="",
+        pattern="^([a-z][a-z0-9]{0,15})?$",
+        description=(
+            "with ownDriver: what stands before the names of the variables and device files that it"
+            " gives to containers (its --container-prefix), where two of it run on a node"
+        ),
+    )
+
     @field_validator("devices")
     @classmethod
     def _devices(cls, value: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:

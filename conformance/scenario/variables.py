@@ -31,6 +31,9 @@ DEVICE_NAMES = (
 )
 """The variables beside them where there are devices of a driver: not in the allocation tier."""
 
+OTHER = "other"
+"""``${other.driver}`` and ``${other.class.NAME}`` are of another driver's profile."""
+
 MOST_DEVICES = 32
 """That one claim may have (``AllocationResultsMaxSize`` of the API)."""
 
@@ -68,6 +71,7 @@ class Variables:
         image: the image that scenario pods run.
         devices_on: node -> how many devices of the driver are free there.
         one_device: of the worker: its name, and CEL that no other device of the driver fits.
+        other: profile of another driver that the scenario needs.
         hardware: containers also show what the profile's commands say of the hardware.
     """
 
@@ -79,6 +83,7 @@ class Variables:
         devices_on: Mapping[str, int] | None = None,
         one_device: tuple[str, str] = ("", ""),
         *,
+        other: DriverProfile | None = None,
         hardware: bool = False,
     ) -> None:
         self._unique = unique
@@ -105,6 +110,10 @@ class Variables:
                 fixed |= zip(("worker.device", "worker.selector"), one_device, strict=True)
             for group, defined in profile_variables(profile.spec).items():
                 fixed |= {f"{group}.{name}": value for name, value in defined.items()}
+            if other is not None:
+                fixed |= _of_other(other)
+                more = (item for item in other.spec.tolerations if item not in tolerations)
+                fixed["tolerations"] = [*tolerations, *more]
         self._fixed = fixed
 
     def value(self, name: str) -> Any:
@@ -131,6 +140,13 @@ class Variables:
         if worker is None:
             return text
         return re.sub(rf"(?<![\w.-]){re.escape(worker)}(?![\w.-])", "${worker.name}", text)
+
+
+def _of_other(profile: DriverProfile) -> dict[str, Any]:
+    classes = profile_variables(profile.spec)["class"]
+    return {f"{OTHER}.driver": profile.driver} | {
+        f"{OTHER}.class.{name}": value for name, value in classes.items()
+    }
 
 
 def worker_of(devices_on: Mapping[str, int]) -> str | None:

@@ -158,6 +158,8 @@ class Capabilities:
             next are 0 until ``targets.offer`` has counted them for a profile).
         devices_on: node -> how many of them may be used there at once. A device that can be used
             from several nodes counts on each.
+        other_driver: another driver, whose devices are on the same nodes; None without one.
+        other_devices_on: node -> how many of its devices may be used there.
         one_device: of the node with most devices the one that is had last: its name, and CEL that
             no other device of the driver fits.
         abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
@@ -183,6 +185,8 @@ class Capabilities:
     nodes: tuple[str, ...] = ()
     devices: int = 0
     devices_on: Mapping[str, int] = field(default_factory=dict)
+    other_driver: str | None = None
+    other_devices_on: Mapping[str, int] = field(default_factory=dict)
     one_device: tuple[str, str] = ("", "")
     abilities: frozenset[str] = frozenset()
     lacking: Mapping[str, str] = field(default_factory=dict)
@@ -360,8 +364,8 @@ class Scope(Protocol):
         """
         ...
 
-    def claims_in_use(self, node: str) -> int:
-        """How many claims with the driver's devices are allocated there and reserved."""
+    def claims_in_use(self, node: str, driver: str) -> int:
+        """How many claims with a driver's devices are allocated there and reserved."""
         ...
 
     def fault(self, component: str, action: str) -> None:
@@ -372,7 +376,8 @@ class Scope(Protocol):
             action: ``restart``, ``kill`` (at once), ``stop`` or ``start``. One that was stopped or
                 killed does nothing until it is started; to start one that runs does nothing. Of a
                 driver also ``startNext``, ``startUnregistered``, ``killNext`` and ``replace``: a
-                next version of it, which ends when the driver is started.
+                next version of it, which ends when the driver is started. Of another driver also
+                ``remove``: it ends, and what it has published goes.
         """
         ...
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+OTHER_DRIVER: Final = "other-driver"
+"""A second driver of a node: it runs only while a scenario needs it."""
+
+REMOVE: Final = "remove"
+"""What is done to it then: it ends, and what it has published goes."""
+
 START_ORDER: Final = (
     "etcd",
     "kube-apiserver",
@@ -14,9 +20,12 @@ START_ORDER: Final = (
     "containerd",
     "kubelet",
     "driver",
+    OTHER_DRIVER,
 )
 """Roles, each after those without which it does not get ready."""
 
+OF_A_NODE: Final = frozenset(START_ORDER[START_ORDER.index("node") :])
+"""Roles of which each node has its own."""
 
 API: Final = frozenset({"etcd", "kube-apiserver"})
 """Without them nothing can be asked, and no component does anything."""

@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
 from conformance.targets.base import Obj
-from conformance.targets.options import DEFAULT_SIMULATION, REFERENCE_DRIVER, TargetOptions
+from conformance.targets.options import (
+    DEFAULT_SIMULATION,
+    OTHER_SIMULATION,
+    REFERENCE_DRIVER,
+    TargetOptions,
+    is_simulated,
+)
 
 if TYPE_CHECKING:
     from conformance.scenario.profile import DriverProfile
     from conformance.scenario.shape import ClusterShape, ShapeNode
-    from conformance.targets.reference.nodes.device_source import DeviceSource
+    from conformance.targets.reference.nodes.device_source import (
+        DescribedDevices,
+        DeviceSource,
+        SimulatedGpus,
+    )
 
 
 def inventory(
@@ -51,10 +61,13 @@ def device_source(
 
     if slices is not None:
         return DescribedDevices(profile, slices)
-    if profile.driver == REFERENCE_DRIVER or profile.spec.simulated.own_driver:
+    if is_simulated(profile):
         gpus = "" if is_shape else options.simulate
         return SimulatedGpus(
-            gpus or DEFAULT_SIMULATION, profile.driver, dynamic_mig=options.dynamic_mig
+            gpus or DEFAULT_SIMULATION,
+            profile.driver,
+            dynamic_mig=options.dynamic_mig,
+            prefix=profile.spec.simulated.prefix,
         )
     if options.dynamic_mig or (options.simulate and not is_shape):
         flag = "--dynamic-mig" if options.dynamic_mig else "--simulate"
@@ -62,10 +75,34 @@ def device_source(
             f"{flag} is for our own driver, {REFERENCE_DRIVER}; with --driver"
             f" {options.profile_name} it would do nothing"
         )
+    return _described(profile, f"--driver {options.profile_name}")
+
+
+def other_source(
+    options: TargetOptions, profile: DriverProfile, published: Sequence[Obj] | None
+) -> SimulatedGpus | DescribedDevices:
+    """Those of the other driver; what a cluster has published includes its slices, if any.
+
+    Raises:
+        UsageError: its devices are not known.
+    """
+    from conformance.targets.reference.nodes.device_source import DescribedDevices, SimulatedGpus
+
+    if is_simulated(profile):
+        return SimulatedGpus(OTHER_SIMULATION, profile.driver, prefix=profile.spec.simulated.prefix)
+    slices = [item for item in published or () if item["spec"]["driver"] == profile.driver]
+    if slices:
+        return DescribedDevices(profile, slices)
+    return _described(profile, f"--other-driver {options.other_driver}")
+
+
+def _described(profile: DriverProfile, given: str) -> DescribedDevices:
+    from conformance.targets.reference.nodes.device_source import DescribedDevices
+
     if profile.spec.simulated.devices:
         return DescribedDevices(profile)
     raise UsageError(
-        f"--driver {options.profile_name}: the reference does not know the devices of "
+        f"{given}: the reference does not know the devices of "
         f"{profile.driver}; describe some in the profile (spec.simulated.devices), or run in a "
         "cluster (--target cluster)"
     )

@@ -34,8 +34,13 @@ COUNTED_CLASS: Final = "gpu"
 """The class of the profile whose devices count; its first where it has none of that name."""
 
 
-def with_devices(target: Target, profile: DriverProfile | None) -> Capabilities:
+def with_devices(
+    target: Target, profile: DriverProfile | None, other: DriverProfile | None = None
+) -> Capabilities:
     """What a target can do, with the nodes and devices that pods of the profile could have now.
+
+    Of another driver that runs all the time the devices are counted, too; one that is started for
+    scenarios has those that the target says.
 
     Raises:
         ApiError: what must be known for it may not be read.
@@ -49,6 +54,10 @@ def with_devices(target: Target, profile: DriverProfile | None) -> Capabilities:
     try:
         snapshot = Snapshot.from_dict(scope.snapshot())
         found = _found(snapshot, capabilities.nodes, profile)
+        beside = dict(capabilities.other_devices_on)
+        if other is not None and not beside:
+            counted = _found(snapshot, tuple(found), other)
+            beside = {name: len(devices) for name, devices in counted.items()}
     except (AllocationError, InputError) as error:
         raise TargetError(f"the devices of {profile.driver} cannot be counted: {error}") from None
     finally:
@@ -58,6 +67,9 @@ def with_devices(target: Target, profile: DriverProfile | None) -> Capabilities:
         nodes=tuple(found),
         devices=len(set().union(*found.values())),
         devices_on={name: len(devices) for name, devices in found.items() if devices},
+        other_devices_on={
+            name: count for name, count in beside.items() if count and found.get(name)
+        },
     )
     return _with_one_device(offered, found, snapshot.slices, profile.driver)
 

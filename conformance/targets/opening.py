@@ -21,7 +21,7 @@ from conformance.data import scenarios_dir
 from conformance.errors import UsageError
 from conformance.targets.base import Capabilities, Obj, Target
 from conformance.targets.checks import check_options, shape_of
-from conformance.targets.inventory import device_source, inventory
+from conformance.targets.inventory import device_source, inventory, other_source
 from conformance.targets.offer import with_devices
 from conformance.targets.options import TargetOptions
 from conformance.targets.sources import (
@@ -47,6 +47,7 @@ class Opened:
     """A target that is ready for scenarios.
 
     Attributes:
+        other: the profile of another driver on the same nodes, where there is one.
         image: that scenario pods run.
         options: what was asked for, and what a cluster that ran already had where nothing was.
     """
@@ -56,6 +57,7 @@ class Opened:
     profile: DriverProfile | None
     image: str
     options: TargetOptions = field(default_factory=TargetOptions)
+    other: DriverProfile | None = None
 
     @classmethod
     def of(
@@ -64,15 +66,16 @@ class Opened:
         profile: DriverProfile | None,
         image: str,
         options: TargetOptions | None = None,
+        other: DriverProfile | None = None,
     ) -> Opened:
-        """A target and what it has for the pods of a profile.
+        """A target and what it has for the pods of a profile, and of another driver's.
 
         Raises:
             ApiError: what must be known of it may not be read.
             TargetError: there was no answer.
         """
-        found = with_devices(target, profile)
-        return cls(target, found, profile, image, options or TargetOptions())
+        found = with_devices(target, profile, other)
+        return cls(target, found, profile, image, options or TargetOptions(), other)
 
 
 @contextmanager
@@ -120,12 +123,17 @@ def open_reference(
     version, profile = options.version, options.profile()
     shape = shape_of(options)
     there, slices = inventory(options, shape, profile, published, nodes)
+    # Beside a cluster it has another driver only where that has one.
+    other = options.other_profile() if published is None or options.other_driver else None
     chosen = ReferenceOptions(
         kubernetes_version=version,
         feature_gates=options.feature_gates,
         nodes=there,
         devices=device_source(options, shape is not None, profile, slices),
+        other=other_source(options, other, published) if other is not None else None,
     )
+    if isinstance(chosen.other, DescribedDevices):
+        other = other and other.for_reference()
     if isinstance(chosen.devices, DescribedDevices):
         profile = profile.for_reference()
     try:
@@ -141,9 +149,10 @@ def open_reference(
             raise UsageError(f"the reference has no devices: {error}") from None
         # Nobody has asked for GPUs, and what needs none can run.
         progress(f"scenarios of the node tier are skipped: {error}")
-        target = ReferenceTarget(replace(chosen, devices=NoDriver(str(error))))
+        target = ReferenceTarget(replace(chosen, devices=NoDriver(str(error)), other=None))
+        other = None
     try:
-        yield Opened.of(target, profile, options.image or REFERENCE_IMAGE, options)
+        yield Opened.of(target, profile, options.image or REFERENCE_IMAGE, options, other)
     finally:
         target.close()
 
@@ -152,7 +161,8 @@ def open_reference(
 def connect(access: ClusterAccess, options: TargetOptions) -> Iterator[Opened]:
     """The cluster target on a cluster that runs."""
     with _connected(access, options) as target:
-        yield Opened.of(target, options.profile(), options.image or access.image, options)
+        image = options.image or access.image
+        yield Opened.of(target, options.profile(), image, options, options.other_profile())
 
 
 @contextmanager
@@ -162,9 +172,12 @@ def _connected(
     from conformance.targets.cluster.target import ClusterTarget
 
     local = local_cluster(options) if options.cluster == "local" else None
+    other = options.other_profile()
     target = ClusterTarget(
         access,
         driver=options.profile().driver,
+        other_driver=other.driver if other is not None else None,
+        other_devices=local.other_devices() if local else 0,
         record=options.record,
         only_read=only_read,
         double_allocation=options.double_allocation or options.cluster != "kubeconfig",
@@ -199,7 +212,8 @@ def open_to_plan(options: TargetOptions) -> Iterator[Opened]:
                 f"--dry-run starts no cluster, and no {options.cluster} cluster {options.name!r} "
                 "runs; `dra-conformance cluster up` starts one"
             )
-        yield Opened.of(target, options.profile(), options.image or DEFAULT_IMAGE, options)
+        image = options.image or DEFAULT_IMAGE
+        yield Opened.of(target, options.profile(), image, options, options.other_profile())
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from conformance.clusters.base import DEFAULT_IMAGE
+from conformance.errors import UsageError
 from conformance.options import Given, Option, options_of
 from conformance.targets.conversions import gates_of, seconds_of, version_of, words_of
 from nvml_driver.simulated import shipped
@@ -30,6 +31,12 @@ REFERENCE_DRIVER = "gpu.nvidia.com"
 
 OWN_PROFILE = "nvml-dra-driver"
 """The profile of our own driver, and the default where the suite starts that."""
+
+OTHER_PROFILE = "other-nvml-dra-driver"
+"""The profile of the second driver, our own once more, where the suite starts one."""
+
+OTHER_SIMULATION = "t4x4"
+"""The simulated GPUs of that."""
 
 NVIDIA_PROFILE = "gpu.nvidia.com"
 """The profile of NVIDIA's driver, and the default elsewhere."""
@@ -86,6 +93,16 @@ class TargetOptions:
             metavar="NAME",
         ),
     ] = ()
+    other_driver: Annotated[
+        str,
+        Given(
+            "Profile of another driver that is installed on the same nodes, for scenarios with two "
+            f"drivers. [default: {OTHER_PROFILE}, which is started for them, where the suite "
+            "starts its own driver; else none]",
+            metavar="PROFILE",
+            places=("kubeconfig", "kind", "reference"),
+        ),
+    ] = ""
     driver_command: Annotated[
         tuple[str, ...],
         Given(
@@ -239,17 +256,50 @@ class TargetOptions:
         own = self.target == "reference" or (self.cluster == "local" and not self.driver_command)
         return self.driver or (OWN_PROFILE if own else NVIDIA_PROFILE)
 
+    @property
+    def other_name(self) -> str:
+        """Name or file of the other driver's profile; empty where there is none."""
+        return self.other_driver or (OTHER_PROFILE if self.other_profile() is not None else "")
+
     def profile(self) -> DriverProfile:
         """The driver profile that is used, with the options of the driver that are on.
 
         Raises:
             UsageError: there is none, it is malformed, or has no such option.
         """
-        from conformance.data import scenarios_dir
-        from conformance.scenario.profile import load_profile
+        return _load(self.profile_name).with_options(self.driver_options)
 
-        profile = load_profile(self.profile_name, scenarios_dir() / "drivers")
-        return profile.with_options(self.driver_options)
+    def other_profile(self) -> DriverProfile | None:
+        """The profile of the other driver; None where there is none.
+
+        Raises:
+            UsageError: there is none of that name, it is malformed, or is of the same driver.
+        """
+        profile = self.profile()
+        if not self.other_driver:
+            local = self.target == "cluster" and self.cluster == "local" and self.nodes > 0
+            starts = local or (self.target == "reference" and is_simulated(profile))
+            other = _load(OTHER_PROFILE) if starts else None
+            return other if other is not None and other.driver != profile.driver else None
+        other = _load(self.other_driver)
+        if other.driver == profile.driver:
+            raise UsageError(
+                f"--other-driver {self.other_driver}: that is the profile of {other.driver}, too;"
+                " give the one of another driver"
+            )
+        return other
+
+
+def _load(name: str) -> DriverProfile:
+    from conformance.data import scenarios_dir
+    from conformance.scenario.profile import load_profile
+
+    return load_profile(name, scenarios_dir() / "drivers")
+
+
+def is_simulated(profile: DriverProfile) -> bool:
+    """Whether the reference runs our own driver on simulated GPUs for a profile."""
+    return profile.driver == REFERENCE_DRIVER or profile.spec.simulated.own_driver
 
 
 TABLE = options_of(TargetOptions)

@@ -22,7 +22,13 @@ from conformance.clusters.base import (
 )
 from conformance.errors import UsageError
 from conformance.targets.base import Obj
-from conformance.targets.options import DEFAULT_SIMULATION, TABLE, TargetOptions, is_given
+from conformance.targets.options import (
+    DEFAULT_SIMULATION,
+    OTHER_SIMULATION,
+    TABLE,
+    TargetOptions,
+    is_given,
+)
 
 if TYPE_CHECKING:
     from conformance.clusters.kind import KindCluster
@@ -114,8 +120,9 @@ def kind_cluster(options: TargetOptions) -> KindCluster:
 
 def local_cluster(options: TargetOptions) -> LocalCluster:
     """The local cluster of that name."""
-    from conformance.clusters.local import LocalCluster, LocalOptions
+    from conformance.clusters.local import LocalCluster, LocalOptions, OtherDriver
 
+    profile, other = options.profile(), options.other_profile()
     return LocalCluster(
         LocalOptions(
             name=options.name,
@@ -125,7 +132,11 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
             driver=options.nodes > 0,
             feature_gates=options.feature_gates,
             driver_command=options.driver_command or None,
-            driver_name=options.profile().driver,
+            driver_name=profile.driver,
+            driver_prefix=profile.spec.simulated.prefix,
+            other_driver=OtherDriver(other.driver, OTHER_SIMULATION, other.spec.simulated.prefix)
+            if other is not None
+            else None,
             simulate=options.simulate or DEFAULT_SIMULATION,
             dynamic_mig=options.dynamic_mig,
             persistent=options.keep,

@@ -21,6 +21,9 @@ Device files: ``/dev/nvidiactl`` and, where the node has them, those of CUDA's u
 IOMMUFD and the node has it, and, unless the configuration says otherwise, the control files. On
 real GPUs the libraries and tools of the driver, too (see ``driver_libraries``), on simulated ones a
 small ``nvidia-smi`` (see ``nvml_driver.simulated.smi``).
+
+With a prefix (option ``container_prefix``) variables begin with it, in capitals, and device files
+are in a directory of that name; so two instances of this driver hide nothing of each other.
 """
 
 from __future__ import annotations
@@ -86,6 +89,7 @@ class SpecBuilder:
         metadata: MetadataFiles | None = None,
         libraries: DriverLibraries | None = None,
         simulated_smi: Path | None = None,
+        prefix: str = "",
     ) -> None:
         """Build for an inventory.
 
@@ -98,6 +102,7 @@ class SpecBuilder:
             metadata: mount these files, None: none.
             libraries: give these to containers, None: none.
             simulated_smi: give this nvidia-smi to containers, None: none.
+            prefix: stands before the names of what containers get.
         """
         self._inventory = inventory
         self._driver_name = driver_name
@@ -107,6 +112,7 @@ class SpecBuilder:
         self._metadata = metadata
         self._libraries = libraries
         self._simulated_smi = simulated_smi
+        self._prefix = prefix
 
     def build(self, record: ClaimRecord) -> dict[str, Any]:
         """The spec for a claim.
@@ -123,13 +129,25 @@ class SpecBuilder:
                 self._metadata_device(record, request, self._metadata)
                 for request in base_requests(record)
             ]
+        common = self._common(record)
+        for edits in (common, *(device["containerEdits"] for device in devices)):
+            self._set_apart(edits)
         return {
             "cdiVersion": cdi.VERSION,
             "kind": f"{cdi.vendor(self._driver_name)}/{cdi.CLASS}",
             "annotations": annotations,
             "devices": devices,
-            "containerEdits": self._common(record),
+            "containerEdits": common,
         }
+
+    def _set_apart(self, edits: dict[str, Any]) -> None:
+        """Have variables and device files begin with the prefix, where there is one."""
+        if not self._prefix:
+            return
+        if "env" in edits:
+            edits["env"] = [f"{self._prefix.upper()}_{text}" for text in edits["env"]]
+        for node in edits.get("deviceNodes", ()):
+            node["path"] = node["path"].replace("/dev/", f"/dev/{self._prefix}/", 1)
 
     def metadata_device_id(self, uid: str, request: str) -> str:
         """The CDI device that mounts a request's metadata; no device's name has underscores."""
@@ -206,7 +224,7 @@ class SpecBuilder:
     def _node(self, name: str) -> dict[str, Any]:
         path = f"/dev/{name}"
         if self._declared_only:
-            major, minor = device_number(name)
+            major, minor = device_number(name, apart=bool(self._prefix))
             return {"path": path, "type": "c", "major": major, "minor": minor, "permissions": "rw"}
         file = self._device_root / name
         if not file.is_char_device():

@@ -54,7 +54,8 @@ class ClaimFiles:
             if options.device_metadata
             else None
         )
-        self._smi = options.state_dir.absolute() / SMI_NAME if simulated else None
+        shown = simulated and not options.container_prefix  # the tool has one place in containers
+        self._smi = options.state_dir.absolute() / SMI_NAME if shown else None
         self._made: dict[tuple[int | None, int | None], tuple[Device, MigInstance]] = {}
         self.use(inventory)
 
@@ -74,6 +75,7 @@ class ClaimFiles:
             metadata=self._metadata,
             libraries=self._libraries,
             simulated_smi=self._smi,
+            prefix=self._options.container_prefix,
         )
         self._make_device_files()
         try:
@@ -169,7 +171,8 @@ class ClaimFiles:
             found = self._inventory.get(prepared.device_name)
             if found is not None and prepared.made is not None:
                 names += device_files(found, prepared.made)
-        make_device_files(self._device_root, dict.fromkeys(names))
+        apart = bool(self._options.container_prefix)
+        make_device_files(self._device_root, dict.fromkeys(names), apart=apart)
 
     def _write_smi(self, record: ClaimRecord | None = None) -> None:
         """The simulated nvidia-smi, which also shows the MIG devices that were made for claims."""

@@ -22,6 +22,9 @@ MAJOR = 120
 """For local and experimental use (devices.txt of the kernel), so no driver of it has this one: who
 may open such a file is told that there is no such device (ENXIO), who may not EPERM."""
 
+MAJOR_APART = 121
+"""Also for local use: of the files of a driver that shows its devices by names of their own."""
+
 _MINORS = {
     "nvidia": 0,
     "nvidia-caps/nvidia-cap": 0x1000,
@@ -126,15 +129,16 @@ def _link(path: Path, to: Path) -> None:
         path.symlink_to(target)
 
 
-def device_number(name: str) -> tuple[int, int]:
+def device_number(name: str, *, apart: bool = False) -> tuple[int, int]:
     """Major and minor of a device file, by its name below ``/dev``; each has its own."""
+    major = MAJOR_APART if apart else MAJOR
     if name in _OTHER_MINORS:
-        return MAJOR, _OTHER_MINORS[name]
+        return major, _OTHER_MINORS[name]
     stem = name.rstrip("0123456789")
-    return MAJOR, _MINORS[stem] + int(name[len(stem) :])
+    return major, _MINORS[stem] + int(name[len(stem) :])
 
 
-def make_device_files(root: Path, names: Iterable[str]) -> None:
+def make_device_files(root: Path, names: Iterable[str], *, apart: bool = False) -> None:
     """Make the named character devices in ``root``, with their numbers, mode 0666.
 
     A file that is right already stays; anything else of that name is an error, never replaced.
@@ -143,7 +147,7 @@ def make_device_files(root: Path, names: Iterable[str]) -> None:
         DriverError: not root, or ``root`` cannot hold device files; the message says what to do.
     """
     for name in names:
-        path, number = root / name, os.makedev(*device_number(name))
+        path, number = root / name, os.makedev(*device_number(name, apart=apart))
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from conformance.engine.disruption import disturbed
 from conformance.scenario.selection import Selection, select
 
 AT_ONCE = "6"
@@ -40,7 +41,7 @@ class Case(NamedTuple):
     driver: str = FULL
     dynamic_mig: bool = False
     faults: bool = False
-    """With scenarios that disturb components: one after the other, they take minutes."""
+    """With scenarios that disturb nodes: one after the other, they take minutes."""
 
     def __str__(self) -> str:
         mig = {FULL: "", MIG: "-mig"}[self.driver]
@@ -99,7 +100,7 @@ def pass_as_on_the_reference(name: str, case: Case, tmp_path: Path) -> None:
     chosen = {
         item.id: item.document.file
         for item in select((), Selection(tier=("node",)))
-        if case.faults or all(step.fault is None for step in item.scenario.spec.steps)
+        if case.faults or not disturbed(item.scenario.spec)
     }
     options = ("--driver", case.driver, "-n", AT_ONCE, *map(str, chosen.values()))
     run_compared(name, chosen.keys(), tmp_path / "out", *options)

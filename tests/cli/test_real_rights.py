@@ -129,7 +129,7 @@ def test_the_suite_may_not_read_secrets_or_rights(suite_user: tuple[Path, Api, s
         "/api/v1/secrets",
         "/api/v1/configmaps",
         "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-        "/apis/apps/v1/statefulsets",
+        "/apis/apps/v1/controllerrevisions",
     ]
     assert [path for path in refused if may_list(user, path)] == []
 

@@ -52,6 +52,7 @@ class Miniature:
         self.devices = devices
         self.on_create: Callable[[Obj], None] = lambda obj: None
         self.on_delete: Callable[[Ref, Obj], None] = lambda ref, obj: None
+        self.on_fault: Callable[[str], None] = lambda action: None
         self.closed = 0
         self.at_once: list[int] = []
         self.overlaps: list[Overlap] = []
@@ -188,7 +189,7 @@ class MiniScope:
     def pod_resources(self, node: str, pod: str, container: str) -> Sequence[ListedClaim] | None:
         return None
 
-    def claims_in_use(self, node: str) -> int:
+    def claims_in_use(self, node: str, driver: str) -> int:
         return 0
 
     def now(self) -> float:
@@ -207,6 +208,7 @@ class MiniScope:
         return []
 
     def fault(self, component: str, action: str) -> None:
+        self.target.on_fault(action)
         self.target.log.append(f"{action} {component}")
 
     def set_health(self, node: str, device: Obj, health: Health) -> None:
@@ -265,6 +267,17 @@ def scenario(*steps: dict[str, Any], name: str = "given", **spec: Any) -> Loaded
     }
     document = Document(Path(f"{name}.yaml"), data, {(): 1})
     return LoadedScenario(f"core/{name}", Scenario.model_validate(data), document, "sha256:0")
+
+
+def node(name: str, devices: int = 1, *, exclusive: bool = False) -> LoadedScenario:
+    """A scenario of the node tier with a pod that gets scheduled."""
+    return scenario(
+        {"apply": [pod("p")]},
+        {"expect": [{"pod": "p", "scheduled": True}]},
+        name=name,
+        tier="node",
+        requires={"devices": devices, "exclusive": exclusive},
+    )
 
 
 def pod(name: str, **metadata: Any) -> Obj:

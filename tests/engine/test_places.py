@@ -10,7 +10,7 @@ import pytest
 
 from conformance.engine.events import Outcome, ScenarioFinished, ScenarioStarted
 from conformance.engine.order import least_seconds, longest_first
-from conformance.engine.places import Place, Places
+from conformance.engine.places import Phase, Place, Places
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
@@ -22,7 +22,7 @@ SCHEDULED = {"expect": [{"pod": "p", "scheduled": True}]}
 
 
 def taken(places: Places) -> Place:
-    place = places.take()
+    place = places.take(Phase.CALM)
     assert place is not None
     return place
 
@@ -41,11 +41,11 @@ def making(name: str, *before: dict[str, Any]) -> LoadedScenario:
 def test_there_are_so_many_places() -> None:
     places = Places(2)
     first, _ = taken(places), taken(places)
-    assert places.take() is None
+    assert places.take(Phase.CALM) is None
     first.leave()
     first.leave()
-    assert places.take()
-    assert places.take() is None
+    assert places.take(Phase.CALM)
+    assert places.take(Phase.CALM) is None
 
 
 def test_who_returns_comes_before_who_begins() -> None:
@@ -67,7 +67,7 @@ def test_who_returns_comes_before_who_begins() -> None:
     assert thread.is_alive()
     late.leave()
     thread.join(10)
-    assert places.take() is None
+    assert places.take(Phase.CALM) is None
     assert early.waited > 0.1
 
 
@@ -80,9 +80,9 @@ def test_who_returns_does_not_wait_for_those_that_wait_for_it(
     with early.left():
         late = taken(places)
     late.leave()
-    assert places.take() is None
+    assert places.take(Phase.CALM) is None
     early.leave()
-    assert places.take()
+    assert places.take(Phase.CALM)
 
 
 @pytest.mark.parametrize(

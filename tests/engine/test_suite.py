@@ -18,25 +18,15 @@ from conformance.engine.events import (
     RunStopping,
     ScenarioFinished,
 )
-from conformance.engine.requirements import fits_beside
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import InfrastructureError, TargetGoneError, UsageError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.profile import load_profile
-from conformance.targets.base import ApiError, Capabilities, Obj, Ref, TargetError
-from tests.engine.miniature import Miniature, Recorder, pod, scenario, setup
+from conformance.targets.base import ApiError, Obj, Ref, TargetError
+from tests.engine.miniature import Miniature, Recorder, node, pod, scenario, setup
 
-FOUR = Capabilities("1.37.1", frozenset(), frozenset({"node"}), devices=4, devices_on={"n": 4})
-TWICE_TWO = replace(FOUR, devices_on={"n": 2, "m": 2})
-NETWORK = replace(FOUR, devices_on={"n": 4, "m": 4})
 STEPS = ({"apply": [pod("p")]}, {"expect": [{"pod": "p", "scheduled": True}]})
-
-
-def node(name: str, devices: int = 1, *, exclusive: bool = False) -> LoadedScenario:
-    return scenario(
-        *STEPS, name=name, tier="node", requires={"devices": devices, "exclusive": exclusive}
-    )
 
 
 def three() -> list[LoadedScenario]:
@@ -134,45 +124,6 @@ def test_what_was_not_begun_when_the_user_stopped_is_lost() -> None:
 def test_nothing_to_run_is_an_error() -> None:
     with pytest.raises(UsageError, match="no scenario matches"):
         run_suite([], setup(Miniature()), [])
-
-
-def test_device_scenarios_share_what_there_is() -> None:
-    running = [node("a", 2), scenario(*STEPS, name="other")]
-    assert fits_beside(node("b", 2), running, FOUR)
-    assert not fits_beside(node("c", 3), running, FOUR)
-
-
-@pytest.mark.parametrize(
-    ("there", "wanted", "beside", "fits"),
-    [
-        (FOUR, 2, 2, True),
-        (FOUR, 2, 3, False),
-        (TWICE_TWO, 2, 1, True),
-        (TWICE_TWO, 2, 2, False),  # These may be one of each node.
-        (NETWORK, 2, 2, True),
-        (NETWORK, 2, 3, False),
-    ],
-)
-@pytest.mark.parametrize("runs_already", [True, False])
-def test_devices_of_one_node_are_left_wherever_others_take_theirs(
-    there: Capabilities, wanted: int, beside: int, *, fits: bool, runs_already: bool
-) -> None:
-    one = scenario(*STEPS, name="one", tier="node", requires={"devicesOnOneNode": wanted})
-    first, second = (one, node("b", beside)) if runs_already else (node("b", beside), one)
-    assert fits_beside(second, [first], there) is fits
-
-
-def test_an_exclusive_scenario_runs_beside_no_other_that_uses_devices() -> None:
-    assert not fits_beside(node("a", exclusive=True), [node("b")], FOUR)
-    assert not fits_beside(node("a"), [node("b", exclusive=True)], FOUR)
-    assert fits_beside(node("a", exclusive=True), [scenario(*STEPS)], FOUR)
-
-
-def test_a_scenario_that_disturbs_a_component_runs_alone() -> None:
-    fault = scenario(*STEPS, {"fault": {"component": "kubelet"}}, name="fault")
-    assert fits_beside(fault, [], FOUR)
-    assert not fits_beside(fault, [scenario(*STEPS)], FOUR)
-    assert not fits_beside(scenario(*STEPS), [fault], FOUR)
 
 
 def test_a_variable_that_does_not_resolve_is_told_before_anything_runs() -> None:

@@ -133,7 +133,7 @@ def test_a_driver_that_stays_unregistered_is_given_up(
 def test_an_answer_that_is_none_is_the_drivers_too(
     scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
-    def answer(_manager: DRAManager, _claim: Obj) -> None:
+    def answer(_manager: DRAManager, _driver: object, _claim: Obj) -> None:
         raise NotPreparedError(f"NodePrepareResources {said}")
 
     monkeypatch.setattr(DRAManager, "_prepare", answer)

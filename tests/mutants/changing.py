@@ -88,16 +88,19 @@ def ignores_preconditions(world: World) -> None:
     replace(world.handler, "check_preconditions", lambda *_: None)
 
 
-def ignores_versions(world: World) -> None:
-    def change(original: Callable[..., Obj], ref: Ref, change: Change, *args: Any) -> Obj:
-        def without_version(old: Obj) -> Obj:
-            new = change(old)
-            kept = {k: v for k, v in new["metadata"].items() if k != "resourceVersion"}
-            return {**new, "metadata": kept}
+def ignores_versions(*subresources: str | None) -> Mutation:
+    def mutate(world: World) -> None:
+        def change(original: Callable[..., Obj], ref: Ref, change: Change, *args: Any) -> Obj:
+            def without_version(old: Obj) -> Obj:
+                new = change(old)
+                kept = {k: v for k, v in new["metadata"].items() if k != "resourceVersion"}
+                return {**new, "metadata": kept}
 
-        return original(ref, without_version, *args)
+            return original(ref, without_version if args[0] in subresources else change, *args)
 
-    replace(world.api, "change", change)
+        replace(world.api, "change", change)
+
+    return mutate
 
 
 MUTATIONS: dict[Fault, Mutation] = {
@@ -110,7 +113,8 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.IGNORES_EVICTIONS: ignores_evictions,
     Fault.IGNORES_FIELD_SELECTORS: ignores_field_selectors,
     Fault.IGNORES_PRECONDITIONS: ignores_preconditions,
-    Fault.IGNORES_VERSIONS: ignores_versions,
+    Fault.IGNORES_VERSIONS: ignores_versions("", None),
+    Fault.IGNORES_VERSIONS_OF_STATUS: ignores_versions("status"),
     Fault.MOVES_SLICES: accepts_changes("ResourceSlice", "spec", "immutable"),
     Fault.RESERVES_CLAIMS_WITHOUT_ALLOCATION: accepts_changes(
         "ResourceClaim", "status.reservedFor", "may not be specified"

@@ -45,7 +45,7 @@ def unprepare_everything(kubelet: Kubelet) -> None:
     for claim_uid, prepared in kubelet.dra_manager.prepared.items():
         if kubelet.driver is not None:
             kubelet.driver.unprepare(claim_uid)
-        prepared.devices = []
+        prepared.devices = {}
 
 
 def restart_containers(kubelet: Kubelet) -> None:

@@ -53,6 +53,11 @@ def without_config(source: str) -> Callable[[NodeDriver, Obj], None]:
     return change
 
 
+def config_of_all_requests(_driver: NodeDriver, allocated: Obj) -> None:
+    for item in allocated.get("config") or []:
+        item["requests"] = [result["request"] for result in allocated["results"]]
+
+
 def default_interval(_driver: NodeDriver, allocated: Obj) -> None:
     """What is configured is applied with the value that is there without a configuration."""
     for item in allocated.get("config") or []:
@@ -294,6 +299,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.DRIVER_PUBLISHES_ONCE: publishes_once,
     Fault.DRIVER_REFUSES_PREPARED_CLAIMS: refuses_prepared_claims,
     Fault.DRIVER_REFUSES_UNKNOWN_CLAIMS: refuses_unknown_claims,
+    Fault.DRIVER_CONFIGURES_ALL_DEVICES: prepares(config_of_all_requests),
     Fault.DRIVER_IGNORES_CLAIM_CONFIG: prepares(without_config("FromClaim")),
     Fault.DRIVER_IGNORES_CLASS_CONFIG: prepares(without_config("FromClass")),
     Fault.DRIVER_PREPARES_A_CLAIM_ONCE: refuses_prepared_before,

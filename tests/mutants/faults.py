@@ -111,6 +111,9 @@ class Fault(Enum):
     DISTINCT_SPARES_ALTERNATIVES = "distinctAttribute is ignored where a request has alternatives"
     DISTINCT_SPARES_SHARES = "distinctAttribute is ignored where requests ask for capacity"
     DOUBLE_ALLOCATION = "the scheduler does not see which devices are in use"
+    DRIVER_CONFIGURES_ALL_DEVICES = (
+        "configuration for one request is applied to all devices of the claim"
+    )
     DRIVER_DEFAULTS_CONFIG = "the driver applies a configuration as if its values were the defaults"
     DRIVER_GIVES_FIRST_DEVICES = "the driver gives one device to two claims: the first that it has"
     DRIVER_GIVES_OTHERS_WHEN_ASKED_AGAIN = (
@@ -175,6 +178,7 @@ class Fault(Enum):
     )
     HEALTH_IS_THE_WORST_OF_THE_NODE = "pods show the health of the worst device of their node"
     HEALTH_NEVER_COMES_BACK = "a pod goes on showing its device as unhealthy when it is healthy"
+    HEALTH_OUTLIVES_DRIVERS = "pods go on showing what a driver said before it stopped"
     HEALTH_OF_ALL_REQUESTS = "a container shows the health of devices for requests of others"
     HEALTH_WITHOUT_REQUESTS = "health is shown under the name of the claim, without its request"
     IGNORES_BINDING_FAILURE = "a device that cannot be made ready is waited for, not given up"
@@ -238,6 +242,7 @@ class Fault(Enum):
     )
     IGNORES_VALID_VALUES = "an amount is not rounded up to the valid values of a request policy"
     IGNORES_PRECONDITIONS = "what is deleted need not be what its deletion says"
+    IGNORES_VERSIONS_OF_STATUS = "a status is written though the object has changed meanwhile"
     IGNORES_VERSIONS = "an object is replaced though it has changed meanwhile"
     IGNORE_MATCH_ATTRIBUTE = "the scheduler ignores the constraints of a claim"
     IGNORE_SELECTORS = "the scheduler ignores CEL selectors of claims and classes"
@@ -346,6 +351,9 @@ class Fault(Enum):
     ONLY_FIRST_SELECTOR = "only the first selector of a request is evaluated"
     ONLY_FIRST_SLICE = "only the first slice of a pool is looked at"
     ONLY_FIRST_TAINT = "only the first taint of a device is looked at"
+    ONLY_FIRST_ALTERNATIVES_COUNT = (
+        "a claim waits if it would have too many devices with its first alternatives"
+    )
     ONLY_TWO_ALTERNATIVES = "only the first two alternatives of a request are tried"
     ORPHANED_PODS_STAY = "pods of a node that was deleted stay"
     OTHER_NAMESPACE = "a missing claim is taken from another namespace"
@@ -385,6 +393,7 @@ class Fault(Enum):
     SAYS_IT_IN_OTHER_WORDS = "the scheduler says in words of its own why a pod is not scheduled"
     SAYS_NOTHING_OF_CLAIMS = "that a claim cannot be made is told in no event"
     SAYS_NO_REASON = "the scheduler does not say why a pod is not scheduled"
+    SCHEDULES_BEYOND_THE_LIMIT = "a pod is bound though its claim has as many consumers as it may"
     SEES_ALL_CLAIMS = "every container of a pod sees all devices of the pod"
     SELECTORS_SEE_NO_ATTRIBUTES = "the scheduler evaluates selectors without attributes of devices"
     SERVES_RETIRED_CLAIMS = "the API server still takes claims of v1alpha2"
@@ -406,6 +415,11 @@ class Fault(Enum):
     SLICES_HAVE_OTHER_UUIDS = "slices have for each device the uuid of another"
     SLICES_PROMISE_MORE_MEMORY = "slices promise twice the memory that devices have"
     SLICES_WITHOUT_OWNER = "the slices of the driver belong to no node"
+    STATEFUL_PODS_GET_NEW_NAMES = "a pod of a StatefulSet that is gone comes again under a new name"
+    STATEFUL_SETS_KEEP_OLD_PODS = "an update of a StatefulSet reaches no pods that it has"
+    STATEFUL_SETS_KEEP_THEIR_PODS = "a StatefulSet that is scaled to 0 is left as it is"
+    STATEFUL_SETS_WAIT_FOR_NO_POD = "a StatefulSet makes and ends all of its pods at once"
+    STATEFUL_SETS_END_FIRST_PODS_FIRST = "of too many pods a StatefulSet ends the first first"
     TAKES_ANY_NODE_OPERATIONS = "a slice may skip preparing without unpreparing"
     TAKES_ANY_NUMBER_OF_ALTERNATIVES = "a request may have alternatives without number"
     TAKES_ANY_NUMBER_OF_TAINTS = "a device may have taints without number"
@@ -463,6 +477,15 @@ class Fault(Enum):
         "the kubelet asks the newest instance of a driver, also one that has crashed"
     )
     KUBELET_ASKS_EVERY_INSTANCE = "a claim is prepared by each instance of its driver that runs"
+    KUBELET_FORGETS_DRIVERS_THAT_ARE_DOWN = (
+        "a kubelet that starts forgets of its claims the drivers that do not run then"
+    )
+    KUBELET_FORGETS_REFUSED_CLAIMS = (
+        "a claim that one driver has refused is not unprepared by the other"
+    )
+    KUBELET_GIVES_DEVICES_OF_ONE_DRIVER = (
+        "a container gets of a claim the devices of one driver alone"
+    )
     KUBELET_FORGETS_GONE_PODS = (
         "a kubelet that starts forgets what it had prepared for pods that are gone"
     )
@@ -471,6 +494,10 @@ class Fault(Enum):
     KUBELET_LETS_PODS_GO_UNPREPARED = "a pod goes though its claim could not be unprepared"
     KUBELET_LOSES_WAITING_PODS = "a kubelet that starts leaves pods alone that were waiting"
     KUBELET_RESTARTS_CONTAINERS = "a kubelet that starts ends all containers"
+    KUBELET_UNPREPARES_WITH_ONE_DRIVER = (
+        "a pod goes when the driver of its first claim has unprepared"
+    )
+    KUBELET_WAITS_FOR_ALL_DRIVERS = "no pod starts while one of the node's drivers does not run"
     KUBELET_UNPREPARES_AT_START = "a kubelet that starts unprepares claims in use"
     KUBELET_WIPES_SLICES_OF_UPDATED_DRIVERS = (
         "the slices of a driver go half a minute after its old instance has ended"

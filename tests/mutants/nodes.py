@@ -204,7 +204,7 @@ def runs_without_allocation(world: World) -> None:
                 original(pod)
                 return
             for claim in claims:
-                manager.prepared.setdefault(uid_of(claim), Prepared([], {uid_of(pod)}))
+                manager.prepared.setdefault(uid_of(claim), Prepared({}, {uid_of(pod)}))
 
         replace(manager, "prepare", prepare)
 

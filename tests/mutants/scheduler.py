@@ -130,6 +130,14 @@ def no_sharing(world: World) -> None:
     replace(world.scheduler.filter, "prefilter", prefilter)
 
 
+def beyond_the_limit(world: World) -> None:
+    def prefilter(original: Callable[..., str | None], *args: Any) -> str | None:
+        why = original(*args)
+        return None if why == "resourceclaim in use" else why
+
+    replace(world.scheduler.filter, "prefilter", prefilter)
+
+
 def ignores_node_resources(world: World) -> None:
     replace(world.scheduler.filter, "allocatable", lambda _: None)
 
@@ -257,6 +265,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.NO_FINALIZER: no_finalizer,
     Fault.NEVER_BINDS_READY_PODS: never_binds,
     Fault.NO_SHARING: no_sharing,
+    Fault.SCHEDULES_BEYOND_THE_LIMIT: beyond_the_limit,
     Fault.SAYS_IT_IN_OTHER_WORDS: says_it_otherwise,
     Fault.SAYS_NO_REASON: says_no_reason,
     Fault.FORGETS_NODE_RESOURCES_OF_OTHERS: counts_node_resources(OwnNodeAllocatable),

@@ -61,6 +61,13 @@ def never_healthy_again(world: World) -> None:
         replace(driver, "health", health)
 
 
+def outlives_drivers(world: World) -> None:
+    for driver in drivers(world):
+        replace(
+            driver, "health", lambda _original, device, driver=driver: driver._known_health(device)
+        )
+
+
 def worst_of_the_node(world: World) -> None:
     for driver in drivers(world):
 
@@ -126,6 +133,7 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.HEALTH_IS_THE_WORST_OF_THE_NODE: worst_of_the_node,
     Fault.HEALTH_NEVER_COMES_BACK: never_healthy_again,
     Fault.HEALTH_OF_ALL_REQUESTS: shows(of_all_requests),
+    Fault.HEALTH_OUTLIVES_DRIVERS: outlives_drivers,
     Fault.HEALTH_WITHOUT_REQUESTS: shows(by_claims_alone),
     Fault.KUBELET_ENDS_UNHEALTHY_CONTAINERS: restarts_containers,
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.nodes import dra_manager
 from conformance.targets.reference.nodes.dra_manager import NotPreparedError
 from conformance.targets.reference.nodes.driver import NodeDriver
@@ -70,11 +69,13 @@ def wipes_slices_of_updated_drivers(world: World) -> None:
 def asks_every_instance(world: World) -> None:
     for kubelet in world.kubelets:
 
-        def prepare(original: Callable[[Obj], Any], claim: Obj, kubelet: Kubelet = kubelet) -> Any:
+        def prepare(
+            original: Callable[..., Any], *asked: object, kubelet: Kubelet = kubelet
+        ) -> Any:
             if world.components.beside.get(f"{kubelet.node}/driver"):
                 with kubelet.dra_manager._one_call(dra_manager._PREPARE):
-                    original(claim)
-            return original(claim)
+                    original(*asked)
+            return original(*asked)
 
         replace(kubelet.dra_manager, "_prepare", prepare)
 
@@ -88,11 +89,11 @@ def asks_crashed_instances(world: World) -> None:
             crashed.append(True)
 
         def prepare(
-            original: Callable[[Obj], Any], claim: Obj, crashed: list[bool] = crashed
+            original: Callable[..., Any], *asked: object, crashed: list[bool] = crashed
         ) -> Any:
             if crashed:
                 raise NotPreparedError("connect: connection refused")
-            return original(claim)
+            return original(*asked)
 
         replace(kubelet, "lose_next_driver", lose)
         replace(kubelet.dra_manager, "_prepare", prepare)

@@ -1,13 +1,15 @@
-"""Defects of the controllers that make pods: DaemonSets and Deployments."""
+"""Defects of the controllers that make pods: DaemonSets, Deployments and StatefulSets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.controllers.daemonsets import DaemonSetController
 from conformance.targets.reference.controllers.deployments import DeploymentController
+from conformance.targets.reference.controllers.statefulsets import StatefulSetController
+from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, part, replace
@@ -46,9 +48,50 @@ def recreates_while_old_pods_run(world: World) -> None:
     replace(controller, "recreate", recreate)
 
 
+def stateful_pods_get_new_names(world: World) -> None:
+    made = set()
+
+    def pod_name(original: Callable[[Obj, int], str], stateful_set: Obj, ordinal: int) -> str:
+        key = (uid_of(stateful_set), ordinal)
+        if key in made:
+            return f"{name_of(stateful_set)}-0{ordinal}"
+        made.add(key)
+        return original(stateful_set, ordinal)
+
+    replace(part(world, StatefulSetController), "pod_name", pod_name)
+
+
+def stateful_sets_keep_old_pods(world: World) -> None:
+    replace(part(world, StatefulSetController), "roll", lambda *_: None)
+
+
+def stateful_sets_keep_their_pods(world: World) -> None:
+    def step(original: Callable[..., None], stateful_set: Obj, there: Any) -> None:
+        if stateful_set["spec"]["replicas"]:
+            original(stateful_set, there)
+
+    replace(part(world, StatefulSetController), "step", step)
+
+
+def stateful_sets_wait_for_no_pod(world: World) -> None:
+    replace(part(world, StatefulSetController), "in_order", lambda *_: False)
+
+
+def stateful_sets_end_first_pods_first(world: World) -> None:
+    def end_last(original: Callable[[Sequence[Obj]], None], over: Sequence[Obj]) -> None:
+        original(over[::-1])
+
+    replace(part(world, StatefulSetController), "end_last", end_last)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
     Fault.DAEMON_SETS_RUN_ONCE: daemon_sets_run_once,
     Fault.DEPLOYMENTS_KEEP_THEIR_PODS: deployments_keep_their_pods,
     Fault.RECREATES_WHILE_OLD_PODS_RUN: recreates_while_old_pods_run,
     Fault.ROLLS_WITHOUT_WAITING: rolls_without_waiting,
+    Fault.STATEFUL_PODS_GET_NEW_NAMES: stateful_pods_get_new_names,
+    Fault.STATEFUL_SETS_END_FIRST_PODS_FIRST: stateful_sets_end_first_pods_first,
+    Fault.STATEFUL_SETS_KEEP_OLD_PODS: stateful_sets_keep_old_pods,
+    Fault.STATEFUL_SETS_KEEP_THEIR_PODS: stateful_sets_keep_their_pods,
+    Fault.STATEFUL_SETS_WAIT_FOR_NO_POD: stateful_sets_wait_for_no_pod,
 }

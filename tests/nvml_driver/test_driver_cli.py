@@ -54,6 +54,8 @@ def test_slices_prints_what_the_node_would_publish() -> None:
         (["slices", "--symulate", "t4x4"], 2, "No such option"),
         (["run", "--simulate", "t4x4", "--kubeconfig", "/absent"], 1, "/absent does not exist"),
         (["run", "--simulate", "t4x4"], 1, "no --kubeconfig was given"),
+        (["run", "--container-prefix", "other"], 2, "is for simulated GPUs (--simulate)"),
+        (["run", "--container-prefix", "/x"], 2, "a letter first"),
         (["run", "--metrics-port", "99999"], 2, "less than or equal to 65535"),
         (["run", "--driver-name", "../../x"], 2, "'../../x' must be a DNS subdomain"),
         (["slices", "--driver-name", "A B"], 2, "'A B' must be a DNS subdomain"),

@@ -23,7 +23,9 @@ from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.profile import load_profile
+from conformance.targets.inventory import other_source
 from conformance.targets.opening import Opened
+from conformance.targets.options import OTHER_PROFILE, TargetOptions
 from tests.mutants import mutant
 from tests.mutants.faults import Fault
 from tests.scenario.shipped import ROOT, on_reference
@@ -50,8 +52,13 @@ def outcomes(scenarios: Sequence[LoadedScenario], *faults: Fault) -> dict[str, O
     """Scenario -> what became of it on a reference with these faults."""
     profile = load_profile("nvml-dra-driver", ROOT / "drivers")
     # What fails is not shrunk: only whether it fails is asked.
-    with mutant(*faults, feature_gates=GATES) as target, patch.object(finding, "MOST_ATTEMPTS", 0):
-        setup = Setup("kill", Opened.of(target, profile, "image"))
+    other = load_profile(OTHER_PROFILE, ROOT / "drivers")
+    beside = other_source(TargetOptions(), other, None)
+    with (
+        mutant(*faults, feature_gates=GATES, other=beside) as target,
+        patch.object(finding, "MOST_ATTEMPTS", 0),
+    ):
+        setup = Setup("kill", Opened.of(target, profile, "image", other=other))
         result = run_suite(scenarios, setup, ())
     return {item.scenario.id: _own(item) for item in result.finished}
 

@@ -10,12 +10,15 @@ from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.profile import load_profile
 from conformance.scenario.registry import load_registry
+from conformance.targets.inventory import other_source
 from conformance.targets.opening import Opened
+from conformance.targets.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from reference_allocator.gates import MINORS, gates_for_version
 from tests.scenario.shipped import ROOT, on_reference, shipped
 
 STABLE = "DynamicResourceAllocation"
+OWN = "nvml-dra-driver"
 
 
 def finished(minor: str, *, on: bool) -> dict[str, ScenarioFinished]:
@@ -25,10 +28,14 @@ def finished(minor: str, *, on: bool) -> dict[str, ScenarioFinished]:
         for name, gate in gates_for_version(minor).items()
         if name != STABLE
     }
-    options = ReferenceOptions(kubernetes_version=f"{minor}.0", feature_gates=gates)
-    profile = load_profile("nvml-dra-driver", ROOT / "drivers")
+    profile, other = (load_profile(name, ROOT / "drivers") for name in (OWN, OTHER_PROFILE))
+    options = ReferenceOptions(
+        kubernetes_version=f"{minor}.0",
+        feature_gates=gates,
+        other=other_source(TargetOptions(), other, None),
+    )
     with ReferenceTarget(options) as target:
-        opened = Opened.of(target, profile, "image")
+        opened = Opened.of(target, profile, "image", other=other)
         result = run_suite(on_reference(), Setup("gates", opened), ())
     return {item.scenario.id: item for item in result.finished}
 

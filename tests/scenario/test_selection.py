@@ -148,3 +148,23 @@ def test_what_is_excluded_is_left_out() -> None:
 def test_the_filter_that_leaves_nothing_is_said(selection: Selection, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         select((), selection)
+
+
+def test_without_faults_nothing_is_stopped_and_no_second_driver_started() -> None:
+    calm, every = select((), Selection(no_faults=True)), select(())
+    left = {item.id for item in every} - {item.id for item in calm}
+    assert "extended/device-preparation/driver-restart-keeps-claims" in left
+    assert "extended/several-drivers/claims-of-two-drivers" in left
+    assert all(
+        any(step.fault for step in item.scenario.spec.steps)
+        or item.scenario.spec.requires.other_devices
+        for item in every
+        if item.id in left
+    )
+    assert not any(step.fault for item in calm for step in item.scenario.spec.steps)
+
+
+def test_where_only_faults_were_asked_for_none_is_left() -> None:
+    wanted = Selection(only=("driver-restart-keeps-claims",), no_faults=True)
+    with pytest.raises(UsageError, match=r"1 in all, 0 with --no-faults"):
+        select((), wanted)

@@ -17,7 +17,7 @@ from conformance.scenario.loader import load_scenarios
 from conformance.scenario.profile import load_profile
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening import Opened, open_reference
-from conformance.targets.options import TargetOptions
+from conformance.targets.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from conformance.targets.reference.nodes.device_source import DescribedDevices
 from tests.scenario import shipped
@@ -306,7 +306,10 @@ def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described
         "DRAOptionalNodeOperations",
     )
     gates = dict.fromkeys(names, True)
-    with open_reference(TargetOptions(driver="gpu.example.com", feature_gates=gates)) as opened:
+    options = TargetOptions(
+        driver="gpu.example.com", other_driver=OTHER_PROFILE, feature_gates=gates
+    )
+    with open_reference(options) as opened:
         found = run_suite(scenarios, Setup("t", opened), ()).finished
     others = {
         item.scenario.id: item.message for item in found if item.outcome is not Outcome.PASSED
@@ -325,6 +328,7 @@ def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described
     elsewhere = {*hardware, *UPDATES}
     assert {name: why for name, why in others.items() if name not in elsewhere} == {
         f"{health}/health-is-of-a-request": not_told,
+        f"{health}/stopped-driver-says-nothing": not_told,
         f"{health}/health-reaches-all-pods-of-a-claim": not_told,
         f"{health}/pod-status-shows-health": not_told,
         f"{health}/unhealthy-device-gets-no-new-pod": f"{profile} does not say that the driver has"
@@ -338,6 +342,8 @@ def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described
         f"{preparation}/device-in-use-is-refused": f"{profile} does not say that the driver has"
         " the trait refusesDevicesInUse",
         f"{preparation}/refused-claim-is-given-up": f"{profile} has no config refused",
+        "extended/several-drivers/refused-by-one-of-two-drivers": f"{profile} has no config"
+        " refused",
     }
 
 

@@ -38,7 +38,7 @@ import (
 // kinds has a value of every kind, by the apiVersion in which it is served.
 var kinds = map[string][]any{
 	"v1":       {corev1.Event{}, corev1.Namespace{}, corev1.Node{}, corev1.Pod{}, corev1.ResourceQuota{}},
-	"apps/v1":  {appsv1.DaemonSet{}, appsv1.Deployment{}, appsv1.ReplicaSet{}},
+	"apps/v1":  {appsv1.DaemonSet{}, appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{}},
 	"batch/v1": {batchv1.Job{}},
 	"resource.k8s.io/v1": {
 		resourcev1.DeviceClass{}, resourcev1.DeviceTaintRule{}, resourcev1.ResourceClaim{},

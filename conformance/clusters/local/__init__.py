@@ -6,7 +6,7 @@ cluster makes can be found again from that directory and removed by another proc
 """
 
 from conformance.clusters.local.cluster import LocalCluster, stale_clusters
-from conformance.clusters.local.options import LocalOptions
+from conformance.clusters.local.options import LocalOptions, OtherDriver
 from conformance.clusters.local.status import ComponentStatus
 
-__all__ = ["ComponentStatus", "LocalCluster", "LocalOptions", "stale_clusters"]
+__all__ = ["ComponentStatus", "LocalCluster", "LocalOptions", "OtherDriver", "stale_clusters"]

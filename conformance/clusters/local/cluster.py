@@ -19,6 +19,7 @@ from conformance.clusters.base import (
 from conformance.clusters.local import (
     driver,
     nextdriver,
+    otherdriver,
     owndriver,
     preflight,
     status,
@@ -131,7 +132,7 @@ class LocalCluster:
         Args:
             component: for example ``node-1/kubelet``; ``node-1/node`` is the whole of a node.
             action: ``stop``, ``kill`` (SIGKILL), ``start`` (nothing if it runs), ``restart``, or
-                of a driver one of `nextdriver.ACTIONS`.
+                of a driver one of `nextdriver.ACTIONS`, of another driver `otherdriver.REMOVE`.
 
         Raises:
             ClusterUsageError: there is no such component.
@@ -141,10 +142,18 @@ class LocalCluster:
         if action in nextdriver.ACTIONS:
             components.next_driver(component).disturb(action, STOP_SECONDS)
             return
+        if action == otherdriver.REMOVE:
+            components.remove_other_driver(component)
+            return
         if action != "start":
             components.stop(component, 0 if action == "kill" else STOP_SECONDS)
         if action in {"restart", "start"}:
             components.start(component)
+
+    def other_devices(self) -> int:
+        """How many devices the second driver has on each node, once it runs."""
+        other = self.options.other_driver
+        return owndriver.shown(other.simulate) if other is not None else 0
 
     def metrics(self, component: str) -> str | None:
         """What a component of the control plane counts, as text; None without an answer.
@@ -206,7 +215,11 @@ class LocalCluster:
         if state is None:
             raise ClusterUsageError(f"no local cluster named {self.layout.name!r} runs")
         return Components(
-            self.layout, state, self._processes, driver_name or self.options.driver_name
+            self.layout,
+            state,
+            self._processes,
+            driver_name or self.options.driver_name,
+            self.options.other_driver,
         )
 
     def _make_room(self, progress: Progress) -> None:

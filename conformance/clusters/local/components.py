@@ -17,6 +17,7 @@ from conformance.clusters.local import (
     nextdriver,
     node,
     nodeconfig,
+    otherdriver,
     owndriver,
     poweroff,
     procfs,
@@ -25,6 +26,7 @@ from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.network import LOOPBACK
 from conformance.clusters.local.nextdriver import NextDriver
+from conformance.clusters.local.options import OtherDriver
 from conformance.clusters.local.processes import Processes, ProcessSpec
 from conformance.clusters.local.state import State
 
@@ -32,10 +34,14 @@ READY_SECONDS = 120.0
 """Longest that a component may take. Ordinary machines need 1 to 10 s; a loaded one much more."""
 
 STOP_SECONDS = 15.0
+ETCD_STOP_SECONDS = 1.0
+"""It waits for streams of its clients, which a kube-apiserver never ends; what it has confirmed is
+on disk by then, so it may be killed."""
 
 NODE = "node"
 """What stands behind a node's name for the whole of it."""
 
+_DRIVERS = ("driver", otherdriver.PART)
 _CLAIMS_PATH = "/apis/resource.k8s.io/v1/resourceclaims"
 _NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 
@@ -44,13 +50,19 @@ class Components:
     """The components of one cluster whose record is `state`."""
 
     def __init__(
-        self, layout: Layout, state: State, processes: Processes, driver_name: str
+        self,
+        layout: Layout,
+        state: State,
+        processes: Processes,
+        driver_name: str,
+        other_driver: OtherDriver | None = None,
     ) -> None:
         """Look after the processes of `layout`; `driver_name` is what slices carry."""
         self._layout = layout
         self._state = state
         self._processes = processes
         self._driver_name = driver_name
+        self._other = other_driver
 
     @cached_property
     def api(self) -> LocalApi:
@@ -92,6 +104,9 @@ class Components:
         nodes = self._node_names()
         others = (*nodes, "reaper", *(f"{name}/{nextdriver.PART}" for name in nodes))
         parts = [name for name in self._processes.records() if name not in others]
+        if self._other is not None:
+            beside = (f"{name}/{otherdriver.PART}" for name in nodes if f"{name}/driver" in parts)
+            parts += (name for name in beside if name not in parts)
         return [*parts, *(f"{name}/{NODE}" for name in nodes)]
 
     def stop(self, name: str, grace_seconds: float = STOP_SECONDS) -> None:
@@ -102,9 +117,12 @@ class Components:
             ClusterError: something of a node does not end.
         """
         node_name, _, part = name.partition("/")
+        if part == otherdriver.PART and name not in self._processes.records():
+            return
         if part != NODE:
             self._spec(name)
-            self._processes.stop(name, grace_seconds=grace_seconds)
+            longest = ETCD_STOP_SECONDS if name == "etcd" else grace_seconds
+            self._processes.stop(name, grace_seconds=min(grace_seconds, longest))
             return
         beside = f"{node_name}/{nextdriver.PART}"
         self._processes.stop(*self._on_node(node_name), beside, grace_seconds=0)
@@ -131,18 +149,32 @@ class Components:
             self.next_driver(name).end(forget=runs)
         if runs:
             return
-        if part == "driver":
+        if part in _DRIVERS:
             self.start_driver(spec)
             return
         self._processes.start(spec)
         self.wait_ready(name)
-        if part == "kubelet" and self._processes.alive(f"{node_name}/driver"):
+        still = sum(self._processes.alive(f"{node_name}/{one}") for one in _DRIVERS)
+        if part == "kubelet" and still:
             self._processes.wait_ready(
                 name,
-                lambda: bool(driver.registered_plugins(self._kubelet(node_name))),
+                lambda: len(driver.registered_plugins(self._kubelet(node_name))) >= still,
                 driver.READY_SECONDS,
-                "registering the driver that still runs",
+                "registering the drivers that still run",
             )
+            # A kubelet that starts may have deleted them.
+            driver.wait_published(self._processes, name, self._driver_name, node_name, self.api)
+
+    def remove_other_driver(self, name: str) -> None:
+        """End a node's second driver, by its name among the components, and what there is of it.
+
+        Raises:
+            ClusterUsageError: there is none.
+        """
+        if self._other is None or name not in self.names():
+            raise ClusterUsageError(f"the local cluster has no {name!r}")
+        layout = self._layout.node(self._index(name.partition("/")[0]))
+        otherdriver.remove(layout, self._other.name, self._processes, self.api, STOP_SECONDS)
 
     def next_driver(self, name: str) -> NextDriver:
         """The next version of a node's driver, by the driver's name among the components.
@@ -166,21 +198,25 @@ class Components:
         node_name = spec.name.partition("/")[0]
         layout = self._layout.node(self._index(node_name))
         kubelet = self._kubelet(node_name)
+        others = otherdriver.sockets(layout, self._other.name) if self._other else set()
+        name, stays = self._driver_name, others
+        if self._other is not None and spec.name.endswith(f"/{otherdriver.PART}"):
+            name = self._other.name
+            stays = set(map(str, layout.registrar.glob("*"))) - others
         # A driver that was killed leaves its registration socket; the kubelet takes it for
         # registered until the socket is gone, and would hide whether the new one registers.
         for stale in layout.registrar.glob("*"):
-            stale.unlink(missing_ok=True)
-        if driver.registered_plugins(kubelet):
+            if str(stale) not in stays:
+                stale.unlink(missing_ok=True)
+        if set(driver.registered_plugins(kubelet)) - stays:
             self._processes.wait_ready(
                 f"{node_name}/kubelet",
-                lambda: not driver.registered_plugins(kubelet),
+                lambda: set(driver.registered_plugins(kubelet)) <= stays,
                 driver.READY_SECONDS,
                 "waiting for the earlier driver to be unregistered",
             )
         self._processes.start(spec)
-        driver.wait_attached(
-            self._processes, spec.name, self._driver_name, layout, self.api, kubelet
-        )
+        driver.wait_attached(self._processes, spec.name, name, layout, self.api, kubelet, stays)
 
     def change_driver(self, specs: Sequence[ProcessSpec]) -> None:
         """Have our own driver show other devices: one spec for each node.
@@ -202,6 +238,9 @@ class Components:
 
     def _spec(self, name: str) -> ProcessSpec:
         records = self._processes.records()
+        node_name, _, part = name.partition("/")
+        if part == otherdriver.PART and self._other is not None and name in self.names():
+            return otherdriver.spec(self._layout, self._other, self._index(node_name))
         if name not in self.names() or name not in records:
             raise ClusterUsageError(
                 f"the local cluster has no component {name!r} that can be stopped or started; "
@@ -211,7 +250,7 @@ class Components:
 
     def _on_node(self, node_name: str) -> list[str]:
         """The components of a node, in the order in which they start."""
-        names = [f"{node_name}/{part}" for part in ("containerd", "kubelet", "driver")]
+        names = [f"{node_name}/{part}" for part in ("containerd", "kubelet", *_DRIVERS)]
         return [name for name in names if name in self._processes.records()]
 
     def _readiness(self, name: str) -> tuple[Callable[[], bool], str]:

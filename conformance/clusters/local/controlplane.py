@@ -138,6 +138,8 @@ def apiserver_spec(layout: Layout, binaries: Path, state: State) -> ProcessSpec:
         "--allow-privileged=true",
         # The endpoints of the kubernetes service would need a non-loopback address.
         "--endpoint-reconciler-type=none",
+        # By default an open watch holds up its end for a minute (genericapiserver.go).
+        "--shutdown-watch-termination-grace-period=1s",
         *_feature_gates(state.feature_gates),
         "--v=2",
     )

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -156,8 +157,12 @@ def wait_attached(
     node: NodeLayout,
     api: LocalApi,
     kubelet: LocalApi,
+    known: Collection[str] = (),
 ) -> None:
     """Wait until the kubelet accepted the driver and the driver's slices are complete.
+
+    Args:
+        known: sockets of other drivers that the kubelet has registered.
 
     Raises:
         ClusterError: the driver exited, registers in a way that never leads there, or took more
@@ -165,7 +170,7 @@ def wait_attached(
     """
 
     def registered() -> bool:
-        if registered_plugins(kubelet):
+        if set(registered_plugins(kubelet)) - set(known):
             return True
         if why := registration.refusal(registration.offers(node.registrar)):
             log = processes.records()[component].spec.log

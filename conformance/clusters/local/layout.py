@@ -103,6 +103,11 @@ class NodeLayout:
         """State and device files of the driver that runs beside this node's kubelet."""
         return self.dir / "d"
 
+    @property
+    def other(self) -> Path:
+        """The same of a second driver, while there is one."""
+        return self.dir / "o"
+
 
 @dataclass(frozen=True)
 class Layout:

@@ -5,11 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.versions import KUBERNETES
 
 MAX_NODES = 9
+
+
+class OtherDriver(NamedTuple):
+    """A second driver, our own on simulated GPUs, that can be started beside each node's.
+
+    Attributes:
+        name: that its ResourceSlices carry in spec.driver.
+        simulate: which GPUs it shows: a profile of nvml_driver.
+        prefix: stands before the names of what containers get from it.
+    """
+
+    name: str
+    simulate: str
+    prefix: str
 
 
 @dataclass(frozen=True)
@@ -26,9 +41,11 @@ class LocalOptions:
         driver: whether a DRA driver runs beside each kubelet.
         driver_command: the driver to run; None: our own, on simulated NVML.
         driver_name: the name its ResourceSlices carry in spec.driver.
+        driver_prefix: stands before the names of what containers get from our own driver.
         driver_env: environment variables for the driver, beside those that it always gets.
         simulate: which simulated GPUs our own driver shows: a profile of nvml_driver, or a file.
         dynamic_mig: whether our own driver publishes the MIG devices that could be made.
+        other_driver: one that runs while somebody needs it.
         persistent: True: the cluster stays until `down` (`cluster up`). False: it belongs to the
             program that started it and is removed when that program ends, however it ends.
     """
@@ -42,9 +59,11 @@ class LocalOptions:
     driver: bool = True
     driver_command: tuple[str, ...] | None = None
     driver_name: str = "gpu.nvidia.com"
+    driver_prefix: str = ""
     driver_env: Mapping[str, str] = field(default_factory=dict)
     simulate: str = "t4x4"
     dynamic_mig: bool = False
+    other_driver: OtherDriver | None = None
     persistent: bool = False
 
     def __post_init__(self) -> None:

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.layout import NodeLayout
-from conformance.clusters.local.options import LocalOptions
+from conformance.clusters.local.options import LocalOptions, OtherDriver
 from nvml_driver.errors import ProfileError
 from nvml_driver.simulated import shipped
 from nvml_driver.simulated.profile import load
 
 PROGRAM = ("-m", "nvml_driver", "run")
 SIMULATE, DYNAMIC_MIG, DRIVER_NAME = "--simulate", "--dynamic-mig", "--driver-name"
+PREFIX = "--container-prefix"
 
 
 class Simulation(NamedTuple):
@@ -37,12 +38,24 @@ class Simulation(NamedTuple):
 def command(options: LocalOptions, node: NodeLayout) -> tuple[str, ...]:
     """Our own driver on simulated GPUs; what it keeps lies in the node's directory."""
     return (
-        *(sys.executable, *PROGRAM),
-        *(DRIVER_NAME, options.driver_name),
-        *(SIMULATE, name_or_file(options.simulate)),
-        *("--device-root", str(node.driver / "devices")),
-        *("--state-dir", str(node.driver / "state")),
+        *_command(options.driver_name, options.simulate, node.driver),
+        *((PREFIX, options.driver_prefix) if options.driver_prefix else ()),
         *((DYNAMIC_MIG,) if options.dynamic_mig else ()),
+    )
+
+
+def other_command(other: OtherDriver, node: NodeLayout) -> tuple[str, ...]:
+    """The same as the node's second driver."""
+    return (*_command(other.name, other.simulate, node.other), PREFIX, other.prefix)
+
+
+def _command(name: str, simulate: str, folder: Path) -> tuple[str, ...]:
+    return (
+        *(sys.executable, *PROGRAM),
+        *(DRIVER_NAME, name),
+        *(SIMULATE, name_or_file(simulate)),
+        *("--device-root", str(folder / "devices")),
+        *("--state-dir", str(folder / "state")),
     )
 
 
@@ -86,12 +99,18 @@ def forget(node: NodeLayout) -> None:
 
 
 def reboot(node: NodeLayout) -> None:
-    """Let our driver on a node find another boot id, and no MIG device that it made.
+    """Let our drivers on a node find another boot id, and no MIG device that they made.
 
-    What it kept stays (simulated/node.py, nvml/library.py).
+    What they kept stays (simulated/node.py, nvml/library.py).
     """
-    for name in ("boot_id", "nvml-state"):
-        (node.driver / "state" / name).unlink(missing_ok=True)
+    for folder in (node.driver, node.other):
+        for name in ("boot_id", "nvml-state"):
+            (folder / "state" / name).unlink(missing_ok=True)
+
+
+def shown(simulate: str) -> int:
+    """How many simulated GPUs a profile shows."""
+    return len(load(simulate).shown)
 
 
 def check_unused(claims: Sequence[dict[str, Any]], driver_name: str) -> None:

@@ -114,8 +114,11 @@ class Cluster(Protocol):
     def pod_resources(self, pod: str, container: str) -> Sequence[ListedClaim] | None:
         """What the kubelet's PodResources API says of a container; None: it is not listed."""
 
-    def claims_in_use(self, node: str) -> int:
-        """How many claims with devices of the driver on that node are reserved for somebody."""
+    def claims_in_use(self, node: str, driver: str) -> int:
+        """How many claims with devices of a driver on that node are reserved for somebody."""
+
+    def of_driver(self, driver: str) -> Cluster:
+        """The same with the profile of the driver of that name."""
 
     def refusal(self, obj: Obj, account: AccountName | None = None) -> Refusal | None:
         """Create an object and say why it was refused; None if it was accepted.

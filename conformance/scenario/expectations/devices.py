@@ -52,6 +52,9 @@ class Devices(Strict):
         default=None, description="instead of seenBy: compare within each of these pods"
     )
     containers: tuple[str, ...] = Field(default=(), description="with pods: container names")
+    driver: str | None = Field(
+        default=None, description="devices of which driver; those of another by ${other.driver}"
+    )
     relation: Literal["same", "different"] | None = Field(
         default=None, description="all see the same devices, or no two see a common one"
     )
@@ -92,7 +95,8 @@ class DevicesExpectation(Timed):
             who = ", ".join(wanted.seen_by)
         parts = []
         if wanted.count is not None:
-            parts.append(f"{counted(wanted.count, 'device')} each")
+            of = f" of {wanted.driver}" if wanted.driver else ""
+            parts.append(f"{counted(wanted.count, 'device')}{of} each")
         if wanted.relation == "same":
             parts.append("the same devices")
         if wanted.relation == "different":
@@ -106,6 +110,8 @@ class DevicesExpectation(Timed):
     def evaluate(self, cluster: Cluster) -> Seen:
         """Read what the containers have shown, and compare."""
         wanted = self.devices
+        if wanted.driver is not None:
+            cluster = cluster.of_driver(wanted.driver)
         groups = [list(wanted.seen_by)]
         if wanted.pods is not None:
             names = [pod["metadata"]["name"] for pod in cluster.pods(wanted.pods)]

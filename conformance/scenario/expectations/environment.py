@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from pydantic import Field, model_validator
 
-from conformance.scenario.expectations.base import Cluster, Known
+from conformance.scenario.expectations.base import Cluster, ContainerView, Known
 from conformance.scenario.expectations.containers import ContainersExpectation, SeenBy, Views
 
 
@@ -21,10 +22,16 @@ class Environment(SeenBy):
         description="name in the pods' spec.resourceClaims, whose uid shows (probe.claimEnv)",
     )
 
+    absent: bool = Field(
+        default=False, description="the configuration is not what shows: it is for other requests"
+    )
+
     @model_validator(mode="after")
     def _one(self) -> Environment:
         if (self.config is None) == (self.claim is None):
             raise ValueError("give config or claim")
+        if self.absent and self.config is None:
+            raise ValueError("absent is said of a config")
         return self
 
 
@@ -46,7 +53,8 @@ class EnvironmentExpectation(ContainersExpectation):
     def describe(self) -> str:
         """In a line."""
         what = self.wanted.config or f"claim {self.wanted.claim}"
-        return f"{', '.join(self.wanted.seen_by)} with the environment of {what}"
+        how = "without" if self.wanted.absent else "with"
+        return f"{', '.join(self.wanted.seen_by)} {how} the environment of {what}"
 
     def wrong(self, views: Views, cluster: Cluster) -> list[str]:
         """Where the configuration, or the uid of the pod's claim, does not show."""
@@ -59,16 +67,11 @@ class EnvironmentExpectation(ContainersExpectation):
             return [f"the driver profile has no probe.configEnv.{self.wanted.config}"]
         wrong = []
         for entry, view in views.items():
-            for pattern, value in variables.items():
-                values = {
-                    name: found
-                    for name, found in view.environment.items()
-                    if re.fullmatch(pattern.removeprefix("^").removesuffix("$"), name)
-                }
-                if not values or any(found != value for found in values.values()):
-                    wrong.append(
-                        f"{entry} has {values or 'nothing'} for {pattern} (expected {value!r})"
-                    )
+            missing = _without_config(entry, variables, view)
+            if not self.wanted.absent:
+                wrong += missing
+            elif not missing:
+                wrong.append(f"{entry} shows config {self.wanted.config}, which is not for it")
         return wrong
 
     def lint(self, known: Known) -> None:
@@ -78,6 +81,20 @@ class EnvironmentExpectation(ContainersExpectation):
             known.needed(("environment", "config"), "config", self.wanted.config)
         else:
             known.pod_claim(("environment", "claim"), self.wanted.pods, str(self.wanted.claim))
+
+
+def _without_config(entry: str, variables: Mapping[str, str], view: ContainerView) -> list[str]:
+    """Which of a configuration's variables a container does not show, or with other values."""
+    wrong = []
+    for pattern, value in variables.items():
+        values = {
+            name: found
+            for name, found in view.environment.items()
+            if re.fullmatch(pattern.removeprefix("^").removesuffix("$"), name)
+        }
+        if not values or any(found != value for found in values.values()):
+            wrong.append(f"{entry} has {values or 'nothing'} for {pattern} (expected {value!r})")
+    return wrong
 
 
 def _without_claim(name: str, pattern: str, views: Views, cluster: Cluster) -> list[str]:

@@ -11,7 +11,10 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import Obj, ObjectSelector, Strict
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
 
-_UPDATED: Final = re.compile(r"asks for all devices, but resource pool (?P<pool>\S+) is currently")
+_UNUSABLE: Final = re.compile(
+    r"asks for all devices, but resource pool (?P<pool>\S+) is currently"
+    r"|\bpool (?P<invalid>\S+) is invalid: "
+)
 
 
 class Pending(Strict):
@@ -129,15 +132,17 @@ class PodExpectation(Timed):
 
 
 def _waits_for_others(condition: dict[str, Any], cluster: Cluster) -> bool:
-    """Whether the scheduler cannot say now, because somebody else's pool is being updated.
+    """Whether the scheduler cannot say now, because somebody else's pool cannot be used.
 
-    For a claim for all devices it then gives up with an error, whatever pool of a node that is
-    (DeviceAllocationModeAll in k8s.io/dynamic-resource-allocation/structured).
+    For a claim for all devices it gives up with an error while any pool of a node is being updated;
+    that of 1.34 does so for every claim when it comes by a pool that is invalid
+    (allocator_*.go in k8s.io/dynamic-resource-allocation/structured/internal).
     """
-    found = _UPDATED.search(condition.get("message", ""))
+    found = _UNUSABLE.search(condition.get("message", ""))
     if condition.get("reason") != "SchedulerError" or found is None:
         return False
-    return cluster.canonical(found["pool"]) == found["pool"]
+    pool = found["pool"] or found["invalid"]
+    return cluster.canonical(pool) == pool
 
 
 def _scheduled_condition(pod: Obj) -> dict[str, Any]:

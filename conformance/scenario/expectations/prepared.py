@@ -21,6 +21,9 @@ class Prepared(Strict):
     """A node, and how many claims of the driver its kubelet must have prepared."""
 
     node: str = Field(description="the node's name, for example ${worker.name}")
+    driver: str | None = Field(
+        default=None, description="of which driver; another one is ${other.driver}"
+    )
     at_least: int = Field(default=0, alias="atLeast", ge=0, description="so many of them")
 
 
@@ -32,19 +35,24 @@ class PreparedExpectation(Timed):
     def describe(self) -> str:
         """In a line."""
         least = f"{self.prepared.at_least} or more claims" if self.prepared.at_least else "claims"
+        least += f" of {self.prepared.driver}" if self.prepared.driver else ""
         return f"{least} prepared on {self.prepared.node}, none that is not in use"
 
     def evaluate(self, cluster: Cluster) -> Seen:
         """As many as wanted are prepared, and none more than the API server has in use."""
         node, least = self.prepared.node, self.prepared.at_least
-        samples, in_use = cluster.samples("kubelet", PREPARED, node), cluster.claims_in_use(node)
+        if self.prepared.driver is not None:
+            cluster = cluster.of_driver(self.prepared.driver)
+        profile = cluster.profile
+        assert profile is not None, "scenarios of this tier run with a driver profile"
+        in_use = cluster.claims_in_use(node, profile.driver)
+        samples = cluster.samples("kubelet", PREPARED, node)
         observed: dict[str, Any] = {"prepared": cluster.canonical(node), "atLeast": least}
         if not samples:
             return Seen(
                 False, f"the kubelet of {node} does not tell what it has prepared", observed
             )
-        assert cluster.profile is not None, "scenarios of this tier run with a driver profile"
-        prepared = int(total(samples, {"driver_name": cluster.profile.driver}))
+        prepared = int(total(samples, {"driver_name": profile.driver}))
         observed["fits"] = least <= prepared <= in_use
         found = f"the kubelet has prepared {prepared} claims, and {in_use} are in use there"
         return Seen(least <= prepared <= in_use, found, observed)

@@ -26,6 +26,7 @@ _MADE_BY_STEPS = frozenset(
         "Pod",
         "ResourceClaim",
         "ResourceClaimTemplate",
+        "StatefulSet",
     }
 )
 _MADE_BY_STEPS_WITHOUT_DRIVER = frozenset({"DeviceClass", "Node", "ResourceSlice"})
@@ -207,6 +208,12 @@ class _KnownAt:
                 self.part((*place, "patch"), changes.patch.patch, changes.patch)
         if changes.update is not None:
             self._replaced((*path, "update", "object"), changes.update.object)
+        for verb in ("patch", "update"):
+            since = getattr(getattr(changes, verb), "unchanged_since", None)
+            captured = self._captured()
+            if since is not None and since not in captured:
+                text = f"no earlier step captures {since!r}; {hint(since, captured)}"
+                self.wrong((*path, verb, "unchangedSince"), text)
         ssa = changes.server_side_apply
         if ssa is not None and ssa.subresource is not None:
             self._replaced((*path, "serverSideApply", "object"), ssa.object)

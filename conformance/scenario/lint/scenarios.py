@@ -81,7 +81,8 @@ def _devices(scenario: Scenario) -> Iterator[Problem]:
     # A pod that is expected to wait may want more than there is.
     waits = any(isinstance(item, PodExpectation) and item.expected_to_wait for item in expected)
     most = max((_of_one_pod(manifest) for _, manifest in applied(scenario)), default=0)
-    if not waits and most > max(1, spec.requires.devices_on_one_node):
+    said = spec.requires.devices_on_one_node + spec.requires.other_devices
+    if not waits and most > max(1, said):
         text = f"a pod gets {most} devices, all of one node; say so: {{devicesOnOneNode: {most}}}"
         yield Problem(("spec", "requires", "devicesOnOneNode"), text)
     if spec.requires.devices_in_all:

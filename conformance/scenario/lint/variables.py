@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from conformance.scenario.model import Requires, Scenario
 from conformance.scenario.near import hint, nearest
-from conformance.scenario.variables import DEVICE_NAMES, FIXED_NAMES, UNCLOSED, VARIABLE
+from conformance.scenario.variables import DEVICE_NAMES, FIXED_NAMES, OTHER, UNCLOSED, VARIABLE
 from conformance.scenario.yamlfile import PathTuple, Problem, walk
 
 PROFILE_GROUPS = ("attribute", "capacity", "class", "config", "selector")
@@ -60,10 +60,17 @@ def _variable(name: str, path: PathTuple, scenario: Scenario) -> Iterator[Proble
     synthetic = spec.tier == "allocation"
     if name in FIXED_NAMES:
         return
+    if group == OTHER and (rest == "driver" or rest.startswith("class.")):
+        if not spec.requires.other_devices:
+            needs = "requires: {otherDevices: 1}"
+            yield Problem(path, f"{given} needs {needs}, because there may be no other driver")
+        return
     if name in DEVICE_NAMES and not synthetic:
         if group == "worker" and not spec.requires.devices_on_one_node:
             needs = "requires: {devicesOnOneNode: 1}"
             yield Problem(path, f"{given} needs {needs}, because there may be no such node")
+        if rest in ("device", "selector") and spec.requires.other_devices:
+            yield Problem(path, f"{given}: not with otherDevices, which may be on another node")
         if rest in ("device", "selector") and "distinct-devices" not in spec.requires.abilities:
             needs = "requires: {abilities: [distinct-devices]}"
             yield Problem(path, f"{given} needs {needs}, because all devices may be alike")
@@ -101,10 +108,12 @@ def _meant(name: str) -> str:
     """What an unknown variable was probably meant to be."""
     groups = (*PROFILE_GROUPS, *_OWN_GROUPS)
     group, _, rest = name.partition(".")
-    fixed = (*FIXED_NAMES, *DEVICE_NAMES)
-    near = nearest(name, fixed)
+    of_other = (f"{OTHER}.driver", f"{OTHER}.class.gpu")
+    fixed = (*FIXED_NAMES, *DEVICE_NAMES, *of_other)
+    near = nearest(name, fixed if group == OTHER else fixed[: -len(of_other)])
     if near is None and (like := nearest(group, groups)) is not None:
         near = f"{like}.{rest or 'NAME'}"
+    near = near or nearest(name, of_other)
     if near is not None:
         return f"did you mean ${{{near}}}?"
     return f"known are {', '.join(sorted([*fixed, *(f'{item}.NAME' for item in groups)]))}"

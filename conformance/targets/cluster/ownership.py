@@ -13,6 +13,7 @@ _KINDS = (
     (f"{_ADMISSION}/v1", "ValidatingAdmissionPolicy"),
     ("apps/v1", "DaemonSet"),
     ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
     ("batch/v1", "Job"),
     ("v1", "Pod"),
     (DRA_GROUP, "ResourceClaim"),

@@ -275,11 +275,10 @@ class ClusterScope:
         socket = self._shared.pod_resources.get(node)
         return None if socket is None else listed(socket, self.namespace, pod, container)
 
-    def claims_in_use(self, node: str) -> int:
+    def claims_in_use(self, node: str, driver: str) -> int:
         """See `Scope.claims_in_use`."""
         claims = self._api.discovery.find(self._api.discovery.dra_version(), "ResourceClaim")
-        found = self._api.list(claims, None, self._agent)
-        return in_use(found, self._shared.capabilities().driver or "", node)
+        return in_use(self._api.list(claims, None, self._agent), driver, node)
 
     def fault(self, component: str, action: str) -> None:
         """See `Scope.fault`."""

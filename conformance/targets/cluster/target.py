@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from conformance.clusters.base import ClusterAccess
 from conformance.kubeapi.api import Api
@@ -35,6 +36,8 @@ class ClusterTarget:
         access: the cluster, as its source hands it over.
         name: the target's name in reports.
         driver: the DRA driver whose devices scenarios of the ``node`` tier use; None without one.
+        other_driver: another driver on the same nodes; None without one.
+        other_devices: how many it has on each node, where it is started when it is needed.
         cdi: reads the nodes' CDI specs, where the cluster's source can.
         metrics: reads those of the control plane, where the cluster's source can.
         pod_resources: by which nodes' kubelets are asked, where they can be reached.
@@ -55,6 +58,8 @@ class ClusterTarget:
         *,
         name: str = "cluster",
         driver: str | None = None,
+        other_driver: str | None = None,
+        other_devices: int = 0,
         cdi: CdiFiles | None = None,
         metrics: MetricsReader | None = None,
         pod_resources: PodResourcesSockets | None = None,
@@ -68,6 +73,8 @@ class ClusterTarget:
         self.name = name
         self.access = access
         self.driver = driver
+        self._other = other_driver
+        self._other_devices = other_devices
         self._only_read = only_read
         self._double_allocation = double_allocation
         self._lock = threading.Lock()
@@ -115,13 +122,19 @@ class ClusterTarget:
                     abilities.add(DEVICE_HEALTH)
                 if self._double_allocation:
                     abilities.add("double-allocation")
-                self._capabilities = discover_capabilities(
+                found = discover_capabilities(
                     self.api,
                     nodes=self.access.nodes,
                     driver=self.driver,
                     abilities=abilities,
                     versions=self.access.versions,
                     only_read=self._only_read,
+                )
+                on_each = dict.fromkeys(found.nodes, self._other_devices)
+                self._capabilities = replace(
+                    found,
+                    other_driver=self._other,
+                    other_devices_on=on_each if self._other_devices else {},
                 )
             return self._capabilities
 

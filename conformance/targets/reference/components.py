@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from conformance.targets.base import TargetError
-from conformance.targets.components import API
+from conformance.targets.components import API, OTHER_DRIVER, REMOVE, role_of
 from conformance.targets.reference.nodes.kubelet import Kubelet
 
 MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
-_ON_NODES: Final = ("containerd", "kubelet", "driver")
+_ON_NODES: Final = ("containerd", "kubelet", "driver", OTHER_DRIVER)
 
 
 class Remembers(Protocol):
@@ -46,14 +46,16 @@ class Components:
     ) -> None:
         self._control_plane = control_plane
         self._kubelets = {kubelet.node: kubelet for kubelet in kubelets}
-        self.down: set[str] = set()
         self.beside: dict[str, bool] = {}
+        self._brought: set[str] = set()
         on_nodes = [
             f"{kubelet.node}/{role}"
             for kubelet in kubelets
             for role in ("node", *_ON_NODES)
-            if role != "driver" or kubelet.driver is not None
+            if (role != "driver" or kubelet.driver is not None)
+            and (role != OTHER_DRIVER or kubelet.make_other is not None)
         ]
+        self.down = {name for name in on_nodes if role_of(name) == OTHER_DRIVER}
         self.names = (*sorted(API), MANAGER, SCHEDULER, *on_nodes)
 
     def runs(self, name: str) -> bool:
@@ -72,6 +74,8 @@ class Components:
             self.kill_next(name)
         elif action == "replace":
             self.replace(name)
+        elif action == REMOVE:
+            self.remove(name)
 
     def serves(self, driver: str) -> bool:
         """Whether an instance of a driver runs that the kubelet has registered."""
@@ -106,6 +110,18 @@ class Components:
         self.beside.pop(driver)
         self.down.discard(driver)
 
+    def remove(self, driver: str) -> None:
+        """End the other driver of a node, and have nothing left of it."""
+        if driver in self._brought:
+            self.stop(driver)
+            self._brought.discard(driver)
+            self._kubelet_of(driver).remove_other()
+
+    def _roles_of(self, node: str) -> list[str]:
+        """What is switched off and on with a node."""
+        brought = f"{node}/{OTHER_DRIVER}" in self._brought
+        return [role for role in _ON_NODES if role != OTHER_DRIVER or brought]
+
     def _kubelet_of(self, component: str) -> Kubelet:
         return self._kubelets[component.rpartition("/")[0]]
 
@@ -123,12 +139,14 @@ class Components:
         elif role == "driver":
             if not self.serves(name):
                 kubelet.stop_driver()
+        elif role == OTHER_DRIVER:
+            kubelet.stop_other()
         elif role == "containerd":
             kubelet.runtime_runs = False
         elif role == "node":
             self.kill_next(f"{node}/driver")
-            for other in reversed(_ON_NODES):
-                self.stop(f"{node}/{other}")
+            for one in reversed(self._roles_of(node)):
+                self.stop(f"{node}/{one}")
             kubelet.switch_off()
 
     def start(self, name: str) -> None:
@@ -147,8 +165,11 @@ class Components:
             kubelet.start()
         elif role == "driver":
             kubelet.start_driver()
+        elif role == OTHER_DRIVER:
+            self._brought.add(name)
+            kubelet.start_other()
         elif role == "containerd":
             kubelet.runtime_runs = True
         elif role == "node":
-            for other in _ON_NODES:
-                self.start(f"{node}/{other}")
+            for one in self._roles_of(node):
+                self.start(f"{node}/{one}")

@@ -32,11 +32,12 @@ def samples(world: World, component: str, name: str, node: str | None) -> Sequen
 
 def _prepared(kubelet: Kubelet) -> list[Sample]:
     """Follows claimsInUse of pkg/kubelet/cm/dra/claiminfo.go."""
-    count = float(sum(item.complete for item in kubelet.dra_manager.prepared.values()))
-    found = [Sample({"driver_name": "<any>"}, count)]
-    if count and kubelet.driver is not None:
-        found.append(Sample({"driver_name": kubelet.driver.name}, count))
-    return found
+    complete = [item for item in kubelet.dra_manager.prepared.values() if item.complete]
+    counted = Counter(driver for item in complete for driver in item.devices)
+    return [
+        Sample({"driver_name": "<any>"}, float(len(complete))),
+        *(Sample({"driver_name": name}, float(count)) for name, count in counted.items()),
+    ]
 
 
 def _claims(claims: Sequence[Obj]) -> list[Sample]:

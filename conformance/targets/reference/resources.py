@@ -85,6 +85,7 @@ _ALL: Final = (
     Kind("DaemonSet", "daemonsets", "apps", ("v1",), namespaced=True, generation=True),
     Kind("Deployment", "deployments", "apps", ("v1",), namespaced=True, generation=True),
     Kind("ReplicaSet", "replicasets", "apps", ("v1",), namespaced=True, generation=True),
+    Kind("StatefulSet", "statefulsets", "apps", ("v1",), namespaced=True, generation=True),
     Kind("Job", "jobs", "batch", ("v1",), namespaced=True, generation=True),
     _dra("DeviceClass", "deviceclasses", namespaced=False, generation=True),
     _dra("ResourceSlice", "resourceslices", namespaced=False, generation=True),

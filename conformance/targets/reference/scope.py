@@ -195,8 +195,8 @@ class ReferenceScope:
         with self._lock:
             found: dict[str, list[str]] = {}
             for kubelet in self._world.kubelets:
-                if kubelet.driver is not None:
-                    for uid, files in kubelet.driver.spec_files().items():
+                for driver in kubelet.dra_manager.drivers:
+                    for uid, files in driver.spec_files().items():
                         found.setdefault(uid, []).extend(files)
             return found
 
@@ -249,10 +249,9 @@ class ReferenceScope:
                 return None
             return kubelet.pod_resources.listed(found, container)
 
-    def claims_in_use(self, node: str) -> int:
+    def claims_in_use(self, node: str, driver: str) -> int:
         """See `Scope.claims_in_use`."""
         with self._lock:
-            driver = next((k.driver.name for k in self._world.kubelets if k.driver), "")
             return in_use(self._world.cluster.store.all("ResourceClaim"), driver, node)
 
     def decisions(self) -> _Decisions:

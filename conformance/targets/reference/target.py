@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,8 +34,13 @@ from conformance.targets.base import (
     Ref,
     Tier,
 )
-from conformance.targets.components import fault_abilities
-from conformance.targets.reference.nodes.device_source import DeviceSource, NoDriver, SimulatedGpus
+from conformance.targets.components import OTHER_DRIVER, fault_abilities
+from conformance.targets.reference.nodes.device_source import (
+    DescribedDevices,
+    DeviceSource,
+    NoDriver,
+    SimulatedGpus,
+)
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.nodes.shaped import fit
 from conformance.targets.reference.resources import served_apis
@@ -48,6 +54,7 @@ _DELETION_ORDER: Final = (
     "DaemonSet",
     "Deployment",
     "ReplicaSet",
+    "StatefulSet",
     "Job",
     "Pod",
     "ResourceClaim",
@@ -72,6 +79,7 @@ class ReferenceOptions:
         feature_gates: gates set on top of the version's defaults.
         nodes: the nodes of the cluster's shape.
         devices: where the devices of each of them come from, and with them the driver.
+        other: where those of another driver come from, which runs where a scenario needs it.
         seed: uids and generated names depend on it.
     """
 
@@ -79,6 +87,7 @@ class ReferenceOptions:
     feature_gates: Mapping[str, bool] | None = None
     nodes: Sequence[ShapeNode] = (ShapeNode(name="reference-node-0"),)
     devices: DeviceSource = field(default_factory=SimulatedGpus)
+    other: SimulatedGpus | DescribedDevices | None = None
     seed: int = 0
 
 
@@ -113,6 +122,7 @@ class ReferenceTarget:
                 nodes=self.options.nodes,
                 drivers={node.name: self._driver(node) for node in self.options.nodes},
                 network=self.options.devices.network,
+                others={node.name: partial(self._other, node) for node in self._with_other},
             )
         except BaseException:
             self.close()
@@ -120,9 +130,25 @@ class ReferenceTarget:
 
     def _driver(self, node: ShapeNode) -> NodeDriver | None:
         """The driver of a node, started."""
-        driver = self.options.devices.start(node, self._root / node.name) if node.driver else None
+        root = self._root / node.name
+        driver = self.options.devices.start(node, root, root / "cdi") if node.driver else None
         fit(node, driver)
         return driver
+
+    @property
+    def _with_other(self) -> list[ShapeNode]:
+        """The nodes on which the other driver can be started; GPUs of a shape are not its."""
+        has_driver = self.options.devices.driver is not None
+        nodes = self.options.nodes if self.options.other is not None and has_driver else ()
+        return [
+            node.model_copy(update={"gpus": ""}) for node in nodes if node.driver and node.ready
+        ]
+
+    def _other(self, node: ShapeNode) -> NodeDriver:
+        """The other driver of a node, started; both write their CDI specs into one directory."""
+        assert self.options.other is not None
+        root = self._root / node.name
+        return self.options.other.start(node, root / OTHER_DRIVER, root / "cdi")
 
     def capabilities(self) -> Capabilities:
         """What it is and can do."""
@@ -137,6 +163,8 @@ class ReferenceTarget:
             else {},
             driver=devices.driver,
             nodes=nodes,
+            other_driver=self.options.other.driver if self.options.other else None,
+            other_devices_on=self._other_devices(),
             abilities=frozenset(
                 {"cdi", "double-allocation", "image"}
                 | {IMPERSONATION, KUBELET_METRICS, POD_RESOURCES, ROOT_CONTAINERS}
@@ -155,6 +183,10 @@ class ReferenceTarget:
             ),
             versions={"kubernetes": self.options.kubernetes_version, "reference": __version__},
         )
+
+    def _other_devices(self) -> dict[str, int]:
+        other = self.options.other
+        return {node.name: other.count(node) for node in self._with_other} if other else {}
 
     def scope(self, namespace: str) -> ReferenceScope:
         """A view of one namespace, which need not exist yet."""

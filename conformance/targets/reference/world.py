@@ -6,12 +6,14 @@ Then time jumps to the next moment at which something is due.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from conformance.scenario.shape import ShapeNode
 from conformance.scenario.stimulus import Health
 from conformance.targets.base import Obj, TargetError
+from conformance.targets.components import OTHER_DRIVER
 from conformance.targets.overlaps import ClaimHolders
 from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.server import ApiServer
@@ -31,6 +33,7 @@ from conformance.targets.reference.controllers.jobs import JobController
 from conformance.targets.reference.controllers.node_lifecycle import NodeLifecycleController
 from conformance.targets.reference.controllers.quotas import QuotaController
 from conformance.targets.reference.controllers.replicasets import ReplicaSetController
+from conformance.targets.reference.controllers.statefulsets import StatefulSetController
 from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublisher
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.nodes.shaped import hold, node_object
@@ -54,6 +57,7 @@ class World:
         nodes: Sequence[ShapeNode],
         drivers: Mapping[str, NodeDriver | None],
         network: Iterable[Obj] = (),
+        others: Mapping[str, Callable[[], NodeDriver]] | None = None,
     ) -> None:
         """Start it.
 
@@ -64,6 +68,7 @@ class World:
             nodes: what they are called, and what is amiss with them.
             drivers: name of each node -> its driver, if it has one.
             network: ResourceSlices with devices that are not on any one node.
+            others: name of a node -> makes its other driver, when that is started.
         """
         self.clock = VirtualClock()
         identity = Identity(seed)
@@ -83,10 +88,19 @@ class World:
             store.add(node_object(node, kubernetes_version, gates))
             published += [(node.name, item) for item in driver.slices] if driver else []
             if node.ready:
-                self.kubelets.append(Kubelet(self.cluster, self.api, node.name, driver))
+                make_other = (others or {}).get(node.name)
+                kubelet = Kubelet(self.cluster, self.api, node.name, driver, make_other)
+                self.kubelets.append(kubelet)
         gone = frozenset(node.name for node in nodes if not node.ready)
         self.publisher = SlicePublisher(self.cluster, self.api, published, gone, self._publishes)
-        self._told = {name: driver.slices for name, driver in drivers.items() if driver is not None}
+        self.other_publisher = SlicePublisher(
+            self.cluster, self.api, (), gone, partial(self._publishes, role=OTHER_DRIVER)
+        )
+        self._told = {
+            (name, "driver"): driver.slices
+            for name, driver in drivers.items()
+            if driver is not None
+        }
         claims = ClaimController(self.cluster, self.api)
         evictions = EvictionController(self.cluster, self.api)
         garbage = GarbageCollector(self.cluster, self.api)
@@ -96,12 +110,14 @@ class World:
             (MANAGER, DaemonSetController(self.cluster, self.api)),
             (MANAGER, DeploymentController(self.cluster, self.api)),
             (MANAGER, ReplicaSetController(self.cluster, self.api)),
+            (MANAGER, StatefulSetController(self.cluster, self.api)),
             (MANAGER, JobController(self.cluster, self.api)),
             (MANAGER, QuotaController(self.cluster, self.api)),
             (MANAGER, evictions),
             (SCHEDULER, self.scheduler),
             *((f"{kubelet.node}/kubelet", kubelet) for kubelet in self.kubelets),
             ("", self.publisher),
+            ("", self.other_publisher),
             (MANAGER, garbage),
             (MANAGER, NamespaceController(self.cluster, self.api)),
             (MANAGER, lifecycle),
@@ -127,17 +143,18 @@ class World:
             TargetError: the parts keep undoing each other's work, a defect of the reference.
         """
         store, now = self.cluster.store, self.clock.now
+        running = self._running()
         for _ in range(_MAX_ROUNDS):
             before = store.revision
             worked = False
-            for index, controller in self._running():
+            for index, controller in running:
                 newest = max(map(store.changed, controller.watches))
                 if self._seen[index] == (now, newest):
                     continue
                 self._seen[index] = (now, newest)
                 controller.sync()
                 worked = True
-            if not worked or (store.revision == before and not self._is_behind()):
+            if not worked or (store.revision == before and not self._is_behind(running)):
                 return
         raise TargetError("the reference does not settle: this is a bug in it")
 
@@ -155,11 +172,11 @@ class World:
         self.settle()
         return True
 
-    def _is_behind(self) -> bool:
+    def _is_behind(self, running: Sequence[tuple[int, Controller]]) -> bool:
         store, now = self.cluster.store, self.clock.now
         return any(
             self._seen[index] != (now, max(map(store.changed, controller.watches)))
-            for index, controller in self._running()
+            for index, controller in running
         )
 
     def fault(self, component: str, action: str) -> None:
@@ -176,18 +193,24 @@ class World:
     def _look_again(self) -> None:
         """Who was started, reaches the API server again or heard news looks at everything."""
         for kubelet in self.kubelets:
-            driver, node = kubelet.driver, kubelet.node
-            if driver is not None and self._publishes(node) and driver.slices != self._told[node]:
-                self._told[node] = driver.slices
-                self.publisher.change(node, driver.slices)
+            self._publish(kubelet.driver, kubelet.node, "driver", self.publisher)
+            self._publish(kubelet.other, kubelet.node, OTHER_DRIVER, self.other_publisher)
         self._seen = [(-1.0, -1)] * len(self.controllers)
         self.settle()
 
-    def _running(self) -> Iterator[tuple[int, Controller]]:
-        for index, controller in enumerate(self.controllers):
-            if self.components.runs(self._names[index]):
-                yield index, controller
+    def _publish(
+        self, driver: NodeDriver | None, node: str, role: str, publisher: SlicePublisher
+    ) -> None:
+        if driver is None or not self._publishes(node, role):
+            return
+        if driver.slices != self._told.get((node, role)):
+            self._told[node, role] = driver.slices
+            publisher.change(node, driver.slices)
 
-    def _publishes(self, node: str | None) -> bool:
-        """Whether the driver of a node runs."""
-        return node is None or self.components.serves(f"{node}/driver")
+    def _running(self) -> list[tuple[int, Controller]]:
+        runs = [self.components.runs(name) for name in self._names]
+        return [item for item in enumerate(self.controllers) if runs[item[0]]]
+
+    def _publishes(self, node: str | None, role: str = "driver") -> bool:
+        """Whether a driver of a node runs."""
+        return node is None or self.components.serves(f"{node}/{role}")

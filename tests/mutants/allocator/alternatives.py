@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.world import World
+from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from tests.mutants.allocator.inputs import (
     changed,
     reads_claims,
@@ -29,6 +30,13 @@ def only_first(count: int) -> Mutation:
             del (request.get("firstAvailable") or [])[count:]
 
     return reads_claims(change)
+
+
+def only_first_alternatives_count(claim: Obj) -> None:
+    first = [request.get("exactly") or request["firstAvailable"][0] for request in requests(claim)]
+    if sum(wanted.get("count", 0) for wanted in first) > ALLOCATION_RESULTS_MAX:
+        for request in requests(claim):
+            del (request.get("firstAvailable") or [])[1:]
 
 
 def alternatives_lose(field: str) -> Mutation:
@@ -88,5 +96,6 @@ MUTATIONS: dict[Fault, Mutation] = {
     Fault.LAST_ALTERNATIVE_FIRST: reads_claims(last_alternative_first),
     Fault.LOSES_CHOSEN_ALTERNATIVE: writes(lose_alternative),
     Fault.ONLY_FIRST_ALTERNATIVE: only_first(1),
+    Fault.ONLY_FIRST_ALTERNATIVES_COUNT: reads_claims(only_first_alternatives_count),
     Fault.ONLY_TWO_ALTERNATIVES: only_first(2),
 }

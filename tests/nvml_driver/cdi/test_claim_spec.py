@@ -131,3 +131,27 @@ def test_a_gpu_of_vfio_pci_comes_with_the_interface_that_is_preferred_and_there(
     nodes = device["containerEdits"]["deviceNodes"]
     assert [node["path"] for node in nodes] == [f"/dev/{name}" for name in expected]
     assert "deviceNodes" not in spec["containerEdits"]
+
+
+def test_two_instances_hide_nothing_of_each_other() -> None:
+    """With a prefix all that one gives has another name, and its files another number."""
+    gpu = Device(name="gpu-1", minor=1, uuid=None, attributes={}, capacity={})
+
+    def shown(prefix: str) -> tuple[set[str], dict[str, tuple[int, int]]]:
+        made = SpecBuilder(
+            Inventory(devices=(gpu,), simulated=True),
+            driver_name="d.io",
+            node_name="node-a",
+            device_root=Path("/dev"),
+            declared_only=True,
+            prefix=prefix,
+        ).build(RECORD)
+        edits = [made["containerEdits"], *(one["containerEdits"] for one in made["devices"])]
+        env = {text.partition("=")[0] for one in edits for text in one["env"]}
+        nodes = [node for one in edits for node in one["deviceNodes"]]
+        return env, {node["path"]: (node["major"], node["minor"]) for node in nodes}
+
+    (plain, files), (other, its_files) = shown(""), shown("other")
+    assert other == {f"OTHER_{name}" for name in plain}
+    assert {*its_files} == {path.replace("/dev/", "/dev/other/") for path in files}
+    assert not {*files.values()} & {*its_files.values()}

@@ -1,4 +1,4 @@
-"""A pod that waits is not disturbed by a pool of somebody else that is being updated."""
+"""A pod that waits is not disturbed by a pool of somebody else that cannot be used."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ def seen(reason: str, message: str, wanted: str = "Unschedulable") -> tuple[bool
 
 OTHERS = ERROR.format(pool="d-bf0436c1.dra-conformance.dev/dra-a-bf0436c1")
 OWN = ERROR.format(pool="d-4a78d4b6.dra-conformance.dev/dra-a-4a78d4b6")
+INVALID = 'running "DynamicResources" filter plugin: pool {pool} is invalid: duplicate device name'
+"""Of 1.34, whatever devices the claim asks for."""
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,8 @@ OWN = ERROR.format(pool="d-4a78d4b6.dra-conformance.dev/dra-a-4a78d4b6")
         ("Unschedulable", "0/1 nodes are available", (True, "Unschedulable")),
         ("SchedulerError", OTHERS, (True, "Unschedulable")),
         ("SchedulerError", OWN, (False, "SchedulerError")),
+        ("SchedulerError", INVALID.format(pool="dra-a-bf0436c1"), (True, "Unschedulable")),
+        ("SchedulerError", INVALID.format(pool="dra-a-4a78d4b6"), (False, "SchedulerError")),
         ("SchedulerError", "CEL runtime error", (False, "SchedulerError")),
     ],
 )

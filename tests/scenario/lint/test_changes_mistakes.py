@@ -23,14 +23,15 @@ spec:
   - apply: [{claim: one}, {claim: two}]
   - capture: {before: {kind: ResourceClaim, name: one}}
   - patch: {kind: ResourceClaim, name: one, patch: [{op: remove, path: /metadata/labels/a}]}
-  - update: {object: {claim: one, metadata: {labels: {a: b}}}}
+  - update: {unchangedSince: before, object: {claim: one, metadata: {labels: {a: b}}}}
   - delete: [{kind: ResourceClaim, collection: true}]
   - expect:
     - {object: {kind: ResourceClaim, name: one}, cel: object.spec == before.spec}
     - together: {one: {kind: ResourceClaim, name: one}, two: {kind: ResourceClaim, name: two}}
       cel: one.spec == two.spec
     - rejected:
-        patch: {kind: ResourceClaim, name: one, patch: {spec: {devices: {}}}}
+        patch: {kind: ResourceClaim, name: one, unchangedSince: before,
+                patch: {spec: {devices: {}}}}
         code: 422
 """
 
@@ -46,14 +47,14 @@ def test_it_is_right(tmp_path: Path) -> None:
         ("cel: one.spec == two.spec", "cel: one.spec == tow.spec", "undeclared reference to 'tow'"),
         ("op: remove", "op: move", "'add', 'remove', 'replace'"),
         (
-            "{kind: ResourceClaim, name: one, patch: {spec",
-            "{kind: ResourceClaim, name: none, patch: {spec",
+            "{kind: ResourceClaim, name: one, unchangedSince",
+            "{kind: ResourceClaim, name: none, unchangedSince",
             "no step makes ResourceClaim 'none'",
         ),
         ("patch: {spec: {devices: {}}}", "patch: {spec: {device: {}}}", "unknown field 'device'"),
         (
-            "{object: {claim: one, meta",
-            "{object: {claim: six, meta",
+            "object: {claim: one, meta",
+            "object: {claim: six, meta",
             "no step makes ResourceClaim 'six'",
         ),
         (
@@ -61,9 +62,21 @@ def test_it_is_right(tmp_path: Path) -> None:
             "collection: true, name: one",
             "takes objects by kind and labels alone",
         ),
-        ("update: {object: {claim: one", "serverSideApply: {object: {claim: one", "fieldManager"),
+        ("{unchangedSince: before", "{unchangedSince: after", "captures 'after'; known: before"),
+        ("one, unchangedSince: before", "one, unchangedSince: after", "captures 'after'"),
         (
-            "update: {object: {claim: one, meta",
+            "name: one, patch: [",
+            "name: one, unchangedSince: before, patch: [",
+            "unchangedSince goes with a merge patch",
+        ),
+        (
+            "metadata: {labels: {a: b}}",
+            "metadata: {resourceVersion: '1'}",
+            "give unchangedSince or metadata.resourceVersion",
+        ),
+        ("update: {unchangedSince: before, ", "serverSideApply: {", "fieldManager"),
+        (
+            "update: {unchangedSince: before, object: {claim: one, meta",
             "serverSideApply: {fieldManager: m, subresource: status, object: {claim: six, meta",
             "no step makes ResourceClaim 'six'",
         ),

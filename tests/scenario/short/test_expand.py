@@ -191,14 +191,18 @@ def test_in_short_and_in_full_are_the_same(case: str) -> None:
 
 
 def test_pods_of_the_node_tier_tolerate_what_the_profile_says() -> None:
-    [pod, job, deployment] = applied(
-        "- {pod: p}\n- {job: j, completions: 2}\n- {deployment: d, replicas: 3}", "node"
+    [pod, *workloads] = applied(
+        "- {pod: p}\n- {job: j, completions: 2}\n- {deployment: d, replicas: 3}\n"
+        "- {statefulSet: s, replicas: 4}",
+        "node",
     )
-    for spec in (pod["spec"], *(one["spec"]["template"]["spec"] for one in (job, deployment))):
+    job, deployment, stateful_set = workloads
+    for spec in (pod["spec"], *(one["spec"]["template"]["spec"] for one in workloads)):
         assert spec["tolerations"] == "${tolerations}"
         assert spec["terminationGracePeriodSeconds"] == 1
         assert spec["containers"][0]["image"] == "${image}"
     assert (job["spec"]["completions"], deployment["spec"]["replicas"]) == (2, 3)
+    assert (stateful_set["kind"], stateful_set["spec"]["replicas"]) == ("StatefulSet", 4)
     assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"
 
 

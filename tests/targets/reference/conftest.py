@@ -52,6 +52,14 @@ def scope(target: ReferenceTarget) -> ReferenceScope:
 
 
 @pytest.fixture
+def hollow(open_target: Open) -> ReferenceScope:
+    """A namespace and a node without a kubelet, on which no pod gets ready by itself."""
+    made = new_scope(open_target(nodes=()))
+    made.create(kit.node("a"))
+    return made
+
+
+@pytest.fixture
 def faulty(open_target: Open) -> Callable[[Fault], ReferenceScope]:
     """The same with a defect, and every feature that has one."""
 

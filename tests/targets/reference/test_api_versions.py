@@ -88,7 +88,7 @@ def test_patch_in_another_version_keeps_the_rest(scope: ReferenceScope) -> None:
 
 @pytest.mark.parametrize(
     ("api_version", "kind"),
-    [("resource.k8s.io/v1alpha2", "ResourceClaim"), ("apps/v1", "StatefulSet"), ("v1", "Job")],
+    [("resource.k8s.io/v1alpha2", "ResourceClaim"), ("v1", "Secret"), ("v1", "Job")],
 )
 def test_version_or_kind_that_is_not_served_is_not_found(
     scope: ReferenceScope, api_version: str, kind: str

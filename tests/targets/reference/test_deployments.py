@@ -9,23 +9,8 @@ import pytest
 from conformance.targets.base import ApiError, Obj, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
-from tests.targets.reference.conftest import Open, new_scope
 
 WEB = Ref("apps/v1", "Deployment", "web")
-
-
-@pytest.fixture
-def scope(open_target: Open) -> ReferenceScope:
-    """A node with a kubelet."""
-    return new_scope(open_target())
-
-
-@pytest.fixture
-def hollow(open_target: Open) -> ReferenceScope:
-    """A node without a kubelet, on which no pod gets ready."""
-    made = new_scope(open_target(nodes=()))
-    made.create(kit.node("a"))
-    return made
 
 
 def deployment(replicas: int = 1, kind: str = "Deployment", **spec: Any) -> Obj:

@@ -64,7 +64,7 @@ def test_after_a_refusal_all_claims_of_the_pod_are_asked_for_again(
     asked.refused.clear()
     kit.runs(scope, "p")
     assert asked.prepare == ["a", "b", "a", "b"]
-    assert prepared(scope) == 2 == scope.claims_in_use(NODE)
+    assert prepared(scope) == 2 == scope.claims_in_use(NODE, kit.DRIVER)
 
 
 def test_what_was_refused_is_unprepared_with_the_pod(

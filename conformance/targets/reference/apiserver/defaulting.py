@@ -14,7 +14,7 @@ from conformance.targets.reference.clock import VirtualClock
 from reference_allocator.api.quantity import parse_quantity
 
 _NOT_READY_SECONDS = 300
-_WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet"})
+_WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})
 
 
 def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
@@ -201,6 +201,13 @@ def _workload(obj: Obj) -> None:
             spec.setdefault("updateStrategy", {}).setdefault("type", "RollingUpdate")
         case "ReplicaSet":
             spec.setdefault("replicas", 1)
+        case "StatefulSet":
+            spec.setdefault("replicas", 1)
+            spec.setdefault("revisionHistoryLimit", 10)
+            spec.setdefault("podManagementPolicy", "OrderedReady")
+            strategy = spec.setdefault("updateStrategy", {})
+            if not strategy:
+                strategy |= {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
         case "Deployment":
             spec.setdefault("replicas", 1)
             spec.setdefault("revisionHistoryLimit", 10)

@@ -7,8 +7,6 @@ kept. Follows pkg/controller/deployment (rolling.go, recreate.go, sync.go).
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -18,6 +16,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.templates import (
     WorkloadController,
     controller_reference,
+    template_hash,
     without_zeros,
 )
 from conformance.targets.reference.store import clone, name_of, namespace_of
@@ -90,7 +89,7 @@ class DeploymentController(WorkloadController):
 
     def _replica_sets(self, deployment: Obj) -> tuple[Obj | None, list[Obj]]:
         """The one of its template, if there is one, and the others, the oldest first."""
-        present, old, wanted = None, [], _template_hash(deployment)
+        present, old, wanted = None, [], template_hash(deployment)
         for one in self.owned(deployment, "ReplicaSet"):
             if (one["metadata"].get("labels") or {}).get(_HASH) == wanted:
                 present = one
@@ -120,7 +119,7 @@ class DeploymentController(WorkloadController):
 
     def _add(self, deployment: Obj) -> Obj | None:
         """Make a ReplicaSet of its template, without pods; None if it is refused."""
-        mark = {_HASH: _template_hash(deployment)}
+        mark = {_HASH: template_hash(deployment)}
         selector, template = (
             clone(deployment["spec"][field]) for field in ("selector", "template")
         )
@@ -143,11 +142,6 @@ class DeploymentController(WorkloadController):
             text = f'Failed to create new replica set "{name}": {error.message}'
             self.event(deployment, "ReplicaSetCreateError", text, "Warning")
             return None
-
-
-def _template_hash(deployment: Obj) -> str:
-    text = json.dumps(deployment["spec"]["template"], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 def _scaled(number: int | str, of: int, rounded: Callable[[float], int]) -> int:

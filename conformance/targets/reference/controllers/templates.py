@@ -6,6 +6,8 @@ controller_utils.go.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -99,6 +101,12 @@ def controller_reference(owner: Obj) -> Obj:
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def template_hash(owner: Obj) -> str:
+    """What tells the templates of a workload apart, in ten letters."""
+    text = json.dumps(owner["spec"]["template"], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 def without_zeros(**counts: int) -> Obj:

@@ -30,15 +30,15 @@ class DescribedDriver(NodeDriver):
     Args:
         profile: its classes are not used here, only ``driver``, ``config``, ``traits``,
             ``stimulus`` and ``simulated``.
-        root: where its files are.
+        cdi: where its CDI specs are.
         slices: what it publishes on this node.
         network: what is published for all nodes, and what it can prepare as well.
     """
 
     def __init__(
-        self, profile: ProfileSpec, root: Path, slices: Sequence[Obj], network: Sequence[Obj] = ()
+        self, profile: ProfileSpec, cdi: Path, slices: Sequence[Obj], network: Sequence[Obj] = ()
     ) -> None:
-        super().__init__(profile.driver, root / "cdi", slices)
+        super().__init__(profile.driver, cdi, slices)
         self._profile = profile
         self._places = {
             device["name"]: place

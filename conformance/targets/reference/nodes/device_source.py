@@ -25,11 +25,13 @@ class SimulatedGpus:
         profile: the simulated GPUs of a node whose shape names none.
         driver: the driver's name in slices and allocations.
         dynamic_mig: offer all MIG devices that could be made.
+        prefix: stands before the names of what containers get.
     """
 
     profile: str | Path = "t4x4"
     driver: str = REFERENCE_DRIVER
     dynamic_mig: bool = False
+    prefix: str = ""
 
     @property
     def simulated(self) -> str:
@@ -38,8 +40,14 @@ class SimulatedGpus:
 
     network: ClassVar[Sequence[Obj]] = ()
 
-    def start(self, node: ShapeNode, root: Path) -> NodeDriver:
-        """Start the driver on a node, with its files below ``root``.
+    def count(self, node: ShapeNode) -> int:
+        """How many GPUs a node has."""
+        from nvml_driver.simulated.profile import load
+
+        return len(load(str(node.gpus or self.profile)).shown)
+
+    def start(self, node: ShapeNode, root: Path, cdi: Path) -> NodeDriver:
+        """Start the driver on a node, with its files below ``root``, and its CDI specs in ``cdi``.
 
         Raises:
             DriverError: the simulated GPUs cannot be set up.
@@ -51,7 +59,9 @@ class SimulatedGpus:
 
         simulated = partial(NvmlLibrary.simulated, node.gpus or self.profile)
         features = Features(dynamic_mig=self.dynamic_mig)
-        return NvmlDriver(self.driver, node.name, root, simulated, features)
+        return NvmlDriver(
+            self.driver, node.name, root, cdi, simulated, features, prefix=self.prefix
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,24 +93,32 @@ class DescribedDevices:
         """Slices with devices that are not on any one node."""
         return [named(item) for item in self.slices or () if not item["spec"].get("nodeName")]
 
-    def start(self, node: ShapeNode, root: Path) -> NodeDriver:
-        """Start the driver on a node, with its files below ``root``.
+    def _own(self, node: ShapeNode) -> list[Obj]:
+        """What is published for a node alone."""
+        from conformance.targets.reference.nodes.described import described
+
+        if self.slices is None:
+            return described(self.profile.spec, node.name)
+        return [named(item) for item in self.slices if item["spec"].get("nodeName") == node.name]
+
+    def count(self, node: ShapeNode) -> int:
+        """How many devices a node has."""
+        return sum(len(item["spec"].get("devices") or ()) for item in self._own(node))
+
+    def start(self, node: ShapeNode, _root: Path, cdi: Path) -> NodeDriver:
+        """Start the driver on a node, with its CDI specs in ``cdi``.
 
         Raises:
             UsageError: an API server would refuse the devices.
         """
-        from conformance.targets.reference.nodes.described import DescribedDriver, described
+        from conformance.targets.reference.nodes.described import DescribedDriver
 
-        spec, network = self.profile.spec, self.network
-        if self.slices is None:
-            own = described(spec, node.name)
-        else:
-            own = [named(i) for i in self.slices if i["spec"].get("nodeName") == node.name]
+        own, network = self._own(node), self.network
         for resource_slice in (*own, *network):
             for problem in check_slice(resource_slice):
                 name = resource_slice["metadata"]["name"]
                 raise UsageError(f"ResourceSlice {name} of {self.driver}: {problem}")
-        return DescribedDriver(spec, root, own, network)
+        return DescribedDriver(self.profile.spec, cdi, own, network)
 
 
 def named(resource_slice: Obj) -> Obj:
@@ -123,7 +141,7 @@ class NoDriver:
 
     network: ClassVar[Sequence[Obj]] = ()
 
-    def start(self, _node: ShapeNode, _root: Path) -> None:
+    def start(self, _node: ShapeNode, _root: Path, _cdi: Path) -> None:
         """A node with a kubelet alone."""
 
 

@@ -3,14 +3,15 @@
 Follows pkg/kubelet/cm/dra/manager.go: a claim is prepared once on a node and unprepared after the
 last of its pods stopped; a container gets the devices of the claims and requests that it names. A
 claim counts as prepared once all claims of a pod are, so after a refusal the driver is asked for
-each of them again; and what it was asked for is unprepared, whether it was refused or not. A
+each of them again; and what it was asked for is unprepared, whether it was refused or not. Of
+several drivers each is asked for the claims that have devices of it, one driver after the other. A
 driver is not asked where all of its devices in the claim say so (claiminfo.go, gate
 DRAOptionalNodeOperations).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -41,30 +42,31 @@ class Prepared:
     """A claim that the driver was asked for.
 
     Attributes:
-        devices: what the driver answered.
+        devices: what each driver answered.
         pods: uids of the node's pods that use it.
         complete: it is prepared, and the driver is not asked again.
-        unprepare: the driver is asked when no pod uses it any more.
+        unprepare: the drivers that are asked when no pod uses it any more.
     """
 
-    devices: list[PreparedDevice] = field(default_factory=list)
+    devices: dict[str, list[PreparedDevice]] = field(default_factory=dict)
     pods: set[str] = field(default_factory=set)
     complete: bool = False
-    unprepare: bool = True
+    unprepare: Sequence[str] = ()
 
 
 class DRAManager:
     """The prepared claims of one node.
 
     Attributes:
+        drivers: those of the node; the first of them knows where CDI specs are.
         prepared: by the uid of the claim.
     """
 
     def __init__(self, cluster: Cluster, driver: NodeDriver | None, component: str) -> None:
         self._cluster = cluster
         self._component = component
-        self._asked = False
-        self._driver = driver
+        self._asked: dict[str, None] = {}
+        self.drivers = [driver] if driver is not None else []
         self.prepared: dict[str, Prepared] = {}
 
     def prepare(self, pod: Obj) -> None:
@@ -93,8 +95,12 @@ class DRAManager:
         with self._one_call(_PREPARE):
             for entry, claim in zip(asked, wanted, strict=True):
                 if not entry.complete:
-                    entry.unprepare = bool(self.asked(claim["status"]["allocation"], _UNPREPARE))
-                    entry.devices = self._prepare(claim)
+                    entry.unprepare = self.asked(claim["status"]["allocation"], _UNPREPARE)
+            batches = [self.asked(claim["status"]["allocation"], _PREPARE) for claim in wanted]
+            for driver in self._in_order(batches):
+                for entry, claim, names in zip(asked, wanted, batches, strict=True):
+                    if not entry.complete and driver.name in names:
+                        entry.devices[driver.name] = self._prepare(driver, claim)
         for entry in asked:
             entry.complete = True
 
@@ -117,34 +123,27 @@ class DRAManager:
             if pod_uid not in prepared.pods:
                 continue
             if prepared.pods == {pod_uid}:
-                try:
-                    if self._driver is not None and prepared.unprepare:
-                        if not self._is_registered(self._driver.name):
-                            text = f"DRA driver {self._driver.name} is not registered"
-                            raise NotPreparedError(text)
-                        self._asked = True
-                        self._driver.unprepare(claim_uid)
-                except DriverError as error:
-                    raise NotPreparedError(f"NodeUnprepareResources: {error}") from None
+                for name in prepared.unprepare:
+                    self._unprepare(self._registered(name), claim_uid)
                 del self.prepared[claim_uid]
             prepared.pods.discard(pod_uid)
 
     @contextmanager
     def _one_call(self, method: str) -> Iterator[None]:
-        """Count that the driver was asked, once for all claims of a pod.
+        """Count which drivers were asked, once for all claims of a pod.
 
         What it says of a claim is in its answer, so the call itself succeeds
         (newMetricsInterceptor of pkg/kubelet/cm/dra/plugin/dra_plugin.go).
         """
-        self._asked = False
+        self._asked = {}
         try:
             yield
         finally:
-            if self._asked and self._driver is not None:
+            for driver in self._asked:
                 self._cluster.counts.count(
                     self._component,
                     CALLS,
-                    driver_name=self._driver.name,
+                    driver_name=driver,
                     method_name=f"{_SERVICE}/{method}",
                     grpc_status_code="OK",
                 )
@@ -156,21 +155,31 @@ class DRAManager:
             NotPreparedError: a CDI device cannot be resolved.
         """
         ids = list(dict.fromkeys(self.cdi_device_ids(pod, container)))
-        if not ids or self._driver is None:
+        if not ids or not self.drivers:
             return ContainerEdits({}, ())
         try:
-            return self._driver.edits(ids)
+            return self.drivers[0].edits(ids)
         except DriverError as error:
             raise NotPreparedError(f"CDI device injection failed: {error}") from None
 
-    def _is_registered(self, driver: str) -> bool:
-        known = self._driver
-        return known is not None and driver == known.name and known.stopped_at is None
+    def _in_order(self, batches: Iterable[Sequence[str]]) -> list[NodeDriver]:
+        """The drivers that are asked, in the order in which claims name them.
+
+        A kubelet has no order: it goes over a map.
+        """
+        names = dict.fromkeys(name for names in batches for name in names)
+        known = {driver.name: driver for driver in self.drivers}
+        return [known[name] for name in names if name in known]
+
+    def _registered(self, name: str) -> NodeDriver:
+        for driver in self.drivers:
+            if driver.name == name and driver.stopped_at is None:
+                return driver
+        raise NotPreparedError(f"DRA driver {name} is not registered")
 
     def _check_driver(self, allocation: Obj) -> None:
         for driver in self.asked(allocation, _PREPARE):
-            if not self._is_registered(driver):
-                raise NotPreparedError(f"DRA driver {driver} is not registered")
+            self._registered(driver)
 
     def asked(self, allocation: Obj, operation: str) -> list[str]:
         """The drivers of an allocation that have a device for which an operation is not skipped."""
@@ -183,16 +192,21 @@ class DRAManager:
         }
         return list(asked)
 
-    def _prepare(self, claim: Obj) -> list[PreparedDevice]:
-        if self._driver is None or not self.asked(claim["status"]["allocation"], _PREPARE):
-            return []
-        self._asked = True
+    def _prepare(self, driver: NodeDriver, claim: Obj) -> list[PreparedDevice]:
+        self._asked[driver.name] = None
         try:
-            return self._driver.prepare(claim)
+            return driver.prepare(claim)
         except DriverError as error:
             raise NotPreparedError(
                 f"NodePrepareResources failed for ResourceClaim {name_of(claim)}: {error}"
             ) from None
+
+    def _unprepare(self, driver: NodeDriver, claim_uid: str) -> None:
+        self._asked[driver.name] = None
+        try:
+            driver.unprepare(claim_uid)
+        except DriverError as error:
+            raise NotPreparedError(f"NodeUnprepareResources: {error}") from None
 
     def claims_of(self, pod: Obj) -> Iterator[tuple[str, Obj | None]]:
         """Pod claim name -> claim; the special claim for extended resources has no name."""
@@ -228,7 +242,7 @@ class DRAManager:
 
         Source: pkg/kubelet/cm/dra/manager.go, UpdateAllocatedResourcesStatus.
         """
-        if self._driver is None or not self._cluster.gates.get("ResourceHealthStatus"):
+        if not self._cluster.gates.get("ResourceHealthStatus"):
             return []
         claims = {name: claim for name, claim in self.claims_of(pod) if claim is not None}
         found = {}
@@ -237,15 +251,20 @@ class DRAManager:
             prepared = self.prepared.get(uid_of(claim)) if claim is not None else None
             if prepared is not None:
                 name = f"claim:{entry['name']}" + (f"/{request}" if request else "")
-                devices = (d for d in prepared.devices if _is_for(d, request.partition("/")[0]))
-                health = {each["resourceID"]: each for each in map(self._health, devices)}
+                base = request.partition("/")[0]
+                each = (
+                    self._health(driver, device)
+                    for driver in self.drivers
+                    for device in prepared.devices.get(driver.name, ())
+                    if _is_for(device, base)
+                )
+                health = {one["resourceID"]: one for one in each}
                 found[name] = [*health.values()]
         return [{"name": name, "resources": health} for name, health in found.items() if health]
 
-    def _health(self, device: PreparedDevice) -> Obj:
-        assert self._driver is not None
-        health, message = self._driver.health(device.device_name)
-        fallback = f"{self._driver.name}/{device.pool_name}/{device.device_name}"
+    def _health(self, driver: NodeDriver, device: PreparedDevice) -> Obj:
+        health, message = driver.health(device.device_name)
+        fallback = f"{driver.name}/{device.pool_name}/{device.device_name}"
         entry: Obj = {"resourceID": next(iter(device.cdi_device_ids), fallback), "health": health}
         if message and self._cluster.gates.get("ResourceHealthStatusMessage"):
             entry["message"] = message
@@ -253,9 +272,10 @@ class DRAManager:
 
     def devices_of(self, claim_uid: str, request: str = "") -> Iterator[str]:
         """The CDI devices of a prepared claim, or of one of its requests."""
-        for device in self.prepared[claim_uid].devices:
-            if _is_for(device, request):
-                yield from device.cdi_device_ids
+        for devices in self.prepared[claim_uid].devices.values():
+            for device in devices:
+                if _is_for(device, request):
+                    yield from device.cdi_device_ids
 
 
 def _is_for(device: PreparedDevice, request: str) -> bool:

@@ -169,10 +169,12 @@ class SlicePublisher:
                 self._store.replace({**present, "spec": stored})
 
     def change(self, node: str, slices: Sequence[Obj]) -> None:
-        """The driver of a node publishes the same slices with another content from now on."""
+        """The driver of a node publishes these slices from now on, or others of their names."""
         new = {name_of(item): item for item in slices}
-        self._published = tuple(
-            (owner, new.get(name_of(item), item)) for owner, item in self._published
+        before = {name_of(item) for _, item in self._published}
+        self._published = (
+            *((owner, new.get(name_of(item), item)) for owner, item in self._published),
+            *((node, item) for name, item in new.items() if name not in before),
         )
         for name, wanted in new.items():
             if self._store.get("ResourceSlice", "", name) is None:

@@ -8,7 +8,7 @@ and only then does the pod object go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -63,6 +63,7 @@ class Kubelet:
     Attributes:
         component: its name among the components.
         driver: the node's, if it has one.
+        other: another one, from when it was started until it is removed.
         runtime_runs: whether containerd can be asked; without it no pod is looked at.
         stopped_at: virtual time, None while it runs.
     """
@@ -70,11 +71,18 @@ class Kubelet:
     watches = frozenset({"Pod", "ResourceClaim"})
 
     def __init__(
-        self, cluster: Cluster, api: ApiServer, node: str, driver: NodeDriver | None
+        self,
+        cluster: Cluster,
+        api: ApiServer,
+        node: str,
+        driver: NodeDriver | None,
+        make_other: Callable[[], NodeDriver] | None = None,
     ) -> None:
         self.node = node
         self.component = f"{node}/kubelet"
         self.driver = driver
+        self.other: NodeDriver | None = None
+        self.make_other = make_other
         self.runtime_runs = True
         self.stopped_at: float | None = None
         self._cluster = cluster
@@ -95,10 +103,9 @@ class Kubelet:
     def sync(self) -> None:
         """One round over the node's pods."""
         now = self._cluster.clock.now
-        driver = self.driver
-        gone = driver.stopped_at if driver is not None else None
-        if driver is not None and gone is not None and now >= gone + _WIPING_DELAY:
-            self.wipe_slices(driver.name)
+        for driver in self.dra_manager.drivers:
+            if driver.stopped_at is not None and now >= driver.stopped_at + _WIPING_DELAY:
+                self.wipe_slices(driver.name)
         if not self.runtime_runs:
             return
         present = set()
@@ -289,14 +296,37 @@ class Kubelet:
     def stop_driver(self) -> None:
         """The node's driver ends."""
         assert self.driver is not None
-        self.driver.stopped_at = self._cluster.clock.now
-        self._cluster.clock.wake_in(_WIPING_DELAY)
+        self._stop(self.driver)
 
     def start_driver(self) -> None:
         """It starts again, with what it has kept, and registers."""
         assert self.driver is not None
-        self.driver.restart()
-        self.driver.stopped_at = None
+        _start_again(self.driver)
+
+    def stop_other(self) -> None:
+        """The node's other driver ends."""
+        assert self.other is not None
+        self._stop(self.other)
+
+    def start_other(self) -> None:
+        """It starts for the first time or again, and registers."""
+        if self.other is not None:
+            _start_again(self.other)
+            return
+        assert self.make_other is not None
+        self.other = self.make_other()
+        self.dra_manager.drivers.append(self.other)
+
+    def remove_other(self) -> None:
+        """It ended for good: what it has published goes at once."""
+        assert self.other is not None
+        self.wipe_slices(self.other.name)
+        self.dra_manager.drivers.remove(self.other)
+        self.other = None
+
+    def _stop(self, driver: NodeDriver) -> None:
+        driver.stopped_at = self._cluster.clock.now
+        self._cluster.clock.wake_in(_WIPING_DELAY)
 
     def register_next_driver(self) -> None:
         """An instance of its next version registers, and is asked from now on.
@@ -314,15 +344,15 @@ class Kubelet:
         self.driver.end_next()
 
     def switch_off(self) -> None:
-        """The node loses its containers, and what its driver has in memory."""
+        """The node loses its containers, and what its drivers have in memory."""
         now = self._cluster.clock.now
         for run in self._pods.values():
             run.prepared = False
             for current in run.runs.values():
                 if not current.has_ended(now):
                     current.ends_at = now
-        if self.driver is not None:
-            self.driver.reboot()
+        for driver in self.dra_manager.drivers:
+            driver.reboot()
 
     def wipe_slices(self, driver: str = "") -> None:
         """Delete what a driver has published for the node, or what all have."""
@@ -340,3 +370,8 @@ class Kubelet:
         for run in self._pods.values():
             if any(not item.has_ended(self._cluster.clock.now) for item in run.runs.values()):
                 yield f"{namespace_of(run.pod)}/{name_of(run.pod)}"
+
+
+def _start_again(driver: NodeDriver) -> None:
+    driver.restart()
+    driver.stopped_at = None

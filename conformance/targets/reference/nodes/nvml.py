@@ -21,9 +21,11 @@ class NvmlDriver(NodeDriver):
     Args:
         name: the driver's.
         node: the node's name.
-        root: where its files are.
+        root: where its files are, but for CDI specs.
+        cdi: where those are.
         simulated: makes the simulated GPUs of a node that was just switched on.
         features: what it publishes.
+        prefix: stands before the names of what containers get.
     """
 
     def __init__(
@@ -31,16 +33,19 @@ class NvmlDriver(NodeDriver):
         name: str,
         node: str,
         root: Path,
+        cdi: Path,
         simulated: Callable[[], NvmlLibrary],
         features: Features,
+        prefix: str = "",
     ) -> None:
         options = DriverOptions(
             node_name=node,
-            cdi_root=root / "cdi",
+            cdi_root=cdi,
             state_dir=root / "state",
             driver_name=name,
             device_nodes="declare",
             device_metadata=True,
+            container_prefix=prefix,
             durable=False,
             features=features,
         )

@@ -48,15 +48,9 @@ class PodResources:
         return [claim for name, claim in claims if claim is not None and name in named]
 
     def _claim(self, claim: Obj) -> ListedClaim:
-        results = (claim["status"].get("allocation") or {}).get("devices", {}).get("results") or []
-        drivers = {(one["pool"], one["device"]): one["driver"] for one in results}
         devices = tuple(
-            ListedDevice(
-                drivers.get((one.pool_name, one.device_name), ""),
-                one.pool_name,
-                one.device_name,
-                tuple(one.cdi_device_ids),
-            )
-            for one in self._manager.prepared[uid_of(claim)].devices
+            ListedDevice(driver, one.pool_name, one.device_name, tuple(one.cdi_device_ids))
+            for driver, given in self._manager.prepared[uid_of(claim)].devices.items()
+            for one in given
         )
         return ListedClaim(namespace_of(claim), name_of(claim), devices)

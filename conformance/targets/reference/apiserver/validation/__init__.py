@@ -65,7 +65,7 @@ def _spec(
     match kind.name:
         case "Pod":
             yield from pod.check_spec(obj["spec"], "spec")
-        case "DaemonSet" | "Deployment" | "ReplicaSet":
+        case "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet":
             yield from workloads.check_selecting(obj)
         case "Job":
             yield from workloads.check_job(obj)
@@ -87,7 +87,7 @@ def _change(kind: Kind, new: Obj, old: Obj, expressions: Expressions) -> Iterato
     match kind.name:
         case "Pod":
             yield from pod.check_update(new["spec"], old["spec"])
-        case "Deployment" | "ReplicaSet":
+        case "Deployment" | "ReplicaSet" | "StatefulSet":
             yield from workloads.check_change(new, old)
         case "PriorityClass":
             yield from priority_class.check_update(new, old)

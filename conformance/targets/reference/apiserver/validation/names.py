@@ -36,7 +36,7 @@ def check_metadata(kind: Kind, obj: Obj) -> Iterator[FieldError]:
     name = meta.get("name") or ""
     if not name:
         yield required("metadata.name", "name or generateName is required")
-    elif kind.name == "Namespace":
+    elif kind.name in {"Namespace", "StatefulSet"}:
         yield from label(name, "metadata.name")
     else:
         yield from subdomain(name, "metadata.name")

@@ -1,4 +1,4 @@
-"""Checks of workloads: Jobs, DaemonSets, Deployments and ReplicaSets.
+"""Checks of workloads: Jobs, and those that select their pods by labels.
 
 Sources: pkg/apis/batch/validation/validation.go and pkg/apis/apps/validation/validation.go, as far
 as scenarios reach.
@@ -21,6 +21,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
 from conformance.targets.reference.apiserver.validation.pod import check_spec
 
 _JOB_RESTART_POLICIES = ("OnFailure", "Never")
+_STATEFUL_KEEPS = ("volumeClaimTemplates", "serviceName", "podManagementPolicy")
 _NEGATIVE = "must be greater than or equal to 0"
 
 
@@ -43,7 +44,8 @@ def check_job(job: Obj) -> Iterator[FieldError]:
 def check_selecting(workload: Obj) -> Iterator[FieldError]:
     """A new workload that selects its pods by labels, defaults applied.
 
-    See ``ValidateDaemonSetSpec``, ``ValidateDeploymentSpec`` and ``ValidateReplicaSetSpec``.
+    See ``ValidateDaemonSetSpec``, ``ValidateDeploymentSpec``, ``ValidateReplicaSetSpec`` and
+    ``ValidateStatefulSetSpec``.
     """
     spec, kind = workload["spec"], workload["kind"].lower()
     yield from _not_negative(spec, "replicas")
@@ -61,13 +63,29 @@ def check_selecting(workload: Obj) -> Iterator[FieldError]:
         yield not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
     if kind == "deployment":
         yield from _strategy(spec["strategy"])
+    elif kind == "statefulset":
+        yield from _stateful(spec)
 
 
 def check_change(new: Obj, old: Obj) -> Iterator[FieldError]:
     """A changed workload that selects its pods by labels."""
-    if new["spec"].get("selector") != old["spec"]["selector"]:
-        yield invalid("spec.selector", new["spec"].get("selector"), "field is immutable")
+    stateful = new["kind"] == "StatefulSet"
+    for field in ("selector", *(_STATEFUL_KEEPS if stateful else ())):
+        if new["spec"].get(field) != old["spec"].get(field):
+            yield invalid(f"spec.{field}", new["spec"].get(field), "field is immutable")
     yield from check_selecting(new)
+
+
+def _stateful(spec: Obj) -> Iterator[FieldError]:
+    policy, strategy = spec["podManagementPolicy"], spec["updateStrategy"]
+    if policy not in {"OrderedReady", "Parallel"}:
+        detail = "must be 'OrderedReady' or 'Parallel'"
+        yield invalid("spec.podManagementPolicy", policy, detail)
+    if strategy.get("type") not in {"RollingUpdate", "OnDelete"}:
+        yield invalid("spec.updateStrategy", strategy, "must be 'RollingUpdate' or 'OnDelete'")
+    elif strategy["type"] == "OnDelete" and strategy.get("rollingUpdate") is not None:
+        path, detail = "spec.updateStrategy.rollingUpdate", "only allowed for updateStrategy"
+        yield invalid(path, strategy["rollingUpdate"], f"{detail} 'RollingUpdate'")
 
 
 def _strategy(strategy: Obj) -> Iterator[FieldError]:

@@ -1,0 +1,200 @@
+"""A second driver is there while a scenario needs it, and nothing of it afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.engine.neighbours import Neighbour, fits_beside
+from conformance.engine.places import Phase, Place
+from conformance.engine.requirements import reason_to_skip
+from conformance.engine.setup import Setup
+from conformance.engine.suite import run_suite
+from conformance.errors import UsageError
+from conformance.scenario.loader import LoadedScenario, load_scenarios
+from conformance.scenario.profile import load_profile
+from conformance.targets.base import Capabilities, Obj
+from conformance.targets.offer import with_devices
+from conformance.targets.opening import Opened, open_reference
+from conformance.targets.options import TargetOptions
+from conformance.targets.reference import ReferenceTarget
+from tests.scenario.shipped import ROOT, shipped
+from tests.targets.reference import kit
+
+OWN = load_profile("nvml-dra-driver", ROOT / "drivers")
+OTHER = load_profile("other-nvml-dra-driver", ROOT / "drivers")
+NODE = "reference-node-0"
+GIVEN = """\
+apiVersion: dra-conformance/v1
+kind: Scenario
+metadata: {name: given}
+spec:
+  summary: What the test is about.
+  level: extended
+  feature: SeveralDrivers
+  tier: node
+  requires: {devicesOnOneNode: 1, otherDevices: 1, abilities: ["fault:other-driver"]}
+  references: ["https://kep.k8s.io/4381"]
+  steps:
+  - apply:
+    - {claim: other, requests: [{name: gpu, exactly: {deviceClassName: "${other.class.gpu}"}}]}
+    - {pod: pod0, resourceClaims: [{name: gpu, resourceClaimName: other}]}
+  - expect:
+    - {pod: pod0, phase: Running}
+    - {devices: {seenBy: [pod0/ctr0], count: 0}}
+    - {devices: {seenBy: [pod0/ctr0], driver: "${other.driver}", count: 1}}
+"""
+
+
+def load(folder: Path, text: str = GIVEN) -> list[LoadedScenario]:
+    file = folder / "given.yaml"
+    file.write_text(text, encoding="utf-8")
+    return load_scenarios([file])
+
+
+def run(opened: Opened, scenarios: list[LoadedScenario]) -> ScenarioFinished:
+    return run_suite(scenarios, Setup("both", opened), ()).finished[-1]
+
+
+@pytest.mark.parametrize(
+    ("steps", "outcome"),
+    [
+        ("", Outcome.PASSED),
+        ("  - fault: {component: other-driver, action: stop}\n", Outcome.PASSED),
+        ("  - fault: {component: other-driver, action: kill}\n", Outcome.PASSED),
+        ("  - fault: {component: node, nodeOf: pod0}\n", Outcome.PASSED),
+        ("  - expect: [{pod: pod0, phase: Failed}]\n", Outcome.FAILED),
+    ],
+    ids=["untouched", "stopped", "killed", "rebooted", "failed"],
+)
+def test_nothing_of_it_is_left(steps: str, outcome: Outcome, tmp_path: Path) -> None:
+    text = GIVEN.replace('"fault:other-driver"]', '"fault:other-driver", "fault:node"]')
+    chosen = load(tmp_path, text + steps)
+    with open_reference(TargetOptions()) as opened:
+        assert isinstance(opened.target, ReferenceTarget)
+        for _ in range(2):  # and it can be had again
+            finished = run(opened, chosen)
+            assert (finished.outcome, finished.left) == (outcome, ()), finished.message
+            world = opened.target.world
+            drivers = {item["spec"]["driver"] for item in world.cluster.store.all("ResourceSlice")}
+            assert drivers == {OWN.driver}
+            assert [one.other for one in world.kubelets] == [None]
+            assert world.components.down == {f"{NODE}/other-driver"}
+            assert opened.target.scope("x").cdi_specs() == []
+
+
+def test_a_node_that_boots_starts_no_driver_that_was_not_there(tmp_path: Path) -> None:
+    with open_reference(TargetOptions()) as opened:
+        assert isinstance(opened.target, ReferenceTarget)
+        opened.target.scope("x").fault("node", "restart")
+        assert [one.other for one in opened.target.world.kubelets] == [None]
+
+
+def test_while_it_is_there_nobody_uses_devices_of_a_driver(tmp_path: Path) -> None:
+    [given] = load(tmp_path)
+    synthetic = next(one for one in shipped() if one.scenario.spec.tier == "allocation")
+    plain = next(one for one in shipped() if one.id.endswith("/init-container-sees-device"))
+    able = Capabilities("1.37.1", frozenset(), frozenset(), devices=4, devices_on={NODE: 4})
+    running = Neighbour(given, Place(phase=Phase.DISTURBING))
+    assert fits_beside(given.scenario.spec, [], able)
+    assert fits_beside(synthetic.scenario.spec, [running], able)
+    assert not fits_beside(plain.scenario.spec, [running], able)
+    ended = Neighbour(given, Place(phase=Phase.CALM))
+    assert fits_beside(plain.scenario.spec, [ended], able)
+
+
+def test_where_there_is_no_second_driver_it_is_skipped_and_says_so(tmp_path: Path) -> None:
+    [given] = load(tmp_path)
+    spec = given.scenario.spec
+    with open_reference(TargetOptions()) as opened:
+        able, profile = opened.capabilities, opened.profile
+        assert reason_to_skip(spec, able, profile, OTHER) is None
+        assert "--other-driver" in (reason_to_skip(spec, able, profile, None) or "")
+        elsewhere = replace(able, other_devices_on={"elsewhere": 4})
+        assert reason_to_skip(spec, elsewhere, profile, OTHER) == (
+            "needs a node with 1 free device of gpu.other.test beside 1 of gpu.nvidia.com;"
+            " there is none"
+        )
+        local = spec.model_copy(
+            update={"requires": spec.requires.model_copy(update={"traits": ("rollingUpdate",)})}
+        )
+        assert "other-nvml-dra-driver does not say" in (
+            reason_to_skip(local, able, profile, OTHER) or ""
+        )
+
+
+def test_the_worker_has_devices_of_both(tmp_path: Path) -> None:
+    chosen = load(tmp_path, GIVEN + '  - expect: [{pod: pod0, node: "${worker.name}"}]\n')
+    with open_reference(TargetOptions(nodes=3)) as opened:
+        able = replace(opened.capabilities, other_devices_on={"reference-node-1": 1})
+        setup = Setup("both", replace(opened, capabilities=able))
+        assert setup.variables(chosen[0]).value("worker.name") == "reference-node-1"
+        assert setup.variables(shipped()[0]).value("namespace")
+
+
+def test_devices_of_a_driver_that_is_installed_are_counted() -> None:
+    with ReferenceTarget() as target:
+        scope = target.scope("default")
+        devices: list[Obj] = [
+            {"name": "gpu-0"},
+            {"name": "gpu-1"},
+            {"name": "gpu-2", "taints": [{"key": "broken", "effect": "NoSchedule"}]},
+        ]
+        scope.create(kit.resource_slice("other", NODE, OTHER.driver, *devices))
+        found = with_devices(target, OWN, OTHER)
+        assert found.other_devices_on == {NODE: 2}
+        assert with_devices(target, OWN).other_devices_on == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (TargetOptions(), "other-nvml-dra-driver"),
+        (TargetOptions(target="cluster", cluster="local"), "other-nvml-dra-driver"),
+        (TargetOptions(target="cluster", cluster="local", nodes=0), ""),
+        (TargetOptions(target="cluster", cluster="kubeconfig"), ""),
+        (TargetOptions(driver="gpu.example.com"), ""),
+        (TargetOptions(driver="other-nvml-dra-driver"), ""),
+        (TargetOptions(other_driver="gpu.example.com"), "gpu.example.com"),
+    ],
+)
+def test_which_driver_is_the_other(options: TargetOptions, name: str) -> None:
+    profile = options.other_profile()
+    assert (profile.metadata.name if profile else "") == name == options.other_name
+
+
+def test_the_other_driver_is_another_one() -> None:
+    with pytest.raises(UsageError, match=r"profile of gpu\.nvidia\.com, too"):
+        TargetOptions(other_driver="nvml-dra-driver").other_profile()
+
+
+@pytest.mark.parametrize(
+    ("driver", "other"),
+    [
+        ("gpu.example.com", "other-nvml-dra-driver"),
+        ("other-nvml-dra-driver", "gpu.example.com"),
+        ("other-nvml-dra-driver", "nvml-dra-driver"),
+    ],
+)
+def test_any_two_drivers_can_be_the_two(driver: str, other: str, tmp_path: Path) -> None:
+    with open_reference(TargetOptions(driver=driver, other_driver=other)) as opened:
+        assert opened.other is not None
+        assert opened.capabilities.other_driver == opened.other.driver
+        finished = run(opened, load(tmp_path))
+        assert finished.outcome is Outcome.PASSED, finished.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("otherDevices: 1, ", "", r"\$\{other.class.gpu\} needs requires: \{otherDevices: 1\}"),
+        ("tier: node", "tier: allocation", "otherDevices are a driver's"),
+        ("${other.driver}", "${other.config.refused}", "unknown variable"),
+    ],
+)
+def test_mistakes_are_told(old: str, new: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=says):
+        load(tmp_path, GIVEN.replace(old, new))

@@ -1,0 +1,100 @@
+"""Defects of a kubelet whose node has two drivers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from conformance.targets.base import Obj
+from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
+from conformance.targets.reference.nodes.kubelet import Kubelet
+from conformance.targets.reference.world import World
+from tests.mutants.faults import Fault
+from tests.mutants.replacing import Mutation, replace
+
+
+def of_each(mutate: Callable[[DRAManager], None]) -> Mutation:
+    """The same defect in each kubelet's DRA manager."""
+
+    def mutation(world: World) -> None:
+        for kubelet in world.kubelets:
+            mutate(kubelet.dra_manager)
+
+    return mutation
+
+
+def unprepares_first(manager: DRAManager) -> None:
+    """Of a pod's claims only those of the drivers of the first are unprepared; the pod goes."""
+
+    def unprepare(original: Callable[[str], None], pod_uid: str) -> None:
+        own = {uid: one for uid, one in manager.prepared.items() if pod_uid in one.pods}
+        first = {driver for one in list(own.values())[:1] for driver in one.devices}
+        left = {uid: one for uid, one in own.items() if first and not first & {*one.devices}}
+        for uid in left:
+            del manager.prepared[uid]
+        original(pod_uid)
+        manager.prepared.update(left)
+
+    replace(manager, "unprepare", unprepare)
+
+
+def gives_first(manager: DRAManager) -> None:
+    """Who uses a whole claim gets the devices of one driver."""
+
+    def devices_of(
+        original: Callable[..., Iterator[str]], claim_uid: str, request: str = ""
+    ) -> Iterator[str]:
+        devices = manager.prepared[claim_uid].devices
+        if request or len(devices) < 2:
+            yield from original(claim_uid, request)
+            return
+        for device in next(iter(devices.values())):
+            yield from device.cdi_device_ids
+
+    replace(manager, "devices_of", devices_of)
+
+
+def waits_for_all(manager: DRAManager) -> None:
+    """While a driver of the node does not run no pod of the node starts."""
+
+    def prepare(original: Callable[[Obj], None], pod: Obj) -> None:
+        for driver in manager.drivers[1:]:
+            if driver.stopped_at is not None:
+                raise NotPreparedError(f"DRA driver {driver.name} is not registered")
+        original(pod)
+
+    replace(manager, "prepare", prepare)
+
+
+def forgets_refused(manager: DRAManager) -> None:
+    """What a driver has prepared stays where another one has refused the claim."""
+
+    def unprepare(original: Callable[[str], None], pod_uid: str) -> None:
+        for uid, one in list(manager.prepared.items()):
+            if one.pods == {pod_uid} and {*one.devices} != {*one.unprepare}:
+                del manager.prepared[uid]
+        original(pod_uid)
+
+    replace(manager, "unprepare", unprepare)
+
+
+def knows_who_runs(world: World) -> None:
+    """A kubelet that starts forgets of its claims the drivers that do not run."""
+    for kubelet in world.kubelets:
+
+        def start(original: Callable[[], None], kubelet: Kubelet = kubelet) -> None:
+            original()
+            manager = kubelet.dra_manager
+            run = [one.name for one in manager.drivers if one.stopped_at is None]
+            for one in manager.prepared.values():
+                one.unprepare = [name for name in one.unprepare if name in run]
+
+        replace(kubelet, "start", start)
+
+
+MUTATIONS: dict[Fault, Mutation] = {
+    Fault.KUBELET_FORGETS_DRIVERS_THAT_ARE_DOWN: knows_who_runs,
+    Fault.KUBELET_FORGETS_REFUSED_CLAIMS: of_each(forgets_refused),
+    Fault.KUBELET_GIVES_DEVICES_OF_ONE_DRIVER: of_each(gives_first),
+    Fault.KUBELET_UNPREPARES_WITH_ONE_DRIVER: of_each(unprepares_first),
+    Fault.KUBELET_WAITS_FOR_ALL_DRIVERS: of_each(waits_for_all),
+}
