@@ -62,7 +62,11 @@ def reason_to_skip(
             if lacking is not None:
                 return lacking
         if needs.devices_in_all > capabilities.devices:
-            return f"needs {needs.devices_in_all} devices, {capabilities.devices} are free"
+            none_free = capabilities.lacking.get("devices")
+            return (
+                f"needs {counted(needs.devices_in_all, 'device')}, {capabilities.devices} are free"
+                + (f": {none_free}" if none_free else "")
+            )
         most = max(capabilities.devices_on.values(), default=0)
         if needs.devices_on_one_node > most:
             return (

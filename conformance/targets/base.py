@@ -171,7 +171,8 @@ class Capabilities:
             ``fault:<component>`` (stop and start that component, or all of a role),
             ``device-health`` (have the driver find devices healthy or not), ``image`` (run probe
             containers).
-        lacking: ability -> why it is not there, where there is more to say than that.
+        lacking: ability -> why it is not there, where there is more to say than that; ``devices``
+            says it of devices where none is free.
         feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
         simulated: what is simulated, in words, for reports; empty where nothing is.
         versions: component versions for reports (kubernetes, containerd, driver, reference, ...).

@@ -62,10 +62,13 @@ def with_devices(
         raise TargetError(f"the devices of {profile.driver} cannot be counted: {error}") from None
     finally:
         scope.close()
+    free = set().union(*found.values())
+    lacking = {} if free else {"devices": _why_none(snapshot, capabilities.nodes, profile)}
     offered = replace(
         capabilities,
+        lacking={**capabilities.lacking, **lacking},
         nodes=tuple(found),
-        devices=len(set().union(*found.values())),
+        devices=len(free),
         devices_on={name: len(devices) for name, devices in found.items() if devices},
         other_devices_on={
             name: count for name, count in beside.items() if count and found.get(name)
@@ -107,11 +110,11 @@ def _found(
         snapshot.allocated,
         kubernetes=snapshot.kubernetes,
     )
-    pod = {"tolerations": list(profile.spec.tolerations)}
+    problems = _problems(snapshot, nodes, profile)
     usable = {
-        str(node["metadata"]["name"]): node
+        name: node
         for node in snapshot.nodes
-        if node["metadata"]["name"] in nodes and not node_problem(node, pod)
+        if (name := str(node["metadata"]["name"])) in problems and not problems[name]
     }
     published = dict.fromkeys(usable, 0)
     for item in snapshot.slices:
@@ -120,6 +123,26 @@ def _found(
             published[name] += len(item["spec"].get("devices") or ())
     counted = sorted(usable, key=lambda name: (-published[name], name))[:ENOUGH_NODES]
     return {name: _taken(index, usable[name], wanted.name) for name in sorted(counted)}
+
+
+def _problems(
+    snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile
+) -> dict[str, str | None]:
+    """Node -> why no pod of the profile may go there, whatever it claims; None if one may."""
+    pod = {"tolerations": list(profile.spec.tolerations)}
+    there = {str(node["metadata"]["name"]): node for node in snapshot.nodes}
+    return {name: node_problem(there[name], pod) for name in nodes if name in there}
+
+
+def _why_none(snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile) -> str:
+    problems = _problems(snapshot, nodes, profile)
+    if problems and all(problems.values()):
+        first = min(problems)
+        return f"of {len(problems)} node(s) none takes pods, for {first}: {problems[first]}"
+    published = [item for item in snapshot.slices if item["spec"]["driver"] == profile.driver]
+    if not published:
+        return f"there is no ResourceSlice of {profile.driver}"
+    return "what it publishes is in use, tainted, of an incomplete pool or not of the class"
 
 
 def _taken(index: Index, node: Object, device_class: str) -> list[Device]:

@@ -18,7 +18,8 @@ from kubernetes.client.exceptions import ApiException
 from conformance.clusters.base import ClusterAccess
 from conformance.clusters.local import LocalCluster
 from conformance.clusters.local.api import LocalApi
-from conformance.clusters.local.driver import driver_environment, published
+from conformance.clusters.local.attached import published
+from conformance.clusters.local.driver import driver_environment
 from conformance.clusters.local.tools import python_path
 from conformance.data import scenarios_dir
 from conformance.scenario.profile import load_profile

@@ -190,7 +190,7 @@ def test_failed_start_leaves_its_logs_and_nothing_else(
 def test_driver_that_never_registers_fails_the_start_by_name(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("conformance.clusters.local.driver.READY_SECONDS", 1.0)
+    monkeypatch.setattr("conformance.clusters.local.attached.READY_SECONDS", 1.0)
     options = LocalOptions(
         name="c",
         state_dir=layout.dir,

@@ -8,14 +8,12 @@ import pytest
 
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.api import LocalApi
-from conformance.clusters.local.driver import (
-    ROLE,
-    check_command,
-    driver_spec,
+from conformance.clusters.local.attached import (
     pools_complete,
     published,
     registered_plugins,
 )
+from conformance.clusters.local.driver import ROLE, check_command, driver_spec
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.options import LocalOptions
 from conformance.clusters.local.owndriver import Simulation, check_unused, read_simulation

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from conformance.clusters.base import ClusterError
-from conformance.clusters.local import driver
+from conformance.clusters.local import attached
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.processes import Processes, ProcessSpec
 from conformance.clusters.local.registration import KNOWN_SERVICES, Offer, offers, refusal
@@ -53,7 +53,7 @@ def attach(layout: Layout, kubelet: str) -> None:
     pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": DRIVER, "nodeName": node.name, "pool": pool}
     api = answering({"items": [{"spec": spec}]})
-    driver.wait_attached(processes, NAME, DRIVER, node, api, answering(kubelet))
+    attached.wait_attached(processes, NAME, DRIVER, node, api, answering(kubelet))
 
 
 def test_a_driver_that_the_kubelet_accepts_by_its_name_is_attached(layout: Layout) -> None:
@@ -73,7 +73,7 @@ def test_a_driver_with_no_service_that_kubelets_know_is_not_waited_for(layout: L
 def test_a_driver_that_registers_another_name_is_told_from_one_that_does_not(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "NAMED_SECONDS", 0.3)
+    monkeypatch.setattr(attached, "NAMED_SECONDS", 0.3)
     said = rf"a driver {DRIVER}, the name in its profile .*calls itself other\.example\.com"
     with (
         registering(layout.node(1).registrar, "other.example.com", list(SERVED)),

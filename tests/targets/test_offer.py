@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.base import DISTINCT_DEVICES, Capabilities, Obj
+from conformance.targets.base import DISTINCT_DEVICES, Capabilities, Obj, Ref
 from conformance.targets.offer import with_devices
 from conformance.targets.reference.nodes.device_source import DescribedDevices
 from conformance.targets.reference.scope import ReferenceScope
@@ -94,6 +94,35 @@ def test_what_pods_could_have_is_counted(
 ) -> None:
     found = offered(*slices, given=given or (lambda scope: None))
     assert (found.devices, found.devices_on) == (devices, on)
+
+
+@pytest.mark.parametrize(
+    ("slices", "given", "why"),
+    [
+        pytest.param(
+            [gpus("n0", "a")],
+            lambda scope: [
+                scope.patch(Ref("v1", "Node", name), {"spec": {"unschedulable": True}})
+                for name in NODES
+            ],
+            "of 2 node(s) none takes pods, for n0: node(s) were unschedulable",
+            id="cordoned",
+        ),
+        pytest.param([], None, f"there is no ResourceSlice of {PROFILE.driver}", id="no slice"),
+        pytest.param(
+            [gpus("n0", "a")],
+            used_by_somebody,
+            "what it publishes is in use, tainted, of an incomplete pool or not of the class",
+            id="in use",
+        ),
+        pytest.param(TWO_NODES, used_by_somebody, None, id="one is free"),
+    ],
+)
+def test_why_no_device_is_free(
+    slices: list[Obj], given: Callable[[ReferenceScope], object] | None, why: str | None
+) -> None:
+    found = offered(*slices, given=given or (lambda scope: None))
+    assert found.lacking.get("devices") == why
 
 
 def test_only_devices_of_the_profiles_class_are_counted() -> None:

@@ -13,6 +13,7 @@ import yaml
 
 from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.local import (
+    attached,
     driver,
     nextdriver,
     node,
@@ -158,12 +159,12 @@ class Components:
         if part == "kubelet" and still:
             self._processes.wait_ready(
                 name,
-                lambda: len(driver.registered_plugins(self._kubelet(node_name))) >= still,
-                driver.READY_SECONDS,
+                lambda: len(attached.registered_plugins(self._kubelet(node_name))) >= still,
+                attached.READY_SECONDS,
                 "registering the drivers that still run",
             )
             # A kubelet that starts may have deleted them.
-            driver.wait_published(self._processes, name, self._driver_name, node_name, self.api)
+            attached.wait_published(self._processes, name, self._driver_name, node_name, self.api)
 
     def remove_other_driver(self, name: str) -> None:
         """End a node's second driver, by its name among the components, and what there is of it.
@@ -208,15 +209,15 @@ class Components:
         for stale in layout.registrar.glob("*"):
             if str(stale) not in stays:
                 stale.unlink(missing_ok=True)
-        if set(driver.registered_plugins(kubelet)) - stays:
+        if set(attached.registered_plugins(kubelet)) - stays:
             self._processes.wait_ready(
                 f"{node_name}/kubelet",
-                lambda: set(driver.registered_plugins(kubelet)) <= stays,
-                driver.READY_SECONDS,
+                lambda: set(attached.registered_plugins(kubelet)) <= stays,
+                attached.READY_SECONDS,
                 "waiting for the earlier driver to be unregistered",
             )
         self._processes.start(spec)
-        driver.wait_attached(self._processes, spec.name, name, layout, self.api, kubelet, stays)
+        attached.wait_attached(self._processes, spec.name, name, layout, self.api, kubelet, stays)
 
     def change_driver(self, specs: Sequence[ProcessSpec]) -> None:
         """Have our own driver show other devices: one spec for each node.
@@ -232,7 +233,7 @@ class Components:
         for spec in specs:
             owndriver.forget(self._layout.node(self._index(spec.name.partition("/")[0])))
         # They would be taken for the next driver's.
-        self.api.delete(driver.SLICES_PATH + selector)
+        self.api.delete(attached.SLICES_PATH + selector)
         for spec in specs:
             self.start_driver(spec)
 

@@ -12,7 +12,7 @@ import shutil
 from typing import Final
 
 from conformance.clusters.base import ClusterError
-from conformance.clusters.local import driver, node
+from conformance.clusters.local import attached, node
 from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.layout import SECOND_POD_UID, NodeLayout
 from conformance.clusters.local.processes import Processes, ProcessSpec
@@ -78,13 +78,13 @@ class NextDriver:
         if self._processes.alive(self._name):
             return
         self._forget_dead()
-        before = set(driver.registered_plugins(self._kubelet))
+        before = set(attached.registered_plugins(self._kubelet))
         self._processes.start(self._spec(registers=registers))
         try:
             if registers:
                 self._wait_attached_beside(before)
             else:
-                driver.wait_named(self._processes, self._name, self._driver_name, self._nowhere)
+                attached.wait_named(self._processes, self._name, self._driver_name, self._nowhere)
         except ClusterError:
             self.kill()
             raise
@@ -93,11 +93,11 @@ class NextDriver:
         """Wait until the kubelet has registered a plugin more, and the slices are complete."""
         self._processes.wait_ready(
             self._name,
-            lambda: bool(set(driver.registered_plugins(self._kubelet)) - before),
-            driver.READY_SECONDS,
+            lambda: bool(set(attached.registered_plugins(self._kubelet)) - before),
+            attached.READY_SECONDS,
             f"waiting for the kubelet of {self._layout.name} to register it beside the driver",
         )
-        driver.wait_published(
+        attached.wait_published(
             self._processes, self._name, self._driver_name, self._layout.name, self._api
         )
 
@@ -132,7 +132,7 @@ class NextDriver:
         left = {str(path) for path in sockets if path.exists()}
         self._processes.wait_ready(
             f"{self._layout.name}/kubelet",
-            lambda: set(driver.registered_plugins(self._kubelet)) <= left,
-            driver.READY_SECONDS,
+            lambda: set(attached.registered_plugins(self._kubelet)) <= left,
+            attached.READY_SECONDS,
             "waiting for a driver that has ended to be unregistered",
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from typing import Final
 
-from conformance.clusters.local import driver, owndriver
+from conformance.clusters.local import attached, driver, owndriver
 from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.layout import Layout, NodeLayout
 from conformance.clusters.local.options import OtherDriver
@@ -54,4 +54,4 @@ def remove(
     shutil.rmtree(node.other, ignore_errors=True)
     # A kubelet deletes them only 30 s after it has lost the driver.
     selector = f"spec.driver%3D{driver_name},spec.nodeName%3D{node.name}"
-    api.delete(f"{driver.SLICES_PATH}?fieldSelector={selector}")
+    api.delete(f"{attached.SLICES_PATH}?fieldSelector={selector}")

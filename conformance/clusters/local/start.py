@@ -172,6 +172,11 @@ class Start:
         ]
         for wait in waits:
             wait.result()
+        # Every five seconds the controller-manager looks for nodes that are not ready, and taints
+        # them a moment later; on a busy machine one that has become Ready in between. On a tainted
+        # node no device would be free.
+        for i in range(1, state.nodes + 1):
+            components.wait_ready(f"{self._layout.node(i).name}/kubelet")
 
 
 def make_access(layout: Layout, state: State) -> ClusterAccess:
