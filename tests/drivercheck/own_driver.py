@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import multiprocessing
 import os
@@ -44,7 +45,9 @@ class _Forked:
 
     def signal(self, number: int) -> None:
         if self._process.is_alive():
-            os.kill(self._process.pid or 0, number)
+            # It may have ended, and the forkserver is yet to say so.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid or 0, number)
 
     def wait(self, seconds: float) -> bool:
         self._process.join(seconds)
