@@ -213,6 +213,8 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
             f"the local cluster {options.name!r} runs already, and {problem}; choose another "
             f"--name, or remove it first: dra-conformance cluster down --name {options.name}"
         )
+    if state is not None:
+        options = replace(options, nodes=state.nodes)
     if shown is None:
         return options
     wanted_gpus = shown._replace(
