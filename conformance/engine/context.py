@@ -49,6 +49,7 @@ class Context:
         counted: step and metric -> node and value as they were before the step.
         other: of another driver that runs on the same nodes.
         brought: that one was started for the scenario.
+        node: the only one whose components the scenario disturbs; None: it is to say which.
         stopped: components that a step `fault` has stopped or restarted.
         unhealthy: devices that a step `stimulate` has made other than healthy, as they were before.
         kept: texts for the diagnostics: name -> text.
@@ -74,6 +75,7 @@ class Context:
     watches: dict[str, tuple[ServerSelector, Watching]] = field(default_factory=dict)
     counted: dict[tuple[str, str], tuple[str | None, float]] = field(default_factory=dict)
     brought: bool = False
+    node: str | None = None
     stopped: list[str] = field(default_factory=list)
     unhealthy: dict[DevicePlace, Obj] = field(default_factory=dict)
     began: dict[str, float] = field(default_factory=dict)

@@ -87,6 +87,8 @@ def disturb(fault: Fault, context: Context) -> None:
         node = context.node_of(fault.node_of)
         if node is None:
             raise Divergence(f"pod {fault.node_of} on a node, to {fault.describe()}", "it is not")
+    if node is None and role_of(fault.component) in OF_A_NODE:
+        node = context.node
     component = f"{node}/{fault.component}" if node else fault.component
     if fault.action != "start":
         context.stopped.append(component)  # also by a restart that breaks off
@@ -101,7 +103,7 @@ def bring_other(context: Context, capabilities: Capabilities) -> None:
     """
     if f"fault:{OTHER_DRIVER}" in capabilities.abilities:
         context.brought = True  # also one that did not get ready
-        context.scope.fault(OTHER_DRIVER, "start")
+        context.scope.fault(_other(context), "start")
 
 
 def remove_other(context: Context) -> None:
@@ -112,7 +114,11 @@ def remove_other(context: Context) -> None:
     """
     if context.brought:
         context.brought = False
-        context.scope.fault(OTHER_DRIVER, REMOVE)
+        context.scope.fault(_other(context), REMOVE)
+
+
+def _other(context: Context) -> str:
+    return OTHER_DRIVER if context.node is None else f"{context.node}/{OTHER_DRIVER}"
 
 
 def restore(context: Context) -> None:

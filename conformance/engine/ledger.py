@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 
 from conformance.engine.podsecurity import NOBODY, first_user, restrict
+from conformance.engine.podspec import confine
 from conformance.errors import TargetGoneError
 from conformance.targets.base import ApiError, Obj, Ref, Scope, TargetError, User
 
@@ -63,16 +64,25 @@ class Ledger:
         scope: where they are made.
         labels: put on each of them; the run's label is among them.
         ranges: whether each namespace gets a range of users that its pods must run as.
+        nodes: on which pods must run, if not on any.
 
     Attributes:
         unanswered: the first failure of a cleanup that was no refusal: it says nothing about
             whether the target removes what it is asked to.
     """
 
-    def __init__(self, scope: Scope, labels: Mapping[str, str], *, ranges: bool = False) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        labels: Mapping[str, str],
+        *,
+        ranges: bool = False,
+        nodes: Sequence[str] = (),
+    ) -> None:
         self._scope = scope
         self.labels = dict(labels)
         self._ranges = ranges
+        self.nodes = tuple(nodes)
         self._users: dict[str, int] = {}
         self._made: list[Ref] = []
         self.unanswered: TargetError | None = None
@@ -142,6 +152,7 @@ class Ledger:
         if labelled.get("kind") not in CLUSTER_SCOPED:
             meta.setdefault("namespace", self._scope.namespace)
         restrict(labelled, lambda: self._user(meta.get("namespace")))
+        confine(labelled, self.nodes)
         return labelled
 
     def _user(self, namespace: str | None) -> int:

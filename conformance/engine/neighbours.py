@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from conformance.engine.disruption import disturbed, disturbs, only_updates
 from conformance.engine.order import longest_end
+from conformance.engine.parts import Part, overlap, reaches
 from conformance.engine.places import Phase, Place
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
@@ -18,10 +19,11 @@ They take about ten, and the next one that disturbs something waits for them."""
 
 
 class Neighbour(NamedTuple):
-    """A scenario that runs, and its place, which says whether it disturbs others."""
+    """A scenario that runs, its place, which says whether it disturbs others, and where it runs."""
 
     loaded: LoadedScenario
     place: Place
+    part: Part
 
     @property
     def spec(self) -> Spec:
@@ -50,7 +52,17 @@ def let_disturb(running: Collection[Neighbour]) -> None:
 def _in_its_way(item: Neighbour, other: Neighbour) -> bool:
     if other.phase is Phase.CALM and only_updates(item.spec):
         return False
-    return disturbs(item.spec, other.spec)
+    return reaches(item.spec, item.part, other.part) and disturbs(item.spec, other.spec)
+
+
+def beside(part: Part, running: Collection[Neighbour]) -> list[Neighbour]:
+    """Those that a scenario would run beside which begins in a part of the target."""
+    return [
+        item
+        for item in running
+        if overlap(item.part, part)
+        or (item.phase is not Phase.CALM and reaches(item.spec, item.part, part))
+    ]
 
 
 def next_to_begin(

@@ -13,8 +13,9 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
+from conformance.engine.podspec import pod_spec
 from conformance.targets.base import Obj
 
 LABEL: Final = ("pod-security.kubernetes.io/enforce", "restricted")
@@ -28,9 +29,6 @@ _RANGE: Final = "openshift.io/sa.scc.uid-range"
 
 _POD: Final = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 _CONTAINER: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-_TEMPLATES: Final = frozenset(
-    {"DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
-)
 
 
 def first_user(namespace: Obj | None) -> int | None:
@@ -47,17 +45,10 @@ def restrict(obj: Obj, user: Callable[[], int] = lambda: NOBODY) -> None:
         obj: of any kind, and perhaps malformed: then it is left to the API server.
         user: whom a pod that does not say it runs as.
     """
-    kind = obj.get("kind")
-    if kind == "Namespace":
+    if obj.get("kind") == "Namespace":
         obj["metadata"]["labels"].setdefault(*LABEL)
-    if kind == "CronJob":
-        obj = _under(obj, "spec", "jobTemplate")
-    if kind in _TEMPLATES or kind == "CronJob":
-        obj = _under(obj, "spec", "template")
-    elif kind != "Pod":
-        return
-    spec = obj.get("spec")
-    if not isinstance(spec, dict):
+    spec = pod_spec(obj)
+    if spec is None:
         return
     if "securityContext" not in spec:
         spec["securityContext"] = {**copy.deepcopy(_POD), "runAsUser": user()}
@@ -65,10 +56,3 @@ def restrict(obj: Obj, user: Callable[[], int] = lambda: NOBODY) -> None:
     for one in (one for items in lists if isinstance(items, list) for one in items):
         if isinstance(one, dict):
             one.setdefault("securityContext", copy.deepcopy(_CONTAINER))
-
-
-def _under(obj: Any, *path: str) -> Obj:
-    """What is there below an object; empty where that is nothing, or no object."""
-    for name in path:
-        obj = obj.get(name) if isinstance(obj, dict) else None
-    return obj if isinstance(obj, dict) else {}

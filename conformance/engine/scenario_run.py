@@ -102,6 +102,7 @@ class _Run:
         start = time.perf_counter()
         self.started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         scope = self.opened.target.scope(self.setup.namespace(self.loaded))
+        part = self.setup.part
         context = Context(
             scenario=self.loaded.scenario,
             scope=scope,
@@ -109,10 +110,12 @@ class _Run:
                 scope,
                 self.setup.labels(self.loaded),
                 ranges=CONSTRAINTS in self.opened.capabilities.served_apis,
+                nodes=part.nodes if part and self.loaded.scenario.spec.tier != "allocation" else (),
             ),
             variables=self.setup.variables(self.loaded),
             profile=self.opened.profile,
             other=self.opened.other,
+            node=part.nodes[0] if part and part.kept else None,
             record=self.opened.options.record and not _churns(self.loaded),
             churn_seconds=self.opened.options.churn_time,
             churn_seed=self.opened.options.churn_seed,

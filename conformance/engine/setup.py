@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from conformance.engine.events import PlannedScenario, ScenarioFinished
+from conformance.engine.parts import Part
 from conformance.engine.requirements import reason_to_skip, usable_nodes
 from conformance.engine.verdicts import ScenarioCompared
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.profile import DriverProfile
 from conformance.scenario.variables import Variables, namespace, suffix
-from conformance.targets.base import RUN_LABEL, SCENARIO_LABEL, WORKER_LABEL
+from conformance.targets.base import RUN_LABEL, SCENARIO_LABEL, WORKER_LABEL, Capabilities
 from conformance.targets.opening import Opened
 from conformance.text import addresses_first
 
@@ -29,6 +30,7 @@ class Setup:
         retries: how often a scenario that failed is tried again.
         attempt: which of these tries this is; 0 is the first.
         time_factor: by what limits of time are multiplied.
+        part: of the target in which a scenario runs, if not in all of it.
     """
 
     run: str
@@ -39,10 +41,16 @@ class Setup:
     retries: int = 0
     attempt: int = 0
     time_factor: float = 1.0
+    part: Part | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Of the target, or of that part of it."""
+        return self.opened.capabilities if self.part is None else self.part.capabilities
 
     def variables(self, loaded: LoadedScenario) -> Variables:
         """The names of a scenario in this run."""
-        spec, has = loaded.scenario.spec, self.opened.capabilities
+        spec, has = loaded.scenario.spec, self.capabilities
         tier = spec.tier
         return Variables(
             None if tier == "allocation" else self.opened.profile,
@@ -57,9 +65,7 @@ class Setup:
     def reason_to_skip(self, loaded: LoadedScenario) -> str | None:
         """Why the scenario cannot run on the target, None if it can."""
         opened = self.opened
-        return reason_to_skip(
-            loaded.scenario.spec, opened.capabilities, opened.profile, opened.other
-        )
+        return reason_to_skip(loaded.scenario.spec, self.capabilities, opened.profile, opened.other)
 
     def profiles(self, scenarios: Iterable[LoadedScenario]) -> list[DriverProfile]:
         """Of the drivers whose devices any of some scenarios uses."""

@@ -23,15 +23,23 @@ from conformance.engine.events import (
 from conformance.engine.header import header, now
 from conformance.engine.lastlook import last_look
 from conformance.engine.ledger import Ledger
-from conformance.engine.neighbours import Neighbour, let_disturb, next_to_begin, phase_at_first
+from conformance.engine.neighbours import (
+    Neighbour,
+    beside,
+    let_disturb,
+    next_to_begin,
+    phase_at_first,
+)
 from conformance.engine.order import longest_first
+from conformance.engine.parts import Belonging, Part
 from conformance.engine.places import Place, Places
+from conformance.engine.requirements import reason_to_skip
 from conformance.engine.result import RunCollector, RunResult, retold
 from conformance.engine.scenario_run import report_end, run_scenario
 from conformance.engine.setup import Setup, check_bindings, planned
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.base import RUN_LABEL
+from conformance.targets.base import RUN_LABEL, Capabilities
 from conformance.text import counted
 
 CLASSES_GONE = 90.0
@@ -174,32 +182,38 @@ class _Suite:
 
     def _all(self) -> None:
         """Start whatever fits, whenever a place is free; end early when the user says so."""
-        real = self.setup.opened.options.target == "cluster"
+        opened = self.setup.opened
+        real = opened.options.target == "cluster"
         most = self.workers + (LOOKING_ON if real else 0)
         pending = longest_first(self.scenarios) if real else list(self.scenarios)
+        where = Belonging(pending if real else (), opened.capabilities, self._lacks)
         running: dict[Future[ScenarioFinished], Neighbour] = {}
         places = Places(self.workers)
         with ThreadPoolExecutor(most, thread_name_prefix="scenario") as pool:
             while running or (pending and not self._ends()):
                 places.moved.clear()
                 for future in [run for run in running if run.done()]:
-                    self._take(running.pop(future).loaded, future)
+                    ended = running.pop(future).loaded
+                    self._take(ended, future)
+                    where.ended(ended)
                 let_disturb(running.values())
                 while (
                     len(running) < most
-                    and (index := self._next(pending, running.values())) is not None
-                    and (place := places.take(phase_at_first(pending[index]))) is not None
+                    and (found := self._next(where, pending, running.values())) is not None
+                    and (place := places.take(phase_at_first(pending[found[0]]))) is not None
                 ):
+                    index, part = found
                     loaded = pending.pop(index)
-                    run = pool.submit(self._run, loaded, place)
-                    running[run] = Neighbour(loaded, place)
+                    run = pool.submit(self._run, loaded, place, part)
+                    running[run] = Neighbour(loaded, place, part)
                     run.add_done_callback(lambda _: places.moved.set())
                 self._running = tuple(item.loaded.id for item in running.values())
                 places.moved.wait(1.0 if running else 0)
 
-    def _run(self, loaded: LoadedScenario, place: Place) -> ScenarioFinished:
+    def _run(self, loaded: LoadedScenario, place: Place, part: Part) -> ScenarioFinished:
+        setup = replace(self.setup, part=part)
         try:
-            return run_scenario(loaded, self.setup, self.dispatcher.dispatch, place)
+            return run_scenario(loaded, setup, self.dispatcher.dispatch, place)
         finally:
             place.leave()
 
@@ -216,16 +230,28 @@ class _Suite:
             said = f"{counted(self._failures, 'scenario')} failed, and --maxfail says to end then"
             self.dispatcher.dispatch(RunStopping(said, self._running))
 
+    def _lacks(self, loaded: LoadedScenario, capabilities: Capabilities) -> str | None:
+        opened = self.setup.opened
+        return reason_to_skip(loaded.scenario.spec, capabilities, opened.profile, opened.other)
+
     def _ends(self) -> bool:
         """Whether no more scenarios are begun."""
         enough = 0 < self.max_failures <= self._failures
         return enough or self.setup.stop.is_set()
 
     def _next(
-        self, pending: Sequence[LoadedScenario], running: Collection[Neighbour]
-    ) -> int | None:
-        capabilities = self.setup.opened.capabilities
-        return None if self._ends() else next_to_begin(pending, running, capabilities)
+        self, where: Belonging, pending: Sequence[LoadedScenario], running: Collection[Neighbour]
+    ) -> tuple[int, Part] | None:
+        """Which of those that wait begins now, the first that may, and in which part."""
+        found: dict[int, Part] = {}
+        for part in () if self._ends() else where.parts():
+            may = [i for i, loaded in enumerate(pending) if where.takes(part, loaded)]
+            index = next_to_begin(
+                [pending[i] for i in may], beside(part, running), part.capabilities
+            )
+            if index is not None:
+                found[may[index]] = part
+        return min(found.items(), key=lambda item: item[0], default=None)
 
     def _namespaces(self) -> set[str]:
         """Those that scenarios had: of the first attempt at each, and of the last."""

@@ -11,6 +11,7 @@ from conformance.engine.disruption import disturbed, last_disturbance
 from conformance.engine.events import Outcome, ScenarioFinished, ScenarioStarted
 from conformance.engine.neighbours import Neighbour, fits_beside, let_disturb, next_to_begin
 from conformance.engine.order import longest_first
+from conformance.engine.parts import whole
 from conformance.engine.places import Phase, Place
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
@@ -20,6 +21,7 @@ from tests.engine.miniature import Miniature, Recorder, node, pod, scenario, set
 FOUR = Capabilities("1.37.1", frozenset(), frozenset({"node"}), devices=4, devices_on={"n": 4})
 TWICE_TWO = replace(FOUR, devices_on={"n": 2, "m": 2})
 NETWORK = replace(FOUR, devices_on={"n": 4, "m": 4})
+PART = whole(FOUR)[0]
 UPDATE = ("startNext", "replace")
 STEPS = ({"apply": [pod("p")]}, {"expect": [{"pod": "p", "scheduled": True}]})
 
@@ -35,7 +37,7 @@ def disturbing(
 def running(*scenarios: LoadedScenario, phase: Phase = Phase.DISTURBING) -> list[Neighbour]:
     """Scenarios of which those that disturb something are in that phase."""
     return [
-        Neighbour(item, Place(phase=phase if disturbed(item.scenario.spec) else Phase.CALM))
+        Neighbour(item, Place(phase=phase if disturbed(item.scenario.spec) else Phase.CALM), PART)
         for item in scenarios
     ]
 

@@ -9,6 +9,7 @@ import pytest
 
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.neighbours import Neighbour, fits_beside
+from conformance.engine.parts import whole
 from conformance.engine.places import Phase, Place
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.setup import Setup
@@ -98,11 +99,12 @@ def test_while_it_is_there_nobody_uses_devices_of_a_driver(tmp_path: Path) -> No
     synthetic = next(one for one in shipped() if one.scenario.spec.tier == "allocation")
     plain = next(one for one in shipped() if one.id.endswith("/init-container-sees-device"))
     able = Capabilities("1.37.1", frozenset(), frozenset(), devices=4, devices_on={NODE: 4})
-    running = Neighbour(given, Place(phase=Phase.DISTURBING))
+    [part] = whole(able)
+    running = Neighbour(given, Place(phase=Phase.DISTURBING), part)
     assert fits_beside(given.scenario.spec, [], able)
     assert fits_beside(synthetic.scenario.spec, [running], able)
     assert not fits_beside(plain.scenario.spec, [running], able)
-    ended = Neighbour(given, Place(phase=Phase.CALM))
+    ended = Neighbour(given, Place(phase=Phase.CALM), part)
     assert fits_beside(plain.scenario.spec, [ended], able)
 
 
