@@ -43,16 +43,17 @@ def whole(capabilities: Capabilities) -> list[Part]:
 
 
 def divided(capabilities: Capabilities) -> list[Part]:
-    """A part for everybody, with the node that has most devices, and two thirds of the nodes kept.
+    """A part for everybody, with the node that has most devices, and up to two thirds kept.
 
-    Nothing is kept of one node, nor where nodes share devices.
+    Nothing is kept of one node, nor where nodes share devices. No node is on which less is free: it
+    may be that somebody else's pods have the rest, and they would be stopped.
     """
     on = capabilities.devices_on
     worker = worker_of(on)
     if worker is None or sum(on.values()) != capabilities.devices:
         return whole(capabilities)
-    others = sorted(name for name in on if name != worker)
-    kept = others[len(others) - 2 * len(on) // 3 :] if others else []
+    alike = sorted(name for name in on if name != worker and on[name] == on[worker])
+    kept = alike[max(0, len(alike) - 2 * len(on) // 3) :]
     if not kept:
         return whole(capabilities)
     rest = tuple(name for name in capabilities.nodes if name not in kept)

@@ -60,13 +60,14 @@ def kept(parts: list[Part]) -> list[tuple[str, ...]]:
     [
         ({"a": 4}, []),
         ({"a": 4, "b": 4}, [("b",)]),
-        ({"a": 2, "b": 4}, [("a",)]),  # the worker has most
+        ({"a": 3, "b": 4}, []),  # somebody's pod may have the fourth
+        ({"a": 4, "b": 4, "c": 3}, [("b",)]),
         ({"a": 4, "b": 4, "c": 4}, [("b",), ("c",)]),
         ({"a": 4, "b": 4, "c": 4, "d": 4}, [("c",), ("d",)]),
         ({}, []),
     ],
 )
-def test_two_thirds_of_the_nodes_are_kept(
+def test_two_thirds_of_the_nodes_are_kept_where_all_is_free(
     devices: Mapping[str, int], names: list[tuple[str]]
 ) -> None:
     assert kept(divided(nodes(**devices))) == names
