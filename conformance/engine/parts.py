@@ -119,14 +119,14 @@ class Belonging:
     not do with one, waits until nothing is kept any longer.
 
     Args:
-        lacks: why a scenario cannot run on what has these capabilities, None if it can.
+        lacks: why a scenario cannot run in a part, None if it can.
     """
 
     def __init__(
         self,
         scenarios: Sequence[LoadedScenario],
         capabilities: Capabilities,
-        lacks: Callable[[LoadedScenario, Capabilities], str | None],
+        lacks: Callable[[LoadedScenario, Part], str | None],
     ) -> None:
         self._whole = whole(capabilities)
         self._parts = divided(capabilities)
@@ -157,9 +157,9 @@ class Belonging:
     def _runs(
         loaded: LoadedScenario,
         parts: Sequence[Part],
-        lacks: Callable[[LoadedScenario, Capabilities], str | None],
+        lacks: Callable[[LoadedScenario, Part], str | None],
     ) -> bool:
-        return bool(parts) and all(lacks(loaded, part.capabilities) is None for part in parts)
+        return bool(parts) and all(lacks(loaded, part) is None for part in parts)
 
     def parts(self) -> list[Part]:
         """In which scenarios may begin now; the first is everybody's."""

@@ -33,13 +33,12 @@ from conformance.engine.neighbours import (
 from conformance.engine.order import longest_first
 from conformance.engine.parts import Belonging, Part
 from conformance.engine.places import Place, Places
-from conformance.engine.requirements import reason_to_skip
 from conformance.engine.result import RunCollector, RunResult, retold
 from conformance.engine.scenario_run import report_end, run_scenario
 from conformance.engine.setup import Setup, check_bindings, planned
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.base import RUN_LABEL, Capabilities
+from conformance.targets.base import RUN_LABEL
 from conformance.text import counted
 
 CLASSES_GONE = 90.0
@@ -230,9 +229,8 @@ class _Suite:
             said = f"{counted(self._failures, 'scenario')} failed, and --maxfail says to end then"
             self.dispatcher.dispatch(RunStopping(said, self._running))
 
-    def _lacks(self, loaded: LoadedScenario, capabilities: Capabilities) -> str | None:
-        opened = self.setup.opened
-        return reason_to_skip(loaded.scenario.spec, capabilities, opened.profile, opened.other)
+    def _lacks(self, loaded: LoadedScenario, part: Part) -> str | None:
+        return replace(self.setup, part=part).reason_to_skip(loaded)
 
     def _ends(self) -> bool:
         """Whether no more scenarios are begun."""

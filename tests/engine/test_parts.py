@@ -43,8 +43,8 @@ TWO = nodes(a=4, b=4)
 SLICES = {"expect": [{"objects": {"kind": "ResourceSlice"}, "cel": "objects.size() > 0"}]}
 
 
-def lacks(loaded: LoadedScenario, capabilities: Capabilities) -> str | None:
-    return reason_to_skip(loaded.scenario.spec, capabilities, PROFILE)
+def lacks(loaded: LoadedScenario, part: Part) -> str | None:
+    return reason_to_skip(loaded.scenario.spec, part.capabilities, PROFILE)
 
 
 def belonging(*scenarios: LoadedScenario, to: Capabilities = TWO) -> Belonging:

@@ -8,6 +8,7 @@ directory for CDI specs and that for registration sockets, as drivers of several
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Final
 
 from conformance.clusters.local import attached, driver, owndriver
@@ -49,8 +50,8 @@ def remove(
         return
     processes.stop(name, grace_seconds=grace_seconds)
     processes.forget(name)
-    for path in node.registrar.glob(f"{driver_name}-*"):
-        path.unlink(missing_ok=True)
+    for socket in sockets(node, driver_name):
+        Path(socket).unlink(missing_ok=True)
     shutil.rmtree(node.other, ignore_errors=True)
     # A kubelet deletes them only 30 s after it has lost the driver.
     selector = f"spec.driver%3D{driver_name},spec.nodeName%3D{node.name}"
