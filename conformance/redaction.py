@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 REDACTED = "<redacted>"
@@ -20,6 +21,7 @@ _SENSITIVE = (
     r"(?:token|passw(?:or)?d|secret|api[-_]?key|private[-_]?key|client-key-data"
     r"|client-certificate-data|aws_secret_access_key)"
 )
+_NAME = re.compile(_SENSITIVE, re.IGNORECASE)
 _KEY_NAME = re.compile(rf".*{_SENSITIVE}", re.IGNORECASE | re.DOTALL)
 
 # The look-behind and the bound keep the search linear in long words.
@@ -65,6 +67,9 @@ _ANYWHERE = re.compile(
 )
 _NAMED_VALUE = re.compile(rf"(?i){_SENSITIVE}|credential")
 
+_SHORT = 256
+"""Characters. A report of 300 scenarios has 670 000 strings, of which 7 000 differ."""
+
 
 def redact(text: str) -> str:
     """The text without bearer tokens, JWTs, private keys and the values of sensitive keys.
@@ -72,13 +77,26 @@ def redact(text: str) -> str:
     Characters that are no Unicode text (lone surrogates) become ``?``, so that the result can
     always be written as UTF-8.
     """
+    return _redact_short(text) if len(text) <= _SHORT else _redact(text)
+
+
+@lru_cache(maxsize=1 << 14)
+def _redact_short(text: str) -> str:
+    return _redact(text)
+
+
+def _redact(text: str) -> str:
     text = text.encode("utf-8", "replace").decode("utf-8")
     if not _TRIGGER.search(text):
         return text
     text = _PEM.sub(REDACTED, text)
-    text = _JWT.sub(REDACTED, text)
+    if "eyJ" in text:
+        text = _JWT.sub(REDACTED, text)
     text = _AUTHORIZATION.sub(rf"\g<scheme>\g<gap>{REDACTED}", text)
-    text = _USER_INFO.sub(rf"\g<scheme>{REDACTED}@", text)
+    if "://" in text:
+        text = _USER_INFO.sub(rf"\g<scheme>{REDACTED}@", text)
+    if not _NAME.search(text):
+        return text
     text = _QUOTED.sub(rf"\g<key>\g<open>{REDACTED}\g<close>", text)
     text = _ESCAPED.sub(rf"\g<key>\g<open>{REDACTED}\g<close>", text)
     text = _LINE.sub(rf"\g<indent>\g<key>{REDACTED}", text)
