@@ -32,7 +32,8 @@ from conformance.kubeapi.errors import (
     tls_remedy,
 )
 from conformance.kubeapi.kubeconfig import ClientConfig, load_config
-from conformance.kubeapi.transport import Answer, Limits, Stream, Transport
+from conformance.kubeapi.limits import Limits
+from conformance.kubeapi.transport import Answer, Stream, Transport
 from conformance.redaction import redact_log
 from conformance.text import one_line
 

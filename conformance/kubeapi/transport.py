@@ -1,9 +1,9 @@
 """Connections to one API server, each request bounded in time and size.
 
 A socket's timeout limits each read, so a server that sends a byte now and then would hold a client
-for as long as it likes, and nothing limits how much it sends. So a timer cuts the connection of a
-request that takes too long, and an answer is read up to a size. `Transport.abandon` cuts them all:
-when a server is given up, whatever waits for its answer fails at once.
+for as long as it likes, and nothing limits how much it sends. So the connection of a request that
+takes too long is cut (`limits.Guards`), and an answer is read up to a size. `Transport.abandon`
+cuts them all: when a server is given up, whatever waits for its answer fails at once.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,24 +21,12 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from conformance.errors import TargetError
 from conformance.kubeapi.errors import reason_of
+from conformance.kubeapi.limits import Guards, LimitError, Limits
 
 MAX_BYTES = 256 << 20
 """Longest answer. A list of 20 000 pods is about 200 MiB."""
 
 _PIECE = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Seconds: to connect, without any byte, and for the whole of a request and its answer.
-
-    A watch has no end of its own: only its head has to come in time.
-    """
-
-    connect: float = 5.0
-    quiet: float = 30.0
-    whole: float = 60.0
-    watch_quiet: float = 100.0  # a bookmark comes about once a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +50,6 @@ class Answer:
         return asked if 0 <= asked < float("inf") else 0.0
 
 
-class LimitError(Exception):
-    """The answer was too long, or took too long, or is not waited for any more."""
-
-
 class Transport:
     """What an ``ApiClient`` sends and gets, bounded. Safe for threads.
 
@@ -78,9 +61,7 @@ class Transport:
     def __init__(self, client: Any, limits: Limits) -> None:
         self._client = client
         self._limits = limits
-        self._lock = threading.Lock()
-        self._busy: set[_Guard] = set()
-        self._abandoned = False
+        self._guards = Guards(f"the answer was not complete after {limits.whole:g} s")
         manager = client.rest_client.pool_manager
         if type(manager).__name__ != "SOCKSProxyManager":  # it needs connections of its own
             manager.pool_classes_by_scheme = self._pool_classes()
@@ -105,7 +86,7 @@ class Transport:
         until = time.monotonic() + self._limits.whole
         response = self._send(method, url, headers, body, quiet or self._limits.quiet)
         try:
-            with self._guard(response.shutdown, until - time.monotonic()):
+            with self._guards.guard(response.shutdown, until):
                 data = _read(response, MAX_BYTES)
         except BaseException:
             response.close()
@@ -124,16 +105,13 @@ class Transport:
 
     def abandon(self) -> None:
         """Cut every request that is under way or to come. Watches end when they are stopped."""
-        with self._lock:
-            self._abandoned = True
-            busy = list(self._busy)
-        for guard in busy:
-            guard.cut("the server has been given up")
+        self._guards.abandon()
 
     def close(self) -> None:
         """Close the connections that are not in use; the client's own ``close`` keeps them."""
         self._client.rest_client.pool_manager.clear()
         self._client.close()
+        self._guards.close()
 
     def _send(self, method: str, url: str, headers: dict[str, str], body: Any, quiet: float) -> Any:
         self._client.update_params_for_auth(headers, [], ["BearerToken"], url, method, None)
@@ -142,38 +120,13 @@ class Transport:
             method, url, header_params=headers, body=body, _request_timeout=timeout
         ).response
 
-    @contextlib.contextmanager
-    def _guard(self, stop: Callable[[], object], seconds: float) -> Iterator[None]:
-        """Have ``stop`` called when the time is over, or the server is given up.
-
-        Raises:
-            LimitError: it was called.
-        """
-        guard = _Guard(stop, seconds, f"the answer was not complete after {self._limits.whole:g} s")
-        with self._lock:
-            self._busy.add(guard)
-            abandoned = self._abandoned
-        if abandoned:
-            guard.cut("the server has been given up")
-        try:
-            yield
-        except Exception:
-            if guard.why:
-                raise LimitError(guard.why) from None
-            raise
-        finally:
-            guard.end()
-            with self._lock:
-                self._busy.discard(guard)
-        if guard.why:  # a body without a length ends so, as if it were complete
-            raise LimitError(guard.why)
-
     def _pool_classes(self) -> dict[str, Any]:
         """urllib3's classes, with connections that wait for a response's head under guard."""
 
         def guarded(connection: Any) -> contextlib.AbstractContextManager[None]:
             sock = connection.sock
-            return self._guard(lambda: sock.shutdown(socket.SHUT_RD), self._limits.whole)
+            until = time.monotonic() + self._limits.whole
+            return self._guards.guard(lambda: sock.shutdown(socket.SHUT_RD), until)
 
         class Plain(HTTPConnection):
             def getresponse(self) -> Any:
@@ -225,25 +178,6 @@ class Stream:
         """Make the reading thread come to the end of the stream now."""
         with contextlib.suppress(OSError, ValueError, RuntimeError):  # if it has ended already
             self._response.shutdown()
-
-
-class _Guard:
-    """Cuts one connection, when its time is over or before; ``why`` is why, "" as long as not."""
-
-    def __init__(self, stop: Callable[[], object], seconds: float, late: str) -> None:
-        self.why = ""
-        self._stop = stop
-        self._timer = threading.Timer(max(0.0, seconds), self.cut, [late])
-        self._timer.daemon = True
-        self._timer.start()
-
-    def cut(self, why: str) -> None:
-        self.why = why
-        with contextlib.suppress(OSError, ValueError, RuntimeError):  # if it has ended already
-            self._stop()
-
-    def end(self) -> None:
-        self._timer.cancel()
 
 
 def _read(response: Any, longest: int) -> bytes:

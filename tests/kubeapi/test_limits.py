@@ -10,7 +10,7 @@ from conformance.errors import InfrastructureError
 from conformance.kubeapi import connection as connection_module
 from conformance.kubeapi import transport
 from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.transport import Limits
+from conformance.kubeapi.limits import Limits
 from conformance.targets.base import TargetError
 from tests.kubeapi.rude_server import Behaviour, flood, rude_server, trickle, write_kubeconfig
 
