@@ -32,7 +32,7 @@ def make_state(nodes: int = 2, **gates: bool) -> State:
         binaries=BINARIES,
         nodes=nodes,
         feature_gates=gates,
-        ports=Ports(api=1001, etcd=1002, etcd_peer=1003, controller_manager=1004, scheduler=1005),
+        ports=Ports(1001, 1002, 1003, 1004, 1005, 1006),
         network=Network("10.213.7.0/24") if nodes else None,
         owner=None,
     )
@@ -82,7 +82,8 @@ def test_control_plane_alone_listens_on_loopback_only() -> None:
         assert given["bind-address"] == "127.0.0.1"
     etcd = flags(controlplane.etcd_spec(LAYOUT, BINARIES, make_state().ports).command)
     assert etcd["listen-client-urls"] == "https://127.0.0.1:1002"
-    assert etcd["listen-peer-urls"] == "https://127.0.0.1:1003"
+    assert etcd["listen-client-http-urls"] == "https://127.0.0.1:1003"
+    assert etcd["listen-peer-urls"] == "https://127.0.0.1:1004"
 
 
 def test_nodes_reach_the_api_server_at_the_bridge() -> None:
@@ -127,7 +128,7 @@ def test_scheduler_retries_without_the_long_default_back_off(tmp_path: Path) -> 
 def test_components_of_the_control_plane_have_ports_of_their_own() -> None:
     given = component_flags(make_state())
     ports = [one["secure-port"] for one in given.values()]
-    assert sorted(ports) == ["1001", "1004", "1005"]
+    assert sorted(ports) == ["1001", "1005", "1006"]
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ STATE = State(
     binaries=Path("/bin"),
     nodes=2,
     feature_gates={},
-    ports=Ports(1, 2, 3, 4, 5),
+    ports=Ports(1, 2, 3, 4, 5, 6),
     network=Network("10.213.7.0/24"),
     owner=None,
 )

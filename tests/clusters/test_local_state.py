@@ -41,7 +41,7 @@ def make_state(**changes: object) -> State:
         binaries=Path("/b"),
         nodes=1,
         feature_gates={"A": True},
-        ports=Ports(1, 2, 3, 4, 5),
+        ports=Ports(1, 2, 3, 4, 5, 6),
         network=Network("10.213.7.0/24"),
         owner=identify(os.getpid()),
     )
@@ -63,7 +63,7 @@ def test_no_state_file_is_no_cluster(layout: Layout) -> None:
     assert cluster(layout).status() == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 999}', '{"format": 1}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 2}'])
 def test_damaged_state_file_is_one_message_with_the_way_out(layout: Layout, text: str) -> None:
     layout.dir.mkdir(parents=True)
     layout.state.write_text(text)
@@ -152,7 +152,7 @@ def test_only_one_program_at_a_time_holds_a_cluster(layout: Layout) -> None:
 
 def test_free_ports_differ_and_can_be_taken() -> None:
     ports = dataclasses.astuple(free_ports())
-    assert len(set(ports)) == 5
+    assert len(set(ports)) == 6
     for port in ports:
         with socket.socket() as one:
             one.bind(("127.0.0.1", port))

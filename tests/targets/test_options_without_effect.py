@@ -196,7 +196,7 @@ def running() -> State:
         binaries=Path("/binaries"),
         nodes=1,
         feature_gates={"B": True},
-        ports=Ports(1, 2, 3, 4, 5),
+        ports=Ports(1, 2, 3, 4, 5, 6),
         network=None,
         owner=None,
         ready=True,

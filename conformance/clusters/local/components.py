@@ -259,7 +259,7 @@ class Components:
         pki = self._layout.pki
         if name == "etcd":
             pair = (pki / "etcd-client.crt", pki / "etcd-client.key")
-            etcd = LocalApi(LOOPBACK, ports.etcd, ca=self._ca, client=pair)
+            etcd = LocalApi(LOOPBACK, ports.etcd_http, ca=self._ca, client=pair)
             return partial(etcd.healthy, "/health"), "waiting for /health"
         if name == "kube-apiserver":
             return partial(self.api.healthy, "/readyz"), "waiting for /readyz"

@@ -19,7 +19,7 @@ from conformance.clusters.local import procfs
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.network import Network
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,14 @@ class Ports:
 
     api: int
     etcd: int
+    etcd_http: int
     etcd_peer: int
     controller_manager: int
     scheduler: int
 
 
 def free_ports() -> Ports:
-    """Five ports that nobody listens on now.
+    """Six ports that nobody listens on now.
 
     They are let go again before the servers take them; a server that loses such a race says so in
     its log and fails the start.
