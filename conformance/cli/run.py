@@ -34,7 +34,10 @@ from conformance.targets.options import TargetOptions
 from conformance.targets.sources import check_context
 from conformance.text import counted, visible
 
-WORKERS = "Scenarios that act at once; on a cluster those that only look on are not counted."
+WORKERS = (
+    "Scenarios that act at once on a cluster, those that only look on not counted; "
+    "on the reference it is one."
+)
 
 DEFAULT_OUTPUT = Path("dra-conformance-results")
 

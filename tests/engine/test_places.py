@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -140,9 +141,13 @@ def test_a_cleanup_beside_the_next_scenario_fails_its_own() -> None:
     assert second.outcome is Outcome.PASSED
 
 
-def test_on_the_reference_one_ends_before_the_next_begins() -> None:
+@pytest.mark.parametrize("workers", [1, 3])
+def test_on_the_reference_one_ends_before_the_next_begins(workers: int) -> None:
     recorder = Recorder()
-    run_suite([making(name) for name in "abc"], setup(Miniature()), [recorder])
+    scenarios = [making(name) for name in "abc"]
+    target = Miniature()
+    target.on_create = lambda _obj: time.sleep(0.05)  # others could begin meanwhile
+    run_suite(scenarios, setup(target), [recorder], workers=workers)
     told = [
         event.scenario.name
         for event in recorder.events
