@@ -32,7 +32,14 @@ def make_state(nodes: int = 2, **gates: bool) -> State:
         binaries=BINARIES,
         nodes=nodes,
         feature_gates=gates,
-        ports=Ports(1001, 1002, 1003, 1004, 1005, 1006),
+        ports=Ports(
+            api=1001,
+            etcd=1002,
+            etcd_http=1003,
+            etcd_peer=1004,
+            controller_manager=1005,
+            scheduler=1006,
+        ),
         network=Network("10.213.7.0/24") if nodes else None,
         owner=None,
     )

@@ -63,7 +63,9 @@ def test_no_state_file_is_no_cluster(layout: Layout) -> None:
     assert cluster(layout).status() == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 2}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format": 999}', '{"format": 1}', '{"format": 2}']
+)
 def test_damaged_state_file_is_one_message_with_the_way_out(layout: Layout, text: str) -> None:
     layout.dir.mkdir(parents=True)
     layout.state.write_text(text)
