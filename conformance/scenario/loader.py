@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,14 @@ def load_file(file: Path, below: Path | None) -> LoadedScenario | None:
     Raises:
         UsageError: the file cannot be read, or something in it is wrong.
     """
+    try:
+        state = file.stat()
+    except OSError:
+        return _load(file, below)  # says what is wrong
+    return _loaded(file.absolute(), file, below, (state.st_ino, state.st_mtime_ns, state.st_size))
+
+
+def _load(file: Path, below: Path | None) -> LoadedScenario | None:
     documents = read_documents(file)
     if below is not None and documents and not any(map(_may_be_scenario, documents)):
         return None
@@ -184,6 +193,17 @@ def load_file(file: Path, below: Path | None) -> LoadedScenario | None:
     scenario = checked_scenario(document)
     digest = document_digest(document.data)
     return LoadedScenario(_identity(file, below), scenario, document, digest)
+
+
+@lru_cache(maxsize=2048)
+def _loaded(
+    _place: Path, file: Path, below: Path | None, _state: tuple[int, int, int]
+) -> LoadedScenario | None:
+    """Keep what was read: to check a corpus takes seconds, and a process may need it repeatedly.
+
+    The arguments that are not used tell a relative path in another folder, or a file that changed.
+    """
+    return _load(file, below)
 
 
 def _may_be_scenario(document: Document) -> bool:
