@@ -36,9 +36,9 @@ def test_there_are_forty_and_those_that_are_not_caught_are_known() -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What will not come is not waited for as long as a stranger's driver may need."""
-    monkeypatch.setattr(driver, "REGISTER_SECONDS", 8.0)
-    monkeypatch.setattr(driver, "START_SECONDS", 8.0)
-    monkeypatch.setattr(driver, "STOP_SECONDS", 4.0)
+    monkeypatch.setattr(driver, "REGISTER_SECONDS", 2.5)
+    monkeypatch.setattr(driver, "START_SECONDS", 2.5)
+    monkeypatch.setattr(driver, "STOP_SECONDS", 2.0)
     monkeypatch.setattr(slices, "_BACK_SECONDS", 3.0)
     monkeypatch.setattr(health, "_FIRST_SECONDS", 2.0)
 
