@@ -1,6 +1,7 @@
 # Two commands: `make conformance` and `make test`. Both set up all they need in .venv.
+# ci/test --help says how to run a part of `make test` or `make everything`.
 .DEFAULT_GOAL := help
-.PHONY: help conformance test lint unit reference real oldest kind allure matrix bench gpu-check fuzz image stubs clean
+.PHONY: help conformance test everything affected lint unit reference real oldest kind allure matrix bench gpu-check fuzz image stubs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -13,8 +14,14 @@ help: ## Say what can be made
 conformance: $(VENV)/.ready ## Every scenario on the reference: prints the table, writes reports
 	$(BIN)/dra-conformance run --target reference --output $(OUT)/conformance
 
-test: $(VENV)/.ready ## Lint, types, layers, unit tests, scenarios on reference and real cluster
+test: $(VENV)/.ready ## Lint, unit tests, scenarios on the reference and on a real cluster
 	@ci/test
+
+everything: $(VENV)/.ready ## All the rest, too; goes on where an earlier one ended
+	@ci/test everything
+
+affected: $(VENV)/.ready ## Which parts of `make everything` a change touches (SINCE=HEAD)
+	@ci/test --affected $(SINCE)
 
 lint: $(VENV)/.ready ## Lint, formatting, types, import layers
 	@ci/test lint

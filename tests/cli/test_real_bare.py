@@ -14,7 +14,7 @@ from nvml_driver.nvml.library import default_cache_root
 from nvml_driver.simulated import build
 from tests.clusters import local_support as support
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_root, pytest.mark.slow, pytest.mark.everything]
 
 BASE_SYSTEM = ("env", "mount", "nsenter", "sleep", "umount", "unshare")
 """What coreutils and util-linux give the cluster; pods' own commands are in their image."""

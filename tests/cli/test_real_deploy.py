@@ -29,7 +29,12 @@ from tests.cli.dra_objects import (
 from tests.cli.plain_client import Api, Json, eventually
 from tests.clusters import local_support as support
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.needs_go, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.needs_root,
+    pytest.mark.needs_go,
+    pytest.mark.slow,
+    pytest.mark.everything,
+]
 
 NAMESPACE = "nvml-dra-driver"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"

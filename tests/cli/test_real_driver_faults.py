@@ -12,7 +12,7 @@ from tests.cli.simulated_nodes import call
 from tests.clusters import local_support as support
 from tests.mutants.real_driver.measure import ANYBODYS, OURS, FaultyCluster, faulty_cluster
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_root, pytest.mark.slow, pytest.mark.everything]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,12 @@ import pytest
 
 from tests.cli.guide import follow, make_the_change
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.needs_go, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.needs_root,
+    pytest.mark.needs_go,
+    pytest.mark.slow,
+    pytest.mark.everything,
+]
 
 
 def test_the_guide_ends_with_a_report_that_is_verified(

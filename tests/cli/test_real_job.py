@@ -25,7 +25,12 @@ from tests.cli import deployment
 from tests.cli.plain_client import Api, Json, eventually
 from tests.clusters import local_support as support
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.needs_go, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.needs_root,
+    pytest.mark.needs_go,
+    pytest.mark.slow,
+    pytest.mark.everything,
+]
 
 SHARDED = deployment.ROOT / "ci" / "job" / "sharded"
 PODS = "/api/v1/namespaces/dra-conformance/pods"

@@ -18,7 +18,7 @@ from tests.mutants.real.build import mutant_scheduler
 from tests.mutants.real.running import Schedulers, schedulers
 from tests.mutants.real.wrong import ALL
 
-pytestmark = [pytest.mark.needs_go, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_go, pytest.mark.slow, pytest.mark.everything]
 
 CHOSEN = (
     "only-first-selector",

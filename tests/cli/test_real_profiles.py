@@ -11,7 +11,7 @@ from nvml_driver.simulated import shipped
 from tests.cli import test_real_profiles_mig as mig
 from tests.cli.simulated_nodes import Case, call, pass_as_on_the_reference, running_cluster
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_root, pytest.mark.slow, pytest.mark.everything]
 
 NAME = "profiles"
 CASES = [Case("l40sx8"), Case("a100-40x8"), Case("a100-80x8"), Case("b200x8"), Case("mixed")]

@@ -14,7 +14,7 @@ from tests.cli.simulated_nodes import (
     running_cluster,
 )
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_root, pytest.mark.slow, pytest.mark.everything]
 
 NAME = "profiles-mig"
 CASES = [

@@ -96,6 +96,7 @@ def test_killed_program_takes_its_cluster_with_it(layout: Layout) -> None:
     assert not layout.dir.exists()
 
 
+@pytest.mark.everything
 def test_cluster_of_a_killed_program_and_reaper_is_found_and_removed(layout: Layout) -> None:
     with start(layout, 1, "owned") as starter:
         read_until(starter, "READY")
@@ -108,6 +109,7 @@ def test_cluster_of_a_killed_program_and_reaper_is_found_and_removed(layout: Lay
     assert stale_clusters(layout.dir.parent) == []
 
 
+@pytest.mark.everything
 @pytest.mark.parametrize("phase", ["starting containerd", "starting etcd", "kubelet"])
 def test_start_killed_half_way_is_removed_by_down(layout: Layout, phase: str) -> None:
     with start(layout, 1, "persistent") as starter:
@@ -118,6 +120,7 @@ def test_start_killed_half_way_is_removed_by_down(layout: Layout, phase: str) ->
     assert support.remains(layout) == []
 
 
+@pytest.mark.everything
 def test_start_killed_half_way_makes_room_for_the_next_one(layout: Layout) -> None:
     with start(layout, 0, "persistent") as starter:
         read_until(starter, "kube-apiserver")
@@ -130,6 +133,7 @@ def test_start_killed_half_way_makes_room_for_the_next_one(layout: Layout) -> No
     assert support.remains(layout) == []
 
 
+@pytest.mark.everything
 def test_persistent_cluster_outlives_its_starter_and_is_removed_by_another_program(
     layout: Layout,
 ) -> None:
@@ -147,6 +151,7 @@ def test_persistent_cluster_outlives_its_starter_and_is_removed_by_another_progr
     assert not layout.dir.exists()
 
 
+@pytest.mark.everything
 def test_cluster_whose_processes_all_died_is_removed(layout: Layout) -> None:
     with start(layout, 1, "persistent") as starter:
         read_until(starter, "READY")
@@ -170,6 +175,7 @@ def test_feature_gates_that_kubernetes_does_not_know_start_nothing(layout: Layou
     assert support.remains(layout) == []
 
 
+@pytest.mark.everything
 def test_failed_start_leaves_its_logs_and_nothing_else(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +193,7 @@ def test_failed_start_leaves_its_logs_and_nothing_else(
     assert list(layout.dir.iterdir()) == [layout.logs]
 
 
+@pytest.mark.everything
 def test_driver_that_never_registers_fails_the_start_by_name(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

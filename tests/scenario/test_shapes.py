@@ -17,7 +17,8 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.targets.checks import check_options
 from conformance.targets.opening import Opened, open_reference
 from conformance.targets.options import TargetOptions
-from tests.scenario.shapes import SHAPES
+from tests.scenario.sampling import SAMPLE, sample
+from tests.scenario.shapes import ALWAYS, SHAPES
 from tests.scenario.shipped import shipped
 
 
@@ -32,7 +33,13 @@ def not_right(finished: Iterable[ScenarioFinished]) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        shape if shape in ALWAYS else pytest.param(shape, marks=pytest.mark.everything)
+        for shape in SHAPES
+    ],
+)
 def test_no_scenario_fails_on_a_correct_cluster(shape: str) -> None:
     check_options(SHAPES[shape])
     with open_reference(SHAPES[shape]) as opened:
@@ -55,11 +62,12 @@ class Beside:
             self.finished += run_suite([self.loaded], Setup("second", now), ()).finished
 
 
-def test_a_run_beside_another_does_not_fail_nor_does_the_other() -> None:
+@pytest.mark.parametrize("among", [60, pytest.param(10_000, marks=pytest.mark.everything)])
+def test_a_run_beside_another_does_not_fail_nor_does_the_other(among: int) -> None:
     finished: list[ScenarioFinished] = []
     with open_reference(TargetOptions(nodes=2)) as opened:
-        for loaded in shipped():
+        for loaded in sample(shipped(), among, "beside another"):
             second = Beside(loaded, opened)
             finished += run_suite([loaded], Setup("first", opened), [second]).finished
             finished += second.finished
-    assert not_right(finished) == {}
+    assert not_right(finished) == {}, SAMPLE

@@ -14,7 +14,7 @@ from reference_allocator.gates import gates_for_version
 from tests.clusters import local_support as support
 from tests.targets.cluster.test_cluster_gates import PROBED
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_root, pytest.mark.slow, pytest.mark.everything]
 
 VERSION = "1.37.1"
 FREE = {name for name, gate in gates_for_version(VERSION).items() if not gate.locked}

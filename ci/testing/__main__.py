@@ -1,0 +1,152 @@
+"""The command line of `ci/test`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ci.testing import record
+from ci.testing.affected import changed, imported_from, touched
+from ci.testing.parts import ROOT, Part, parts
+from ci.testing.running import Runner
+
+ABOUT = """\
+Runs tests. Without arguments: what `make test` runs. `everything`: the parts of `make everything`
+that have not passed on this state of the tree, in any order, so that a run that was ended goes on.
+Each part's output is in build/logs; when it last ran is in docs/ci.md.
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what is asked for; 0: all passed, 1: something failed, 2: it cannot be run."""
+    every = parts()
+    asked = _arguments(every).parse_args(arguments)
+    try:
+        if asked.list:
+            print(record.table(every, record.read()), end="")
+            return 0
+        if asked.page:
+            record.keep(every)
+            return 0
+        if asked.affected is not None:
+            for name, why in touched(every, changed(asked.affected), imported_from()).items():
+                print(f"{name:10} {why}")
+            return 0
+        with record.alone():
+            return _run(every, asked.part)
+    except (record.RecordError, ValueError, OSError) as error:
+        print(f"ci/test: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nended; what had passed is noted, the same command goes on from there")
+        return 130
+
+
+def _arguments(every: dict[str, Part]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("ci/test", description=ABOUT)
+    names = (*every, "everything")
+    parser.add_argument("part", nargs="*", choices=[*names, []], help=", ".join(names))
+    parser.add_argument("--list", action="store_true", help="the parts, and when each last ran")
+    parser.add_argument("--page", action="store_true", help="write that table into docs/ci.md")
+    parser.add_argument(
+        "--affected",
+        metavar="COMMIT",
+        nargs="?",
+        const="HEAD",
+        help="the parts of `make everything` that the changes since a commit touch (HEAD)",
+    )
+    return parser
+
+
+def _run(every: dict[str, Part], asked: Sequence[str]) -> int:
+    now = record.state()
+    chosen = [part for part in every.values() if part.name in asked]
+    chosen += [part for part in every.values() if not asked and part.ring == "test"]
+    left_out: list[str] = []
+    if "everything" in asked:
+        runs = record.read()
+        for part in every.values():
+            run = runs.get(part.name)
+            if run and (run.outcome, run.state) == ("passed", now):
+                left_out.append(f"{part.name}: passed already on this state, {run.date}")
+            elif part not in chosen:
+                chosen.append(part)
+    lacking = {part.name: missing for part in chosen if (missing := _missing(part))}
+    for name, missing in lacking.items():
+        left_out.append(f"{name}: this machine lacks {'; '.join(missing)}")
+    print(*(f"left out  {line}" for line in left_out), sep="\n", flush=True)
+    if os.environ.get("CI") == "true" and any(not every[name].optional for name in lacking):
+        print("with CI=true nothing may be left out")
+        return 1
+    able = [part for part in chosen if part.name not in lacking]
+    return _run_parts(able, now, left_out)
+
+
+def _missing(part: Part) -> list[str]:
+    if part.missing is None:
+        return []
+    done = subprocess.run(part.missing, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ValueError(f"{part.name}: what it needs cannot be said: {done.stderr.strip()[-300:]}")
+    return done.stdout.splitlines()
+
+
+def _run_parts(able: Sequence[Part], now: str, left_out: Sequence[str]) -> int:
+    # The sockets of a node's components lie deep in it, and a socket's path must be short.
+    state = tempfile.mkdtemp(prefix="dra-", dir="/tmp")
+    runner = Runner(
+        {
+            "XDG_STATE_HOME": state,
+            # Where the machine has no Go of its own, the Makefile has put one there.
+            "PATH": f"{os.environ['PATH']}:{ROOT}/.venv/bin",
+            "PYTHONPATH": str(ROOT),
+            # As the cluster's binaries are built (conformance/clusters/local/versions.py), so that
+            # the packages that both need are compiled once.
+            "CGO_ENABLED": "0",
+            "GOFLAGS": "'-gcflags=all=-dwarf=false -l'",
+        }
+    )
+    lines: list[str] = []
+    failed = False
+    try:
+        for part in able:
+            runner.prepare(part)
+        for number, part in enumerate(able, start=1):
+            where = f"[{number}/{len(able)}] {part.name}"
+            print(f"{where}: {part.notices}", flush=True)
+            began = time.monotonic()
+            passed = runner.run(part, where)
+            took = time.monotonic() - began
+            failed |= not passed
+            outcome = "passed" if passed else "failed"
+            record.ended(part.name, outcome, now, took)
+            lines.append(f"{outcome if passed else 'FAILED'}  {part.name} ({took:.0f} s)")
+    finally:
+        runner.close()
+        _remove_empty(Path(state))
+    print("\n".join(["=== summary", *lines, *(f"left out  {line}" for line in left_out)]))
+    counts = runner.counts
+    print(*(f"FAILED  {name}" for name in counts.names), sep="\n", end="\n" * bool(counts.names))
+    print(f"tests: {counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped")
+    return int(failed)
+
+
+def _remove_empty(folder: Path) -> None:
+    """What is left there is a cluster that failed: its logs say why."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+        elif path.name.startswith(".") and path.suffix == ".lock" and not path.stat().st_size:
+            path.unlink()
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,261 @@
+"""The parts of `make test` and of `make everything`: what each runs, needs, and alone notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+BIN: Final = ROOT / ".venv/bin"
+OUT: Final = ROOT / "build"
+OLDEST: Final = "1.34"
+FUZZ_SEED: Final = "20261121"
+"""The same problems each time, so that a change is to blame; a workflow asks new ones nightly."""
+
+REAL: Final = "(needs_root or needs_go or needs_kind)"
+UNIT: Final = "not needs_root and not needs_go and not needs_kind and not needs_node"
+
+Command = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that can be run, and asked for by its name.
+
+    Attributes:
+        notices: what no other part notices.
+        commands: in this order, until one fails.
+        seconds: about how long it takes on two idle cores, for the progress line.
+        paths: patterns of what it is about; a change there, or in what that imports, affects it.
+        prepare: run in the background before the part's turn comes.
+        missing: prints a line for each thing that this machine lacks for it.
+        optional: may be left out with CI=true, too, where this machine lacks something.
+    """
+
+    name: str
+    ring: Literal["test", "everything"]
+    notices: str
+    commands: tuple[Command, ...]
+    seconds: int
+    paths: tuple[str, ...] = ("*",)
+    prepare: Command | None = None
+    missing: Command | None = None
+    optional: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def _python(*arguments: str) -> Command:
+    return (str(BIN / "python"), *arguments)
+
+
+def _suite(*arguments: str) -> Command:
+    return (str(BIN / "dra-conformance"), *arguments)
+
+
+def _pytest(name: str, *arguments: str) -> Command:
+    kept = (f"--junitxml={OUT}/logs/{name}.xml", "--durations=50", "-q")
+    return (str(BIN / "pytest"), *arguments, *kept)
+
+
+def _lacking(stage: str) -> Command:
+    return _python(
+        "-c",
+        "import sys; from conformance.clusters.local import preflight\n"
+        "print(end=''.join(f'{one}\\n' for one in preflight.missing_for_stage(sys.argv[1])))",
+        stage,
+    )
+
+
+def real_files() -> list[str]:
+    """Test files that need a real machine: each worker would collect the others in vain."""
+    marks = [f"mark.{name}" for name in ("needs_root", "needs_go", "needs_kind")]
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    found = [file for file in files if any(mark in file.read_text() for mark in marks)]
+    # The longest begins first, so that the others run beside it.
+    found.sort(key=lambda file: file.name not in {"test_real_nodes.py", "test_real_profiles.py"})
+    return [str(file.relative_to(ROOT)) for file in found]
+
+
+def _real(name: str, which: str) -> Command:
+    by_file = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+    return _pytest(name, *real_files(), *by_file, "-m", which)
+
+
+def parts() -> dict[str, Part]:
+    """All parts by name, in the order in which they fail fastest."""
+    made = [make() for make in _PARTS]
+    return {part.name: part for part in made}
+
+
+def _lint() -> Part:
+    return Part(
+        "lint",
+        "test",
+        "style, types, import layers",
+        (
+            (str(BIN / "ruff"), "check", "."),
+            (str(BIN / "ruff"), "format", "--check", "."),
+            (str(BIN / "lint-imports"),),
+            (str(BIN / "mypy"),),
+        ),
+        seconds=60,
+    )
+
+
+def _unit() -> Part:
+    return Part(
+        "unit",
+        "test",
+        "what a function does; each defect by some of the scenarios that notice it",
+        (_pytest("unit", "tests", "-n", "logical", "-m", f"{UNIT} and not everything"),),
+        seconds=240,
+    )
+
+
+def _reference() -> Part:
+    return Part(
+        "reference",
+        "test",
+        "every scenario on the reference, by command line and by pytest with two workers",
+        (
+            _suite("run", "--target", "reference", "--output", str(OUT / "reference")),
+            _pytest("reference", "scenarios", "--dra-target", "reference", "-n", "2"),
+        ),
+        seconds=40,
+    )
+
+
+def _real_ring() -> Part:
+    return Part(
+        "real",
+        "test",
+        "every scenario on a real cluster of three nodes; the driver under a real kubelet",
+        (_real("real", f"{REAL} and not everything"),),
+        seconds=480,
+        prepare=_suite("cluster", "binaries"),
+        missing=_lacking("real"),
+    )
+
+
+def _samples() -> Part:
+    return Part(
+        "defects",
+        "everything",
+        "each defect by all scenarios that notice it; every shape of a cluster, each minor's gates",
+        (_pytest("defects", "tests", "-n", "logical", "-m", f"{UNIT} and everything"),),
+        seconds=300,
+        paths=(
+            "conformance/targets/reference/*",
+            "conformance/engine/*",
+            "reference_allocator/*",
+            "scenarios/*",
+            "tests/mutants/*",
+            "tests/scenario/*",
+        ),
+    )
+
+
+def _machines() -> Part:
+    return Part(
+        "machines",
+        "everything",
+        "each simulated GPU on real nodes; crashes of a local cluster; a scheduler with defects",
+        (_real("machines", f"{REAL} and everything"),),
+        seconds=1300,
+        paths=(
+            "conformance/clusters/*",
+            "conformance/targets/cluster/*",
+            "conformance/kubeapi/*",
+            "nvml_driver/*",
+            "ci/local-cluster/*",
+            "ci/deploy/*",
+            "ci/job/*",
+            "ci/rbac/*",
+            "scenarios/drivers/*",
+            "tests/mutants/real*",
+            "tests/*/test_real_*",
+            "tests/clusters/*",
+        ),
+        prepare=("nice", *_python("-m", "tests.mutants.real.build")),
+        missing=_lacking("real"),
+    )
+
+
+def _oldest() -> Part:
+    options = ("--target", "cluster", "--cluster", "local", "--kubernetes", OLDEST)
+    chosen = ("--name", "oldest", "--compare", "-n", "2", "--level", "core")
+    return Part(
+        "oldest",
+        "everything",
+        f"core on Kubernetes {OLDEST}, the other end of the minors",
+        (_suite("run", *options, *chosen, "--output", str(OUT / "oldest")),),
+        seconds=400,
+        paths=(
+            "conformance/targets/cluster/*",
+            "conformance/clusters/local/*",
+            "nvml_driver/kubelet/*",
+            "nvml_driver/cluster/*",
+            "reference_allocator/features.py",
+            "reference_allocator/gates.py",
+            "reference_allocator/minors.py",
+            "ci/local-cluster/*",
+            "scenarios/core/*",
+        ),
+        missing=_lacking("oldest"),
+    )
+
+
+def _kind() -> Part:
+    return Part(
+        "kind",
+        "everything",
+        "an unmodified kind cluster, and a driver that is installed from manifests",
+        (("ci/kind/test",),),
+        seconds=240,
+        paths=(
+            "conformance/clusters/kind*",
+            "conformance/clusters/manifests*",
+            "conformance/targets/opening.py",
+            "ci/kind/*",
+            "ci/deploy/*",
+        ),
+        prepare=("ci/kind/test", "--prepare"),
+        missing=("ci/kind/test", "--missing"),
+        optional=True,
+    )
+
+
+def _allure() -> Part:
+    return Part(
+        "allure",
+        "everything",
+        "that Allure 3 shows in a browser what we wrote for it",
+        (("ci/allure/test",),),
+        seconds=60,
+        paths=("conformance/report/allure*", "conformance/plugin/*", "ci/allure/*"),
+        missing=("ci/allure/test", "--missing"),
+        optional=True,
+    )
+
+
+def _fuzz() -> Part:
+    return Part(
+        "fuzz",
+        "everything",
+        "random problems and expressions, ours against Kubernetes'",
+        (
+            ("ci/fuzz", "-n", "4000", "--seed", FUZZ_SEED),
+            ("ci/fuzz-cel", "6000", FUZZ_SEED),
+        ),
+        seconds=120,
+        paths=("reference_allocator/*", "ci/upstream/*", "tests/oracle/*"),
+        missing=_lacking("fuzz"),
+    )
+
+
+_PARTS: Final[tuple[Callable[[], Part], ...]] = (
+    *(_lint, _unit, _reference, _real_ring),
+    *(_samples, _fuzz, _allure, _oldest, _kind, _machines),
+)

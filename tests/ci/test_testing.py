@@ -1,0 +1,175 @@
+"""`ci/test`: runs parts, goes on where it was ended, and says what a change touches."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ci.testing import __main__ as program
+from ci.testing import record, running
+from ci.testing.affected import imported_from, touched
+from ci.testing.parts import Part, parts
+from ci.testing.record import RecordError
+
+PASSES, FAILS = ("true",), ("sh", "-c", "echo it broke; exit 3")
+
+
+def part(name: str, command: tuple[str, ...] = PASSES, ring: str = "everything") -> Part:
+    return Part(name, ring, "a thing", (command,), 1)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """All that is written goes to a folder of the test."""
+    for name in ("ROOT", "OUT"):
+        monkeypatch.setattr(record, name, tmp_path)
+    monkeypatch.setattr(record, "RECORD", tmp_path / "last-run.json")
+    monkeypatch.setattr(record, "KEPT", tmp_path / "kept.json")
+    monkeypatch.setattr(running, "ROOT", tmp_path)
+    monkeypatch.setattr(running, "LOGS", tmp_path / "logs")
+    monkeypatch.delenv("CI", raising=False)
+    git = ("git", "-c", "user.name=t", "-c", "user.email=t@example.com")
+    subprocess.run([*git, "init", "-q"], cwd=tmp_path, check=True)
+    (tmp_path / ".gitignore").write_text("logs\n*.json\ntest.lock\n")
+    subprocess.run([*git, "add", "."], cwd=tmp_path, check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "t"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, made: list[Part], *asked: str) -> int:
+    monkeypatch.setattr(program, "parts", lambda: {one.name: one for one in made})
+    return program.main(asked)
+
+
+def test_a_failure_says_what_it_said_and_how_to_run_just_that(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = [part("good", ring="test"), part("bad", FAILS, ring="test"), part("other")]
+    assert run(monkeypatch, made) == 1
+    said = capsys.readouterr().out
+    assert "it broke" in said
+    assert "FAILED bad: exit code 3; all it said: logs/bad.log" in said
+    assert "again, only this: ci/test bad" in said
+    assert said.index("passed  good") < said.index("FAILED  bad")
+    assert "other" not in said
+
+
+def test_what_passed_on_this_state_is_not_run_again_and_what_failed_is(
+    monkeypatch: pytest.MonkeyPatch, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    count = ("sh", "-c", "echo ran >> logs/count")
+    made = [part("one", count), part("two", FAILS)]
+    assert run(monkeypatch, made, "everything") == 1
+    assert run(monkeypatch, made, "everything") == 1
+    assert (elsewhere / "logs/count").read_text() == "ran\n"
+    assert "one: passed already on this state" in capsys.readouterr().out
+    (elsewhere / "new.py").write_text("changed")
+    assert run(monkeypatch, made, "everything") == 1
+    assert (elsewhere / "logs/count").read_text() == "ran\nran\n"
+
+
+def test_a_part_that_is_named_runs_even_if_it_has_passed(
+    monkeypatch: pytest.MonkeyPatch, elsewhere: Path
+) -> None:
+    made = [part("one", ("sh", "-c", "echo ran >> logs/count"))]
+    assert run(monkeypatch, made, "one") == 0
+    assert run(monkeypatch, made, "one") == 0
+    assert (elsewhere / "logs/count").read_text() == "ran\nran\n"
+
+
+@pytest.mark.parametrize(
+    ("ci", "optional", "code"), [("", False, 0), ("true", False, 1), ("true", True, 0)]
+)
+def test_what_the_machine_lacks_is_left_out_and_named_but_not_in_ci(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    ci: str,
+    optional: bool,
+    code: int,
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    missing = ("echo", "root")
+    made = [
+        Part("one", "test", "x", (FAILS,), 1, missing=missing, optional=optional),
+        part("two", ring="test"),
+    ]
+    assert run(monkeypatch, made) == code
+    assert "left out  one: this machine lacks root" in capsys.readouterr().out
+
+
+def test_what_cannot_be_prepared_fails_its_part_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = [Part("one", "test", "x", (PASSES,), 1, prepare=FAILS), part("two", ring="test")]
+    assert run(monkeypatch, made) == 1
+    said = capsys.readouterr().out
+    assert "all it said: logs/one-prepare.log" in said
+    assert "passed  two" in said
+
+
+def test_a_second_run_in_the_same_checkout_is_refused_and_the_first_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with record.alone():
+        assert run(monkeypatch, [part("one")], "one") == 2
+    assert f"process {os.getpid()} runs tests in this checkout" in capsys.readouterr().err
+    assert run(monkeypatch, [part("one")], "one") == 0
+
+
+def test_a_full_disk_loses_nothing_that_was_noted(
+    monkeypatch: pytest.MonkeyPatch, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = [part("one"), part("two")]
+    assert run(monkeypatch, made, "one") == 0
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", full)
+        assert run(patched, made, "two") == 2
+    assert "No space left on device; two passed, which is not noted" in capsys.readouterr().err
+    assert record.read().keys() == {"one"}
+    assert not list(elsewhere.glob(".last-run*"))
+
+
+def test_a_damaged_record_is_told(elsewhere: Path) -> None:
+    (elsewhere / "last-run.json").write_text("{")
+    with pytest.raises(RecordError, match="remove it"):
+        record.read()
+
+
+def test_tests_are_counted_and_those_that_fail_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "x.xml"
+    file.write_text(
+        '<testsuites><testcase classname="a" name="b"/><testcase classname="a" name="c">'
+        '<failure/></testcase><testcase classname="a" name="d"><skipped/></testcase></testsuites>'
+    )
+    counts = running.Counts()
+    counts.add(file)
+    assert (counts.passed, counts.failed, counts.skipped) == (1, 1, 1)
+    assert counts.names == ["a::c"]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("ci/kind/test", {"kind"}),
+        ("conformance/clusters/kind/cluster.py", {"kind", "machines"}),
+        ("reference_allocator/gates.py", {"fuzz", "oldest", "defects"}),
+        ("docs/README.md", set()),
+    ],
+)
+def test_a_change_touches_what_is_about_it(path: str, expected: set[str]) -> None:
+    assert expected <= touched(parts(), [path], imported_from()).keys()
+    if not expected:
+        assert touched(parts(), [path], imported_from()) == {}
+
+
+def test_a_change_touches_what_imports_it() -> None:
+    importers = {"conformance/text.py": {"conformance/report/allure.py"}}
+    assert "allure" in touched(parts(), ["conformance/text.py"], importers)
+    assert "allure" not in touched(parts(), ["conformance/text.py"], {})
