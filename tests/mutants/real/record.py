@@ -33,7 +33,7 @@ sources with one small deliberate defect, on a real local cluster, met by the sc
 about what is broken. The same program without a defect passed all of them before each batch.
 *Verdict* is what the comparison with the reference says of the scheduler's allocations; where a
 defect gives no wrong allocation there is none.
-How it works: [decision 0026](decisions/0026-mutants-of-the-scheduler.md).
+How it works: [decision 0020](decisions/0020-mutants-live-in-tests.md).
 
 {count} of {all} mutants are noticed.
 

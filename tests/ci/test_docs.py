@@ -1,0 +1,42 @@
+"""Pages name files that exist, and decisions say when they were made."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "reports").rglob("*.md")]
+
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]+)(?:#[^)\s]*)?\)")
+QUOTED_PATH = re.compile(r"`([a-z_][a-z\d_/.-]*(?:/|\.py|\.yaml|\.json))`")
+PACKAGES = ("", "conformance", "reference_allocator", "nvml_driver", "reference_allocator/cel")
+
+
+def test_every_relative_link_of_a_page_leads_to_a_file() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in PAGES
+        for target in LINK.findall(page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def test_every_path_in_the_architecture_page_is_there() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    missing = {
+        path
+        for path in QUOTED_PATH.findall(text)
+        if not any((ROOT / package / path).exists() for package in PACKAGES)
+    }
+    assert missing == set()
+
+
+def test_every_decision_has_a_date_and_a_status_and_is_listed() -> None:
+    folder = ROOT / "docs/decisions"
+    listed = (folder / "README.md").read_text(encoding="utf-8")
+    head = re.compile(r"# \d{4}: .+\n\nDate: \d{4}-\d\d-\d\d\. Status: \w")
+    for page in folder.glob("0*.md"):
+        assert head.match(page.read_text(encoding="utf-8")), page.name
+        assert f"]({page.name})" in listed
