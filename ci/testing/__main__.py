@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ci.testing import record
+from ci.testing import drawing, record
 from ci.testing.affected import changed, imported_from, touched
 from ci.testing.parts import ROOT, Part, parts
 from ci.testing.running import Runner
@@ -33,6 +33,7 @@ def main(arguments: Sequence[str]) -> int:
             return 0
         if asked.page:
             record.keep(every)
+            drawing.keep()
             return 0
         if asked.affected is not None:
             for name, why in touched(every, changed(asked.affected), imported_from()).items():
@@ -53,7 +54,11 @@ def _arguments(every: dict[str, Part]) -> argparse.ArgumentParser:
     names = (*every, "everything")
     parser.add_argument("part", nargs="*", choices=[*names, []], help=", ".join(names))
     parser.add_argument("--list", action="store_true", help="the parts, and when each last ran")
-    parser.add_argument("--page", action="store_true", help="write that table into docs/ci.md")
+    parser.add_argument(
+        "--page",
+        action="store_true",
+        help="write that table into docs/ci.md, and the drawing into docs/architecture.md",
+    )
     parser.add_argument(
         "--affected",
         metavar="COMMIT",

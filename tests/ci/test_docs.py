@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ci.testing import drawing
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "reports").rglob("*.md")]
 
@@ -31,6 +33,10 @@ def test_every_path_in_the_architecture_page_is_there() -> None:
         if not any((ROOT / package / path).exists() for package in PACKAGES)
     }
     assert missing == set()
+
+
+def test_the_drawing_of_the_packages_is_current() -> None:
+    assert drawing.PAGE.read_text(encoding="utf-8") == drawing.page(), "run: ci/test --page"
 
 
 def test_every_decision_has_a_date_and_a_status_and_is_listed() -> None:
