@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatch
+from functools import cache
 
 import grimp
 
@@ -38,13 +39,19 @@ def changed(base: str) -> list[str]:
     return sorted({*done.stdout.splitlines(), *new.stdout.splitlines()})
 
 
+@cache
+def graph() -> grimp.ImportGraph:
+    """Who imports whom in the product, read once."""
+    return grimp.build_graph(*PACKAGES)
+
+
+@cache
 def imported_from() -> dict[str, set[str]]:
     """Path of a module -> paths of the modules that import it."""
-    graph = grimp.build_graph(*PACKAGES)
-    paths = {name: _path(name) for name in graph.modules}
+    paths = {name: _path(name) for name in graph().modules}
     return {
-        paths[name]: {paths[one] for one in graph.find_modules_that_directly_import(name)}
-        for name in graph.modules
+        paths[name]: {paths[one] for one in graph().find_modules_that_directly_import(name)}
+        for name in paths
     }
 
 

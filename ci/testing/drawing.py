@@ -6,9 +6,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import grimp
-
-from ci.testing.affected import PACKAGES
+from ci.testing.affected import graph
 from ci.testing.parts import ROOT
 from ci.testing.record import write
 
@@ -60,14 +58,13 @@ def _label(name: str) -> str:
 
 def _arrows(names: Iterable[str]) -> list[tuple[str, str]]:
     """Imports between packages, without those that follow from others."""
-    graph = grimp.build_graph(*PACKAGES)
     names = list(names)
     direct: dict[str, set[str]] = {
         name: {
             other
             for other in names
             if other != name
-            and graph.direct_import_exists(importer=name, imported=other, as_packages=True)
+            and graph().direct_import_exists(importer=name, imported=other, as_packages=True)
         }
         for name in names
     }
