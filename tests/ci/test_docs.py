@@ -10,17 +10,29 @@ from ci.testing import drawing
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "reports").rglob("*.md")]
 
-LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]+)(?:#[^)\s]*)?\)")
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 QUOTED_PATH = re.compile(r"`([a-z_][a-z\d_/.-]*(?:/|\.py|\.yaml|\.json))`")
 PACKAGES = ("", "conformance", "reference_allocator", "nvml_driver", "reference_allocator/cel")
 
 
-def test_every_relative_link_of_a_page_leads_to_a_file() -> None:
+def anchors(page: Path) -> set[str]:
+    """Of a page's headings, as GitHub makes them."""
+    titles = HEADING.findall(page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def leads_nowhere(page: Path, target: str, anchor: str) -> bool:
+    file = page.parent / target if target else page
+    return not file.exists() or (bool(anchor) and anchor not in anchors(file))
+
+
+def test_every_relative_link_of_a_page_leads_to_a_file_and_a_heading() -> None:
     broken = [
-        f"{page.relative_to(ROOT)}: {target}"
+        f"{page.relative_to(ROOT)}: {target}#{anchor}"
         for page in PAGES
-        for target in LINK.findall(page.read_text(encoding="utf-8"))
-        if not (page.parent / target).exists()
+        for target, anchor in LINK.findall(page.read_text(encoding="utf-8"))
+        if leads_nowhere(page, target, anchor)
     ]
     assert broken == []
 
