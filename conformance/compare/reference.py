@@ -11,9 +11,10 @@ from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.base import RUN_LABEL, Obj, Scope
+from conformance.targets.base import RUN_LABEL, Obj, Query
 from conformance.targets.opening import Opened, open_reference
 from conformance.targets.overlaps import exclusive_devices
+from conformance.targets.scope import Scope
 from reference_allocator.gates import gates_for_version
 
 
@@ -47,7 +48,7 @@ def on_reference(
         record=False,
     )
     scope = opened.target.scope("default")
-    published = scope.list("resource.k8s.io/v1", "ResourceSlice")
+    published = scope.find(Query("resource.k8s.io/v1", "ResourceSlice"))
     nodes = _nodes(opened, scope, published)
     scope.close()
     with open_reference(same, published, nodes=nodes) as reference:
@@ -59,7 +60,7 @@ def on_reference(
 
 def _nodes(opened: Opened, scope: Scope, published: Sequence[Obj]) -> list[ShapeNode]:
     """The cluster's nodes that pods may use, with the devices that others have there now."""
-    spaces = scope.list("v1", "Namespace")
+    spaces = scope.find(Query("v1", "Namespace"))
     ours = {one["metadata"]["name"] for one in spaces if RUN_LABEL in _labels(one)}
     taken = {
         device
@@ -78,7 +79,7 @@ def _nodes(opened: Opened, scope: Scope, published: Sequence[Obj]) -> list[Shape
             )
     return [
         ShapeNode(name=name, labels=_labels(node), held=tuple(sorted(held.get(name, ()))))
-        for node in scope.list("v1", "Node")
+        for node in scope.find(Query("v1", "Node"))
         if (name := node["metadata"]["name"]) in opened.capabilities.nodes
     ]
 

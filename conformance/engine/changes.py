@@ -10,7 +10,8 @@ from conformance.engine.ledger import Ledger
 from conformance.scenario.accounts import AccountName
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.changes import Changes, Delete, Update
-from conformance.targets.base import ApiError, FieldManager, Obj, Objs, Ref, Request, Scope, User
+from conformance.targets.base import ApiError, FieldManager, Obj, Ref, Request, User
+from conformance.targets.scope import Scope
 
 _ATTEMPTS = 5
 """To replace an object that somebody else changes, too."""
@@ -23,7 +24,7 @@ class Finder(Protocol):
     ledger: Ledger
     captured: dict[str, Obj]
 
-    def find(self, selector: ObjectSelector) -> Objs:
+    def find(self, selector: ObjectSelector) -> list[Obj]:
         """All objects that a selector names."""
 
     def user(self, account: AccountName | None) -> User | None:

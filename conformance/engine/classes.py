@@ -15,7 +15,8 @@ from typing import Any
 from conformance.engine.ledger import RESOURCE_V1, Ledger
 from conformance.errors import InfrastructureError
 from conformance.scenario.profile import DriverProfile
-from conformance.targets.base import RUN_LABEL, ApiError, Obj, Ref, Scope, TargetError
+from conformance.targets.base import RUN_LABEL, ApiError, Obj, Query, Ref, TargetError
+from conformance.targets.scope import Objects
 
 _USER = f"{RUN_LABEL}-"
 """Annotation, with a run's id behind it: that run uses the class."""
@@ -29,7 +30,7 @@ LEAVES = 30.0
 _ATTEMPTS = 10
 
 
-def ensure_classes(profile: DriverProfile, scope: Scope, ledger: Ledger) -> tuple[str, ...]:
+def ensure_classes(profile: DriverProfile, scope: Objects, ledger: Ledger) -> tuple[str, ...]:
     """Create each class that the cluster does not have, and share one that another run has made.
 
     One that no run has made is left as it is. The ledger's cleanup gives the others up again.
@@ -56,10 +57,10 @@ def ensure_classes(profile: DriverProfile, scope: Scope, ledger: Ledger) -> tupl
     return tuple(ours)
 
 
-def used_by(scope: Scope, run: str) -> tuple[SharedClass, ...]:
+def used_by(scope: Objects, run: str) -> tuple[SharedClass, ...]:
     """The classes that a run has written itself onto, whoever made them."""
     try:
-        found = scope.list(RESOURCE_V1, "DeviceClass")
+        found = scope.find(Query(RESOURCE_V1, "DeviceClass"))
     except ApiError as error:
         if error.code == 404:
             return ()
@@ -71,7 +72,7 @@ def used_by(scope: Scope, run: str) -> tuple[SharedClass, ...]:
 class SharedClass:
     """One DeviceClass as one run uses it."""
 
-    def __init__(self, name: str, scope: Scope, run: str) -> None:
+    def __init__(self, name: str, scope: Objects, run: str) -> None:
         self.ref = Ref(RESOURCE_V1, "DeviceClass", name)
         self._scope = scope
         self._run = run

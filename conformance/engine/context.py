@@ -15,13 +15,14 @@ from conformance.kubeapi.store import version_of
 from conformance.scenario.accounts import AccountName, service_account
 from conformance.scenario.base import ObjectSelector, PodSelector, ServerSelector
 from conformance.scenario.changes import Changes, Delete
-from conformance.scenario.expectations.base import ContainerView, Refusal, WatchEvent
-from conformance.scenario.metrics import Component, MetricOf, Sample, total
+from conformance.scenario.expectations.base import Refusal, WatchEvent
+from conformance.scenario.metrics import MetricOf, total
 from conformance.scenario.model import Scenario
-from conformance.scenario.podresources import ListedClaim
+from conformance.scenario.observation import Observation
 from conformance.scenario.profile import DriverProfile
 from conformance.scenario.variables import Variables
-from conformance.targets.base import ApiError, Obj, Objs, Ref, Scope, T, User
+from conformance.targets.base import ApiError, Obj, Query, Ref, User
+from conformance.targets.scope import Scope, T
 from conformance.targets.watching import Watching
 
 
@@ -103,6 +104,11 @@ class Context:
             _claim_uids={},
         )
 
+    @property
+    def observe(self) -> Observation:
+        """What can be seen of nodes and components."""
+        return self.scope.observe
+
     def limit(self, seconds: float) -> float:
         """What a time limit of the scenario is in this run."""
         return seconds * self.time_factor
@@ -143,15 +149,14 @@ class Context:
         node = self.scenario.spec.accounts[account].node
         return User(self.scope.namespace, service_account(account), node or "")
 
-    def find(self, selector: ObjectSelector) -> Objs:
+    def find(self, selector: ObjectSelector) -> list[Obj]:
         """All objects that a selector names, by name."""
-        version = selector.api_version or default_version(selector.kind)
         if selector.name is not None:
+            version = selector.api_version
             obj = self.get(selector.kind, selector.name, version, selector.namespace)
             found = [obj] if obj is not None else []
         else:
-            place = selector.namespace
-            found = self.scope.list(version, selector.kind, selector.labels, place, selector.fields)
+            found = self.scope.find(_query(selector))
         return sorted(
             (obj for obj in found if selector.selects(obj)),
             key=lambda obj: str(obj["metadata"]["name"]),
@@ -159,10 +164,7 @@ class Context:
 
     def watch(self, name: str, selector: ServerSelector) -> None:
         """Watch from now on what a selector selects, for :meth:`watched`."""
-        version = selector.api_version or default_version(selector.kind)
-        place, fields = selector.namespace, selector.fields
-        watching = self.scope.watch(version, selector.kind, selector.labels, place, fields)
-        self.watches[name] = selector, watching
+        self.watches[name] = selector, self.scope.watch(_query(selector))
 
     def watched(self, name: str) -> Sequence[WatchEvent]:
         """See Cluster.watched. What is in a namespace of the scenario is the scenario's own."""
@@ -174,7 +176,7 @@ class Context:
             if own.items() <= (obj["metadata"].get("labels") or {}).items()
         ]
 
-    def pods(self, selector: PodSelector) -> Objs:
+    def pods(self, selector: PodSelector) -> list[Obj]:
         """The pods of a Job, or with labels, by name; without those that failed.
 
         A Job replaces a pod that fails for a reason of its own, such as an eviction.
@@ -183,7 +185,7 @@ class Context:
         return sorted(
             (
                 pod
-                for pod in self.scope.list("v1", "Pod", labels)
+                for pod in self.scope.find(Query("v1", "Pod", labels))
                 if pod.get("status", {}).get("phase") != "Failed"
             ),
             key=lambda pod: str(pod["metadata"]["name"]),
@@ -224,22 +226,6 @@ class Context:
                 if claim is not None:
                     self._claim_uids.setdefault((pod, pod_claim), claim["metadata"]["uid"])
 
-    def observe(self, pod: str, container: str) -> ContainerView | None:
-        """See Cluster.observe."""
-        return self.scope.observe(pod, container)
-
-    def cdi_specs(self, uid: str | None) -> Sequence[tuple[str, Obj]]:
-        """See Cluster.cdi_specs."""
-        specs = self.scope.cdi_specs()
-        if uid is None:
-            return specs
-        names = self.scope.cdi_claims().get(uid, ())
-        return [(name, spec) for name, spec in specs if name in names]
-
-    def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
-        """See Cluster.samples."""
-        return self.scope.samples(component, name, node)
-
     def metric(self, wanted: MetricOf) -> float | None:
         """See Cluster.metric."""
         if wanted.grown_since is None:
@@ -251,7 +237,7 @@ class Context:
 
     def read(self, wanted: MetricOf, node: str | None) -> float | None:
         """What a metric is now, wherever its ``nodeOf`` is by now."""
-        found = self.samples(wanted.component, wanted.name, node)
+        found = self.observe.samples(wanted.component, wanted.name, node)
         return None if found is None else total(found, wanted.labels)
 
     def node_of(self, pod: str) -> str | None:
@@ -259,15 +245,6 @@ class Context:
         found = self.get("Pod", pod) or {"spec": {}}
         node: str | None = found["spec"].get("nodeName")
         return node
-
-    def pod_resources(self, pod: str, container: str) -> Sequence[ListedClaim] | None:
-        """See Cluster.pod_resources."""
-        node = self.node_of(pod)
-        return self.scope.pod_resources(node, pod, container) if node is not None else None
-
-    def claims_in_use(self, node: str, driver: str) -> int:
-        """See Cluster.claims_in_use."""
-        return self.scope.claims_in_use(node, driver)
 
     def of_driver(self, driver: str) -> Context:
         """See Cluster.of_driver."""
@@ -288,6 +265,11 @@ class Context:
     def canonical(self, text: str) -> str:
         """See Cluster.canonical."""
         return self.variables.canonical(text)
+
+
+def _query(selector: ServerSelector) -> Query:
+    version = selector.api_version or default_version(selector.kind)
+    return Query(version, selector.kind, selector.labels, selector.namespace, selector.fields)
 
 
 def _refusal(request: Callable[[], object]) -> Refusal | None:

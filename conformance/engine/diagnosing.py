@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from conformance.targets.base import Scope
+from conformance.targets.scope import Scope
 
 EXPLANATION = "explanation.txt"
 EXPLAIN_SECONDS = 5.0

@@ -92,7 +92,7 @@ def disturb(fault: Fault, context: Context) -> None:
     component = f"{node}/{fault.component}" if node else fault.component
     if fault.action != "start":
         context.stopped.append(component)  # also by a restart that breaks off
-    context.scope.fault(component, fault.action)
+    context.scope.faults.disturb(component, fault.action)
 
 
 def bring_other(context: Context, capabilities: Capabilities) -> None:
@@ -103,7 +103,7 @@ def bring_other(context: Context, capabilities: Capabilities) -> None:
     """
     if f"fault:{OTHER_DRIVER}" in capabilities.abilities:
         context.brought = True  # also one that did not get ready
-        context.scope.fault(_other(context), "start")
+        context.scope.faults.disturb(_other(context), "start")
 
 
 def remove_other(context: Context) -> None:
@@ -114,7 +114,7 @@ def remove_other(context: Context) -> None:
     """
     if context.brought:
         context.brought = False
-        context.scope.fault(_other(context), REMOVE)
+        context.scope.faults.disturb(_other(context), REMOVE)
 
 
 def _other(context: Context) -> str:
@@ -128,5 +128,5 @@ def restore(context: Context) -> None:
         TargetError: something did not get ready.
     """
     for component in in_start_order(context.stopped):
-        context.scope.fault(component, "start")
+        context.scope.faults.disturb(component, "start")
     context.stopped.clear()

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from conformance.engine.podsecurity import NOBODY, first_user, restrict
 from conformance.engine.podspec import confine
 from conformance.errors import TargetGoneError
-from conformance.targets.base import ApiError, Obj, Ref, Scope, TargetError, User
+from conformance.targets.base import ApiError, Obj, Query, Ref, TargetError, User
+from conformance.targets.scope import Objects
 
 RESOURCE_V1 = "resource.k8s.io/v1"
 
@@ -73,7 +74,7 @@ class Ledger:
 
     def __init__(
         self,
-        scope: Scope,
+        scope: Objects,
         labels: Mapping[str, str],
         *,
         ranges: bool = False,
@@ -226,7 +227,7 @@ class Ledger:
         return [
             _describe(obj)
             for kind in ("Pod", "ResourceClaim")
-            for obj in self._scope.list(default_version(kind), kind)
+            for obj in self._scope.find(Query(default_version(kind), kind))
         ]
 
     def _delete(self, ref: Ref) -> list[str]:

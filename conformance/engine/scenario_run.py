@@ -40,7 +40,9 @@ from conformance.engine.stimuli import make_healthy
 from conformance.errors import TargetGoneError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Step, together
-from conformance.targets.base import CONSTRAINTS, Overlap, Scope
+from conformance.targets.base import CONSTRAINTS
+from conformance.targets.overlaps import Overlap
+from conformance.targets.scope import Scope
 from conformance.text import shorten
 
 Emit = Callable[[Event], None]

@@ -25,7 +25,7 @@ def stimulate(wanted: Stimulate, context: Context) -> None:
     for place, device in list(_meant(wanted, context)):
         if wanted.health != "Healthy":
             context.unhealthy.setdefault(place, device)  # also where telling breaks off
-        context.scope.set_health(place.node, device, wanted.health)
+        context.scope.faults.set_health(place.node, device, wanted.health)
 
 
 def make_healthy(context: Context) -> None:
@@ -37,7 +37,7 @@ def make_healthy(context: Context) -> None:
         TargetError: the driver cannot be told, or a device does not get healthy.
     """
     for place, device in context.unhealthy.items():
-        context.scope.set_health(place.node, device, "Healthy")
+        context.scope.faults.set_health(place.node, device, "Healthy")
 
     def different() -> list[DevicePlace]:
         now = {place: _taints(device) for place, device in _published(context)}

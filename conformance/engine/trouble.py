@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from conformance.engine.context import Context
 from conformance.redaction import redact_log
-from conformance.targets.base import ApiError, Obj, Ref
+from conformance.targets.base import ApiError, Obj, Query, Ref
 from conformance.text import one_line
 
 ASK_AGAIN_SECONDS = 5.0
@@ -106,10 +106,10 @@ def troubles(context: Context) -> list[Trouble]:
     waiting: dict[str, Obj] = {}
     events: Sequence[Obj] = ()
     with contextlib.suppress(ApiError):  # somebody's role may not let us read events
-        for pod in context.scope.list("v1", "Pod"):
+        for pod in context.scope.find(Query("v1", "Pod")):
             if pod.get("status", {}).get("phase", "Pending") == "Pending":
                 waiting[pod["metadata"].get("uid", "")] = pod
-        events = context.scope.list("v1", "Event") if waiting else ()
+        events = context.scope.find(Query("v1", "Event")) if waiting else ()
     found = []
     for event in events:
         pod = waiting.get(event["involvedObject"].get("uid", ""), {})

@@ -15,8 +15,9 @@ from typing import Any, Final
 from conformance.errors import TargetError
 from conformance.scenario.profile import DriverProfile
 from conformance.scenario.variables import worker_of
-from conformance.targets.base import DISTINCT_DEVICES, Capabilities, Target
+from conformance.targets.base import DISTINCT_DEVICES, Capabilities
 from conformance.targets.distinct import Device, selector_of
+from conformance.targets.scope import Target
 from reference_allocator.allocator import Allocator
 from reference_allocator.api.defaulting import default_claim
 from reference_allocator.api.reading import InputError

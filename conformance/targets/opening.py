@@ -19,11 +19,12 @@ from conformance.clusters.base import (
 )
 from conformance.data import scenarios_dir
 from conformance.errors import UsageError
-from conformance.targets.base import Capabilities, Obj, Target
+from conformance.targets.base import Capabilities, Obj
 from conformance.targets.checks import check_options, shape_of
 from conformance.targets.inventory import device_source, inventory, other_source
 from conformance.targets.offer import with_devices
 from conformance.targets.options import TargetOptions
+from conformance.targets.scope import Target
 from conformance.targets.sources import (
     cdi_reader,
     control_files,
@@ -169,6 +170,7 @@ def connect(access: ClusterAccess, options: TargetOptions) -> Iterator[Opened]:
 def _connected(
     access: ClusterAccess, options: TargetOptions, *, only_read: bool = False
 ) -> Iterator[Target]:
+    from conformance.targets.cluster.reach import Reach
     from conformance.targets.cluster.target import ClusterTarget
 
     local = local_cluster(options) if options.cluster == "local" else None
@@ -181,12 +183,14 @@ def _connected(
         record=options.record,
         only_read=only_read,
         double_allocation=options.double_allocation or options.cluster != "kubeconfig",
-        cdi=cdi_reader(options, access),
-        pod_resources=local.pod_resources() if local else None,
-        metrics=local.metrics if local else None,
-        fault=local.disturb if local else None,
-        fault_components=local.components() if local else (),
-        control=control_files(options, access),
+        reach=Reach(
+            cdi=cdi_reader(options, access),
+            pod_resources=local.pod_resources() if local else {},
+            metrics=local.metrics if local else None,
+            disturb=local.disturb if local else None,
+            components=tuple(local.components()) if local else (),
+            control=control_files(options, access),
+        ),
     )
     try:
         yield target

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance.targets.base import Target
 from conformance.targets.opening import open_existing
 from conformance.targets.options import TargetOptions
+from conformance.targets.scope import Target
 
 pytestmark = pytest.mark.needs_root
 

@@ -10,15 +10,13 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from conformance.engine.events import Event
 from conformance.engine.setup import Setup
-from conformance.scenario.expectations.base import ContainerView
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.metrics import Component, Sample
 from conformance.scenario.model import Scenario
-from conformance.scenario.podresources import ListedClaim
 from conformance.scenario.stimulus import Health
 from conformance.scenario.yamlfile import Document
 from conformance.targets.base import (
@@ -27,17 +25,16 @@ from conformance.targets.base import (
     Capabilities,
     Decision,
     Obj,
-    Objs,
-    Overlap,
+    Query,
     Ref,
     Request,
     User,
 )
 from conformance.targets.following import Following
 from conformance.targets.opening import Opened
+from conformance.targets.overlaps import Overlap
+from conformance.targets.scope import Scope, T
 from conformance.targets.watching import Watching
-
-T = TypeVar("T")
 
 
 class Miniature:
@@ -86,12 +83,45 @@ class Miniature:
         self.closed += 1
 
 
-class MiniScope:
+class MiniSurroundings:
+    """Nothing is observed of them but metrics; what is done to them is noted."""
+
+    def __init__(self, target: Miniature) -> None:
+        self.target = target
+
+    def container(self, pod: str, container: str) -> None:
+        return None
+
+    def cdi_claims(self) -> Mapping[str, Sequence[str]]:
+        return {}
+
+    def cdi_specs(self) -> Sequence[tuple[str, Obj]]:
+        return []
+
+    def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
+        return self.target.samples
+
+    def pod_resources(self, pod: str, container: str) -> None:
+        return None
+
+    def claims_in_use(self, node: str, driver: str) -> int:
+        return 0
+
+    def disturb(self, component: str, action: str) -> None:
+        self.target.on_fault(action)
+        self.target.log.append(f"{action} {component}")
+
+    def set_health(self, node: str, device: Obj, health: Health) -> None:
+        self.target.log.append(f"{node}/{device['name']} {health}")
+
+
+class MiniScope(Scope):
     """A scope of the miniature."""
 
     def __init__(self, target: Miniature, namespace: str) -> None:
         self.target = target
         self.namespace = namespace
+        self.observe = self.faults = MiniSurroundings(target)
 
     def grant(self, user: User, rules: Sequence[Obj], labels: Mapping[str, str]) -> None:
         raise NotImplementedError
@@ -116,59 +146,34 @@ class MiniScope:
     def get(self, ref: Ref) -> Obj | None:
         return self.target.objects.get(ref)
 
-    def list(
-        self,
-        api_version: str,
-        kind: str,
-        labels: Mapping[str, str] | None = None,
-        namespace: str | None = None,
-        fields: Mapping[str, str] | None = None,
-    ) -> Objs:
+    def find(self, query: Query) -> list[Obj]:
         return [
             obj
             for ref, obj in self.target.objects.items()
-            if ref.kind == kind and ref.namespace in {None, self.namespace}
+            if ref.kind == query.kind and ref.namespace in {None, self.namespace}
         ]
 
-    def watch(
-        self,
-        api_version: str,
-        kind: str,
-        labels: Mapping[str, str] | None = None,
-        namespace: str | None = None,
-        fields: Mapping[str, str] | None = None,
-    ) -> Watching:
+    def watch(self, query: Query) -> Watching:
         return Watching()
 
-    def patch(self, ref: Ref, patch: Obj, subresource: str | None = None) -> Obj:
-        if ref not in self.target.objects:
-            raise ApiError(404, "NotFound", f"{ref} not found")
-        old = self.target.objects[ref]
-        if patch["metadata"].get("resourceVersion") not in {
-            None,
-            old["metadata"]["resourceVersion"],
-        }:
-            raise ApiError(409, "Conflict", f"{ref} has been modified")
-        self.target.changes += 1
-        new: Obj = merged(old, patch)
-        new["metadata"]["resourceVersion"] = str(self.target.changes)
-        self.target.objects[ref] = new
-        return new
-
-    def delete(self, ref: Ref, grace_seconds: int | None = None) -> None:
-        self.target.log.append(f"delete {ref}")
-        obj = self.target.objects.get(ref)
-        if obj is not None:
-            self.target.on_delete(ref, obj)
-        if obj is not None and not obj["metadata"].get("finalizers"):
-            del self.target.objects[ref]
-
     def send(self, request: Request) -> None:
-        options = request.body or {}
+        ref, objects = request.ref, self.target.objects
+        obj = objects.get(ref)
         if request.verb == "delete":
-            self.delete(request.ref, options.get("gracePeriodSeconds"))
+            self.target.log.append(f"delete {ref}")
+            if obj is not None:
+                self.target.on_delete(ref, obj)
+            if obj is not None and not obj["metadata"].get("finalizers"):
+                del objects[ref]
         elif request.verb == "patch":
-            self.patch(request.ref, options, request.subresource)
+            if obj is None:
+                raise ApiError(404, "NotFound", f"{ref} not found")
+            now = obj["metadata"]["resourceVersion"]
+            if request.body["metadata"].get("resourceVersion") not in {None, now}:
+                raise ApiError(409, "Conflict", f"{ref} has been modified")
+            self.target.changes += 1
+            objects[ref] = merged(obj, request.body)
+            objects[ref]["metadata"]["resourceVersion"] = str(self.target.changes)
 
     def at_once(self, actions: Sequence[Callable[[], None]]) -> None:
         self.target.at_once.append(len(actions))
@@ -183,36 +188,11 @@ class MiniScope:
                 return found
             self.target.time = min(self.target.time + 1.0, end)
 
-    def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
-        return self.target.samples
-
-    def pod_resources(self, node: str, pod: str, container: str) -> Sequence[ListedClaim] | None:
-        return None
-
-    def claims_in_use(self, node: str, driver: str) -> int:
-        return 0
-
     def now(self) -> float:
         return self.target.time
 
     def pause(self, seconds: float) -> None:
         self.target.time += seconds
-
-    def observe(self, pod: str, container: str) -> ContainerView | None:
-        return None
-
-    def cdi_claims(self) -> Mapping[str, Sequence[str]]:
-        return {}
-
-    def cdi_specs(self) -> Sequence[tuple[str, Obj]]:
-        return []
-
-    def fault(self, component: str, action: str) -> None:
-        self.target.on_fault(action)
-        self.target.log.append(f"{action} {component}")
-
-    def set_health(self, node: str, device: Obj, health: Health) -> None:
-        self.target.log.append(f"{node}/{device['name']} {health}")
 
     def decisions(self) -> Sequence[Decision]:
         return []

@@ -12,7 +12,7 @@ from conformance.engine.context import Context
 from conformance.engine.ledger import Ledger
 from conformance.engine.trouble import ANNOTATION, CERTAIN_SECONDS, CERTAIN_TIMES
 from conformance.scenario.variables import Variables
-from conformance.targets.base import ApiError, Obj
+from conformance.targets.base import ApiError, Obj, Query
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.reference.nodes import kubelet
 from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
@@ -179,14 +179,14 @@ def test_a_pod_that_no_node_has_a_device_for_is_explained_once(scope: ReferenceS
 def test_who_may_not_read_events_is_told_what_the_pod_says(
     scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed = ReferenceScope.list
+    find = ReferenceScope.find
 
-    def forbidden(self: ReferenceScope, api_version: str, kind: str, labels: Any = None) -> Any:
-        if kind == "Event":
+    def forbidden(self: ReferenceScope, query: Query) -> Any:
+        if query.kind == "Event":
             raise ApiError(403, "Forbidden", "no")
-        return listed(self, api_version, kind, labels)
+        return find(self, query)
 
-    monkeypatch.setattr(ReferenceScope, "list", forbidden)
+    monkeypatch.setattr(ReferenceScope, "find", forbidden)
     refuse(monkeypatch, lambda _: "no luck")
     scope.create(kit.claim("c"))
     scope.create(kit.pod("p", claims={"g": "c"}))

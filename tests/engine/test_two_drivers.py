@@ -84,13 +84,13 @@ def test_nothing_of_it_is_left(steps: str, outcome: Outcome, tmp_path: Path) -> 
             assert drivers == {OWN.driver}
             assert [one.other for one in world.kubelets] == [None]
             assert world.components.down == {f"{NODE}/other-driver"}
-            assert opened.target.scope("x").cdi_specs() == []
+            assert opened.target.scope("x").observe.cdi_specs() == []
 
 
 def test_a_node_that_boots_starts_no_driver_that_was_not_there(tmp_path: Path) -> None:
     with open_reference(TargetOptions()) as opened:
         assert isinstance(opened.target, ReferenceTarget)
-        opened.target.scope("x").fault("node", "restart")
+        opened.target.scope("x").faults.disturb("node", "restart")
         assert [one.other for one in opened.target.world.kubelets] == [None]
 
 

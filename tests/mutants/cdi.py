@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from conformance.scenario.podresources import ListedClaim
+from conformance.scenario.observation import ListedClaim
 from conformance.targets.base import Obj
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.world import World

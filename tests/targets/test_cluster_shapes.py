@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UsageError
+from conformance.targets.base import Query
 from conformance.targets.opening import open_reference
 from conformance.targets.options import TargetOptions
 from tests.scenario.shapes import SHAPES
@@ -45,7 +46,7 @@ def test_what_pods_could_have_is_what_the_shape_says(shape: str, devices: int, n
 def test_the_slices_of_a_node_that_is_gone_have_stayed() -> None:
     with open_reference(SHAPES["not-ready-node"]) as opened:
         scope = opened.target.scope("any")
-        slices = scope.list("resource.k8s.io/v1", "ResourceSlice")
+        slices = scope.find(Query("resource.k8s.io/v1", "ResourceSlice"))
         scope.close()
     assert {item["spec"]["nodeName"] for item in slices} == {"worker-0", "worker-1"}
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from conformance.data import scenarios_dir
+from conformance.targets.base import Query
 from conformance.targets.opening import open_reference
 from conformance.targets.options import TargetOptions
 
@@ -24,7 +25,7 @@ def test_the_suites_own_driver_can_have_another_name(tmp_path: Path) -> None:
     options = TargetOptions(driver=str(renamed), simulate="a100-40x8")
     with open_reference(options) as opened:
         scope = opened.target.scope("default")
-        [published] = scope.list("resource.k8s.io/v1", "ResourceSlice")
+        [published] = scope.find(Query("resource.k8s.io/v1", "ResourceSlice"))
         scope.close()
     assert published["spec"]["driver"] == "gpu.other.example"
     assert len(published["spec"]["devices"]) == 8

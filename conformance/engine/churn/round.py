@@ -90,7 +90,7 @@ def _at_last(
 def _unquiet(context: Context, following: Following) -> Iterator[Violation]:
     yield from reserved_for_nobody(following.heard())
     if "cdi" in context.scenario.spec.requires.abilities:
-        prepared = context.scope.cdi_claims()
+        prepared = context.scope.observe.cdi_claims()
         known = {uid for _, uid, _ in following.heard()}
         present = following.now()
         allocated = {obj["metadata"]["uid"] for obj in present if "allocation" in obj["status"]}

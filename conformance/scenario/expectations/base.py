@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field, model_validator
@@ -24,8 +24,8 @@ from conformance.scenario.base import (
     Strict,
 )
 from conformance.scenario.changes import Changes, Delete
-from conformance.scenario.metrics import Component, MetricOf, Sample
-from conformance.scenario.podresources import ListedClaim
+from conformance.scenario.metrics import MetricOf
+from conformance.scenario.observation import Observation
 from conformance.scenario.profile import DriverProfile
 
 
@@ -43,21 +43,6 @@ class Seen:
     holds: bool
     found: str
     observed: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerView:
-    """What one container sees of its surroundings, read from inside it.
-
-    Attributes:
-        environment: the container's environment, name -> value.
-        device_nodes: paths of the character devices below ``/dev`` in the container.
-        outputs: name of a command of the probe, or path of a metadata file -> what it printed.
-    """
-
-    environment: Mapping[str, str]
-    device_nodes: tuple[str, ...]
-    outputs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +69,10 @@ class Cluster(Protocol):
     def profile(self) -> DriverProfile | None:
         """What is known of the driver, for example how containers show its devices."""
 
+    @property
+    def observe(self) -> Observation:
+        """What can be seen of its nodes and components."""
+
     def get(self, kind: str, name: str) -> Obj | None:
         """An object of the scenario's namespace, or a cluster-scoped one."""
 
@@ -99,23 +88,8 @@ class Cluster(Protocol):
     def claim_uid(self, pod: str, pod_claim: str) -> str | None:
         """The uid of that claim, also when it is gone by now; None if it was never seen."""
 
-    def observe(self, pod: str, container: str) -> ContainerView | None:
-        """What a container has seen, None as long as it has shown nothing."""
-
-    def cdi_specs(self, uid: str | None) -> Sequence[tuple[str, Obj]]:
-        """Name and content of the CDI specs on the nodes that mention a claim; None: of all."""
-
-    def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
-        """The series of a metric (``scenario.metrics``); None: the component does not tell now."""
-
     def metric(self, wanted: MetricOf) -> float | None:
-        """What a metric is, or by how much it has grown; None: as above."""
-
-    def pod_resources(self, pod: str, container: str) -> Sequence[ListedClaim] | None:
-        """What the kubelet's PodResources API says of a container; None: it is not listed."""
-
-    def claims_in_use(self, node: str, driver: str) -> int:
-        """How many claims with devices of a driver on that node are reserved for somebody."""
+        """What a metric is, or by how much it has grown; None: its component does not answer."""
 
     def of_driver(self, driver: str) -> Cluster:
         """The same with the profile of the driver of that name."""

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import Obj, Strict
-from conformance.scenario.expectations.base import Cluster, ContainerView, Known, Seen, Timed
+from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
 from conformance.scenario.expectations.conditions import unmet
+from conformance.scenario.observation import ContainerView
 from conformance.scenario.probing import Probe
 
 Cel = Annotated[str, Field(min_length=1, max_length=10_240)]
@@ -71,7 +72,8 @@ class CdiExpectation(Timed):
         uid = cluster.claim_uid(wanted.pod, wanted.claim)
         if uid is None:
             return Seen(False, f"claim {wanted.claim} of pod {wanted.pod} was never seen", observed)
-        files = cluster.cdi_specs(uid)
+        names = cluster.observe.cdi_claims().get(uid, ())
+        files = [item for item in cluster.observe.cdi_specs() if item[0] in names]
         observed["present"] = bool(files)
         found = f"CDI specs for it: {', '.join(name for name, _ in files) or 'none'}"
         if bool(files) != wanted.present:
@@ -88,8 +90,8 @@ class CdiExpectation(Timed):
         """How what a container has differs from what its CDI ids stand for."""
         wanted = self.cdi
         claim = cluster.claim_of(wanted.pod, wanted.claim)
-        listed = cluster.pod_resources(wanted.pod, container)
-        view = cluster.observe(wanted.pod, container)
+        listed = cluster.observe.pod_resources(wanted.pod, container)
+        view = cluster.observe.container(wanted.pod, container)
         if claim is None or listed is None or view is None:
             yield "is not known to the kubelet, or has shown nothing, yet"
             return
@@ -98,7 +100,7 @@ class CdiExpectation(Timed):
         ids = [*dict.fromkeys(one for device in devices for one in device.cdi)]
         if not ids:
             yield f"has no CDI ids for claim {wanted.claim}"
-        defined = _devices(spec for _, spec in cluster.cdi_specs(None))
+        defined = _devices(spec for _, spec in cluster.observe.cdi_specs())
         for one in ids:
             if one not in defined:
                 yield f"has the CDI id {one}, which no spec defines"

@@ -9,14 +9,8 @@ from typing import Any
 from pydantic import Field
 
 from conformance.scenario.base import Strict
-from conformance.scenario.expectations.base import (
-    Cluster,
-    ContainerView,
-    Known,
-    Seen,
-    Timed,
-    lint_seen_by,
-)
+from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, lint_seen_by
+from conformance.scenario.observation import ContainerView
 
 Views = Mapping[str, ContainerView]
 """``pod/container`` -> what it has shown."""
@@ -63,7 +57,7 @@ class ContainersExpectation(Timed):
         views: dict[str, ContainerView] = {}
         for entry in self.wanted.seen_by:
             pod, _, container = entry.partition("/")
-            view = cluster.observe(pod, container)
+            view = cluster.observe.container(pod, container)
             if view is None:
                 return Seen(False, f"{entry} has shown nothing yet", observed)
             views[entry] = view

@@ -189,7 +189,7 @@ def _views(entries: Sequence[str], cluster: Cluster) -> Views | str:
     views: Views = {}
     for entry in entries:
         pod, _, container = entry.partition("/")
-        view = cluster.observe(pod, container)
+        view = cluster.observe.container(pod, container)
         if view is None:
             return f"{entry} has shown nothing yet{_why(pod, cluster)}"
         found = cluster.get("Pod", pod)

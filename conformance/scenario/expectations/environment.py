@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from pydantic import Field, model_validator
 
-from conformance.scenario.expectations.base import Cluster, ContainerView, Known
+from conformance.scenario.expectations.base import Cluster, Known
 from conformance.scenario.expectations.containers import ContainersExpectation, SeenBy, Views
+from conformance.scenario.observation import ContainerView
 
 
 class Environment(SeenBy):

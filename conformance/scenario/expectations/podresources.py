@@ -13,7 +13,7 @@ from pydantic import Field
 
 from conformance.scenario.base import Strict
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
-from conformance.scenario.podresources import ListedClaim
+from conformance.scenario.observation import ListedClaim
 
 
 class PodResources(Strict):
@@ -54,7 +54,7 @@ class PodResourcesExpectation(Timed):
         wrong = []
         for entry in wanted.of:
             pod, _, container = entry.partition("/")
-            listed = cluster.pod_resources(pod, container)
+            listed = cluster.observe.pod_resources(pod, container)
             if listed is None:
                 return Seen(False, f"the kubelet does not list {entry}", observed)
             problem = self._problem(pod, listed, cluster)

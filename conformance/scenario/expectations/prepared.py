@@ -45,8 +45,8 @@ class PreparedExpectation(Timed):
             cluster = cluster.of_driver(self.prepared.driver)
         profile = cluster.profile
         assert profile is not None, "scenarios of this tier run with a driver profile"
-        in_use = cluster.claims_in_use(node, profile.driver)
-        samples = cluster.samples("kubelet", PREPARED, node)
+        in_use = cluster.observe.claims_in_use(node, profile.driver)
+        samples = cluster.observe.samples("kubelet", PREPARED, node)
         observed: dict[str, Any] = {"prepared": cluster.canonical(node), "atLeast": least}
         if not samples:
             return Seen(

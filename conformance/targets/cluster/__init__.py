@@ -1,6 +1,5 @@
 """The ``cluster`` target: any Kubernetes API server, followed by watches."""
 
-from conformance.targets.cluster.shared import FaultInjector
 from conformance.targets.cluster.target import ClusterTarget
 
-__all__ = ["ClusterTarget", "FaultInjector"]
+__all__ = ["ClusterTarget"]

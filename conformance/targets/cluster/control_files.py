@@ -23,7 +23,7 @@ class ControlFiles:
         self._files = files
 
     def set_health(self, node: str, device: Obj, health: Health) -> None:
-        """Append what the driver of a node needs to be told (`Scope.set_health`).
+        """Append what the driver of a node needs to be told (`Faults.set_health`).
 
         Raises:
             TargetError: the driver has no such file (any more), or a line cannot be made.

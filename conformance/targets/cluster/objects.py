@@ -8,7 +8,6 @@ watch was late to tell.
 
 from __future__ import annotations
 
-import builtins
 import time
 from collections.abc import Mapping
 
@@ -18,7 +17,7 @@ from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.informer import Informer
 from conformance.kubeapi.informers import InformerFactory
 from conformance.kubeapi.store import has_labels
-from conformance.targets.base import Obj, Ref, TargetError, User
+from conformance.targets.base import Obj, Query, Ref, TargetError, User
 from conformance.targets.cluster.accounts import headers_of
 
 JSON = "application/json"
@@ -56,8 +55,8 @@ class Objects:
         self._changes = changes
         self.waiting = False
 
-    def place(self, ref: Ref) -> tuple[Resource, str | None]:
-        """The kind of an object, and its namespace if it has one.
+    def place(self, ref: Ref | Query) -> tuple[Resource, str | None]:
+        """The kind that is meant, and the namespace if it has one.
 
         Raises:
             ApiError: 404, the kind is not served.
@@ -70,26 +69,21 @@ class Objects:
         return (given or self._default) if resource.namespaced else None
 
     def get(self, ref: Ref) -> Obj | None:
-        """See `Scope.get`."""
+        """See `Objects.get` of the seam."""
         resource, namespace = self.place(ref)
         informer = self._watched(resource, namespace)
         if informer is not None:
             return informer.store.get(namespace, ref.name)
         return self._api.read(resource, namespace, ref.name, self._default)
 
-    def list(
-        self,
-        ref: Ref,
-        labels: Mapping[str, str] | None = None,
-        fields: Mapping[str, str] | None = None,
-    ) -> builtins.list[Obj]:
-        """See `Scope.list`; the reference's name does not count."""
-        resource, namespace = self.place(ref)
+    def find(self, query: Query) -> list[Obj]:
+        """See `Objects.find` of the seam."""
+        resource, namespace = self.place(query)
         informer = self._watched(resource, namespace)
-        if informer is not None and not fields:
-            return informer.store.list(labels)
-        found = self._api.list(resource, namespace, self._default, fields)
-        return [item for item in found if has_labels(item, labels)]
+        if informer is not None and not query.fields:
+            return informer.store.list(query.labels)
+        found = self._api.list(resource, namespace, self._default, query.fields)
+        return [item for item in found if has_labels(item, query.labels)]
 
     def request(
         self,

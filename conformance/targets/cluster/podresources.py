@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import grpc
 
-from conformance.scenario.podresources import ListedClaim, ListedDevice
+from conformance.scenario.observation import ListedClaim, ListedDevice
 from nvml_driver.kubelet.rpc import stub
 from nvml_driver.kubeletapi.podresources.v1 import api_pb2 as api
-
-PodResourcesSockets = Mapping[str, Path]
-"""Node -> ``pod-resources/kubelet.sock`` below its kubelet's root."""
 
 _SECONDS: Final = 5.0
 

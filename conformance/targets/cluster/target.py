@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 
 from conformance.clusters.base import ClusterAccess
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.informers import InformerFactory
-from conformance.scenario.metrics import CONTROL_PLANE, ability
-from conformance.scenario.stimulus import DEVICE_HEALTH
-from conformance.targets.base import POD_RESOURCES, ApiError, Capabilities, Ref
+from conformance.targets.base import ApiError, Capabilities, Ref
 from conformance.targets.cluster.capabilities import discover_capabilities
-from conformance.targets.cluster.cdi import CdiFiles
-from conformance.targets.cluster.control_files import ControlFiles
 from conformance.targets.cluster.health import Health
 from conformance.targets.cluster.hollow import HollowNodes
-from conformance.targets.cluster.metrics import MetricsReader
 from conformance.targets.cluster.ownership import owned
-from conformance.targets.cluster.podresources import PodResourcesSockets
+from conformance.targets.cluster.reach import ClusterFaults, Reach
 from conformance.targets.cluster.recorder import Recorder, attach
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.cluster.shared import FaultInjector, Shared
-from conformance.targets.components import fault_abilities
+from conformance.targets.cluster.shared import Shared
 from conformance.targets.overlaps import ClaimHolders
 
 
 class ClusterTarget:
-    """Implements `conformance.targets.base.Target` for one context of a kubeconfig file.
+    """Implements `conformance.targets.scope.Target` for one context of a kubeconfig file.
 
     Args:
         access: the cluster, as its source hands it over.
@@ -38,12 +31,7 @@ class ClusterTarget:
         driver: the DRA driver whose devices scenarios of the ``node`` tier use; None without one.
         other_driver: another driver on the same nodes; None without one.
         other_devices: how many it has on each node, where it is started when it is needed.
-        cdi: reads the nodes' CDI specs, where the cluster's source can.
-        metrics: reads those of the control plane, where the cluster's source can.
-        pod_resources: by which nodes' kubelets are asked, where they can be reached.
-        fault: restarts and kills components, where the cluster's source can.
-        fault_components: the components that ``fault`` knows.
-        control: tells drivers of the health of devices, where the suite has started them.
+        reach: what the cluster's source can reach of its nodes and components.
         record: follow all claims, slices, classes and nodes, so that `Scope.decisions` works.
         only_read: find out what the cluster can do by reading alone.
         double_allocation: scenarios may give one device to two claims.
@@ -60,12 +48,7 @@ class ClusterTarget:
         driver: str | None = None,
         other_driver: str | None = None,
         other_devices: int = 0,
-        cdi: CdiFiles | None = None,
-        metrics: MetricsReader | None = None,
-        pod_resources: PodResourcesSockets | None = None,
-        fault: FaultInjector | None = None,
-        fault_components: Sequence[str] = (),
-        control: ControlFiles | None = None,
+        reach: Reach | None = None,
         record: bool = False,
         only_read: bool = False,
         double_allocation: bool = False,
@@ -85,21 +68,19 @@ class ClusterTarget:
         self._watches = InformerFactory(connection, "recorder")
         self._watching = False
         self.recorder = Recorder(self.api, self._watches, self.capabilities) if record else None
+        reach = reach or Reach()
+        health = Health(connection, access.watch, access.component_logs, self._wake)
         self._shared = Shared(
             api=self.api,
             capabilities=self.capabilities,
             informers=InformerFactory(connection),
             hollow=HollowNodes(connection),
-            health=Health(connection, access.watch, access.component_logs, self._wake),
+            health=health,
             recorder=self.recorder,
             claims=ClaimHolders(),
             logs=access.component_logs,
-            cdi=cdi,
-            metrics=metrics,
-            pod_resources=pod_resources or {},
-            fault=fault,
-            fault_components=tuple(fault_components) if fault else (),
-            control=control,
+            reach=reach,
+            faults=ClusterFaults(reach, health, self.recorder),
         )
 
     def capabilities(self) -> Capabilities:
@@ -111,15 +92,7 @@ class ClusterTarget:
         """
         with self._lock:
             if self._capabilities is None:
-                abilities = fault_abilities(self._shared.fault_components)
-                if self._shared.cdi is not None:
-                    abilities.add("cdi")
-                if self._shared.pod_resources:
-                    abilities.add(POD_RESOURCES)
-                if self._shared.metrics is not None:
-                    abilities |= set(map(ability, CONTROL_PLANE))
-                if self._shared.control is not None:
-                    abilities.add(DEVICE_HEALTH)
+                abilities = self._shared.reach.abilities
                 if self._double_allocation:
                     abilities.add("double-allocation")
                 found = discover_capabilities(

@@ -63,7 +63,7 @@ class Components:
         return name not in self.down and not self.down & API
 
     def disturb(self, name: str, action: str) -> None:
-        """Do what a step ``fault`` says (`Scope.fault`)."""
+        """Do what a step ``fault`` says (`Faults.disturb`)."""
         if action in {"restart", "kill", "stop"}:
             self.stop(name)
         if action in {"restart", "start"}:

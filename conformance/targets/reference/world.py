@@ -180,7 +180,7 @@ class World:
         )
 
     def fault(self, component: str, action: str) -> None:
-        """Disturb a component; see `Scope.fault`."""
+        """Disturb a component; see `Faults.disturb`."""
         self.components.disturb(component, action)
         self._look_again()
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
-from conformance.scenario.expectations.base import Cluster, ContainerView
+from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.cdi import CdiExpectation
 from conformance.scenario.lint.files import lint_documents
-from conformance.scenario.podresources import ListedClaim, ListedDevice
+from conformance.scenario.observation import ContainerView, ListedClaim, ListedDevice
 from conformance.scenario.profile import load_profile
 from conformance.scenario.yamlfile import read_documents
 from tests.scenario.shipped import ROOT
@@ -135,9 +135,12 @@ def evaluate(
         profile=PROFILE,
         claim_uid=lambda *_: "uid",
         claim_of=lambda *_: {"metadata": {"name": "one"}},
-        cdi_specs=lambda _: files,
-        pod_resources=lambda *_: listed,
-        observe=lambda *_: view,
+        observe=SimpleNamespace(
+            cdi_claims=lambda: {"uid": ["claim.json"]},
+            cdi_specs=lambda: files,
+            pod_resources=lambda *_: listed,
+            container=lambda *_: view,
+        ),
     )
     document = {"cdi": {"pod": "p", "claim": "gpu", "present": True, **wanted}}
     expectation = CdiExpectation.model_validate({**document, **({"cel": cel} if cel else {})})

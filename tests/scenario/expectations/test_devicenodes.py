@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from conformance.scenario.devicefiles import NAME, OTHERS, SCRIPT, DeviceFile, printed, shown
-from conformance.scenario.expectations.base import Cluster, ContainerView
+from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.devicenodes import DeviceNodesExpectation
+from conformance.scenario.observation import ContainerView
 from conformance.scenario.profile import load_profile
 from tests.scenario.shipped import ROOT
 
@@ -76,7 +77,7 @@ def test_numbers_of_containers_are_compared(
 
 def test_an_image_without_the_commands_is_told() -> None:
     view = ContainerView({}, (), {NAME: "sh: stat: not found\n"})
-    cluster = SimpleNamespace(profile=PROFILE, observe=lambda *_: view)
+    cluster = SimpleNamespace(profile=PROFILE, observe=SimpleNamespace(container=lambda *_: view))
     wanted = DeviceNodesExpectation.model_validate({"deviceNodes": {"seenBy": ["p/a"]}})
     assert "p/a says sh: stat: not found" in wanted.evaluate(cast("Cluster", cluster)).found
 
@@ -97,7 +98,8 @@ def evaluate(files: dict[str, list[DeviceFile] | None], **wanted: Any) -> Any:
         for entry, found in files.items()
     }
     cluster = SimpleNamespace(
-        profile=PROFILE, observe=lambda pod, container: views[f"{pod}/{container}"]
+        profile=PROFILE,
+        observe=SimpleNamespace(container=lambda pod, name: views[f"{pod}/{name}"]),
     )
     document = {"deviceNodes": {"seenBy": [*files], **wanted}}
     return DeviceNodesExpectation.model_validate(document).evaluate(cast("Cluster", cluster))

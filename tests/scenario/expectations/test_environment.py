@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
-from conformance.scenario.expectations.base import Cluster, ContainerView, Seen
+from conformance.scenario.expectations.base import Cluster, Seen
 from conformance.scenario.expectations.environment import Environment, EnvironmentExpectation
+from conformance.scenario.observation import ContainerView
 from conformance.scenario.profile import load_profile
 from tests.scenario.shipped import ROOT
 
@@ -23,7 +24,8 @@ DEFAULT = {**CONFIGURED, "GPU_DEVICE_0_TIMESLICE_INTERVAL": "Default"}
 
 def seen(environment: dict[str, str], **wanted: Any) -> Seen:
     cluster = SimpleNamespace(
-        profile=PROFILE, observe=lambda _pod, _container: ContainerView(environment, ())
+        profile=PROFILE,
+        observe=SimpleNamespace(container=lambda *_: ContainerView(environment, ())),
     )
     said = {"environment": {"seenBy": ["pod0/ctr0"], "config": "timeSlicing", **wanted}}
     return EnvironmentExpectation.model_validate(said).evaluate(cast("Cluster", cluster))

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from conformance.scenario.expectations.base import Cluster, ContainerView
+from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.hardware import HardwareExpectation
+from conformance.scenario.observation import ContainerView
 from conformance.scenario.profile import load_profile
 from nvml_driver.simulated.smi import MARK
 from tests.scenario.shipped import ROOT
@@ -45,7 +46,7 @@ def seen(answer: str | None, *, memory: str = "15Gi", simulated: bool = False, *
     outputs = {} if answer is None else {"query": answer}
     cluster = SimpleNamespace(
         profile=PROFILE,
-        observe=lambda _pod, _container: ContainerView({}, (), outputs),
+        observe=SimpleNamespace(container=lambda _pod, _container: ContainerView({}, (), outputs)),
         get=lambda _kind, _name: POD,
         claim_of=lambda _pod, _claim: CLAIM,
         find=lambda _selector: [{"spec": spec}],

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from conformance.scenario.expectations.base import Cluster, ContainerView
+from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.devices import DevicesExpectation
+from conformance.scenario.observation import ContainerView
 from conformance.scenario.profile import load_profile
 from tests.scenario.expectations.test_shown_in_both_ways import SLICE
 from tests.scenario.shipped import ROOT
@@ -22,7 +23,9 @@ def seen_with(probe: dict[str, Any], wanted: dict[str, Any]) -> tuple[bool, str]
     spec = PROFILE.spec.model_copy(update={"probe": changed})
     cluster = SimpleNamespace(
         profile=PROFILE.model_copy(update={"spec": spec}),
-        observe=lambda pod, _container: ContainerView({"HOSTNAME": pod}, ("/dev/null",)),
+        observe=SimpleNamespace(
+            container=lambda pod, _: ContainerView({"HOSTNAME": pod}, ("/dev/null",))
+        ),
         get=lambda _kind, name: {
             "metadata": {"name": name},
             "spec": {"nodeName": "n0", "containers": [{"name": "ctr0"}, {"name": "ctr1"}]},

@@ -9,8 +9,9 @@ from typing import Any, cast
 import pytest
 
 from conformance.probe import METADATA
-from conformance.scenario.expectations.base import Cluster, ContainerView
+from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.metadata import MetadataExpectation
+from conformance.scenario.observation import ContainerView
 from conformance.scenario.profile import load_profile
 from tests.scenario.shipped import ROOT
 
@@ -52,7 +53,7 @@ def document(*, uid: str = "u", device: str = "gpu-0", uuid: str = "GPU-a") -> s
 def test_it_says_what_was_allocated(files: dict[str, str], found: str) -> None:
     cluster: Any = SimpleNamespace(
         profile=PROFILE,
-        observe=lambda _pod, _container: ContainerView({}, (), files),
+        observe=SimpleNamespace(container=lambda _pod, _container: ContainerView({}, (), files)),
         claim_of=lambda _pod, _claim: CLAIM,
         find=lambda _selector: [SLICE],
     )

@@ -11,7 +11,7 @@ import pytest
 from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.podresources import PodResourcesExpectation
 from conformance.scenario.lint.files import lint_documents
-from conformance.scenario.podresources import ListedClaim, ListedDevice
+from conformance.scenario.observation import ListedClaim, ListedDevice
 from conformance.scenario.yamlfile import read_documents
 
 RESULT = {"driver": "d", "pool": "n0", "device": "gpu-0", "request": "gpu"}
@@ -60,7 +60,8 @@ def test_cdi_devices_are_asked_for_only_where_said() -> None:
 
 def evaluate(listed: list[ListedClaim] | None, **wanted: Any) -> Any:
     cluster: Any = SimpleNamespace(
-        pod_resources=lambda _pod, _container: listed, claim_of=lambda _pod, _claim: CLAIM
+        observe=SimpleNamespace(pod_resources=lambda _pod, _container: listed),
+        claim_of=lambda _pod, _claim: CLAIM,
     )
     document = {"podResources": {"of": ["p/c"], **wanted}}
     return PodResourcesExpectation.model_validate(document).evaluate(cast("Cluster", cluster))

@@ -7,8 +7,9 @@ from typing import cast
 
 import pytest
 
-from conformance.scenario.expectations.base import Cluster, ContainerView
+from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.devices import DevicesExpectation
+from conformance.scenario.observation import ContainerView
 from conformance.scenario.profile import load_profile
 from tests.scenario.shipped import ROOT
 
@@ -42,7 +43,7 @@ def test_half_a_device_is_none(
 ) -> None:
     cluster = SimpleNamespace(
         profile=PROFILE,
-        observe=lambda _pod, _container: ContainerView(environment, nodes),
+        observe=SimpleNamespace(container=lambda *_: ContainerView(environment, nodes)),
         get=lambda _kind, _name: POD,
         find=lambda _selector: [SLICE],
     )

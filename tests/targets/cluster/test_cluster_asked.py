@@ -7,8 +7,10 @@ from pathlib import Path
 from conformance.engine.requirements import reason_to_skip
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.metrics import CREATES, Sample
+from conformance.targets.cluster.reach import Reach
 from tests.scenario.shipped import ROOT
 from tests.targets.cluster.conftest import MakeTarget
+from tests.targets.reference import kit
 
 GENERATED = ROOT / "extended/resource-claim/generated-claims-counted-in-metrics.yaml"
 TOLD = f'{CREATES}{{status="success"}} 3\n'
@@ -21,17 +23,18 @@ def test_the_control_plane_is_asked_where_the_clusters_source_can(make_target: M
         asked.append(component)
         return TOLD
 
-    target = make_target(metrics=read)
+    target = make_target(reach=Reach(metrics=read))
     abilities = target.capabilities().abilities
     assert {"metrics:kube-controller-manager", "metrics:kube-scheduler"} <= abilities
     scope = target.scope("demo")
-    assert scope.samples("kube-scheduler", CREATES, None) == [Sample({"status": "success"}, 3.0)]
+    found = scope.observe.samples("kube-scheduler", CREATES, None)
+    assert found == [Sample({"status": "success"}, 3.0)]
     assert asked == ["kube-scheduler"]
 
 
 def test_who_does_not_answer_tells_nothing(make_target: MakeTarget) -> None:
-    scope = make_target(metrics=lambda _component: None).scope("demo")
-    assert scope.samples("kube-scheduler", CREATES, None) is None
+    scope = make_target(reach=Reach(metrics=lambda _component: None)).scope("demo")
+    assert scope.observe.samples("kube-scheduler", CREATES, None) is None
 
 
 def test_elsewhere_a_scenario_is_skipped_and_says_why(make_target: MakeTarget) -> None:
@@ -45,8 +48,9 @@ def test_elsewhere_a_scenario_is_skipped_and_says_why(make_target: MakeTarget) -
 
 
 def test_kubelets_list_where_their_sockets_are(make_target: MakeTarget, tmp_path: Path) -> None:
-    target = make_target(pod_resources={"node-1": tmp_path / "none"})
+    target = make_target(reach=Reach(pod_resources={"node-1": tmp_path / "none"}))
     assert "pod-resources" in target.capabilities().abilities
     scope = target.scope("demo")
-    assert scope.pod_resources("node-1", "p", "c") is None  # nobody answers there
-    assert scope.pod_resources("node-2", "p", "c") is None
+    for name in ("node-1", "node-2"):  # nobody answers there; there is no such socket
+        scope.create(kit.pod(name, nodeName=name))
+        assert scope.observe.pod_resources(name, "c") is None

@@ -10,7 +10,7 @@ from conformance.engine.events import Outcome, RunFinished, RunStopping
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import TargetGoneError
-from conformance.targets.base import Ref
+from conformance.targets.base import Query, Ref
 from conformance.targets.cluster import ClusterTarget, health
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.opening import Opened
@@ -107,7 +107,7 @@ def test_closing_a_target_whose_server_hangs_takes_no_time(
     api: FakeApi, target: ClusterTarget
 ) -> None:
     scope = target.scope("demo")
-    scope.wait(lambda: scope.list("v1", "Event"), 0)
+    scope.wait(lambda: scope.find(Query("v1", "Event")), 0)
     hang(api)
     with pytest.raises(TargetGoneError):
         scope.wait(lambda: scope.get(POD0), 100)

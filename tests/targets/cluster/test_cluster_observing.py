@@ -26,21 +26,21 @@ def pod(container_id: str = "containerd://1", state: str = "running") -> dict[st
 def test_a_container_shows_what_its_probe_printed(api: FakeApi, scope: ClusterScope) -> None:
     api.put("pods", pod())
     api.logs["demo/pod0/ctr0"] = LOG
-    view = scope.observe("pod0", "ctr0")
+    view = scope.observe.container("pod0", "ctr0")
     assert view is not None
     assert view.environment == {"HOME": "/", "GPU": "a"}
     assert view.device_nodes == ("/dev/gpu0",)
-    scope.observe("pod0", "ctr0")
+    scope.observe.container("pod0", "ctr0")
     assert api.count("GET", "/log") == 1  # one run of a container is read to its end once
 
 
 def test_a_restarted_container_is_read_again(api: FakeApi, scope: ClusterScope) -> None:
     api.put("pods", pod())
     api.logs["demo/pod0/ctr0"] = LOG
-    scope.observe("pod0", "ctr0")
+    scope.observe.container("pod0", "ctr0")
     api.put("pods", pod("containerd://2"))
     api.logs["demo/pod0/ctr0"] = LOG.replace("GPU=a", "GPU=b")
-    view = scope.observe("pod0", "ctr0")
+    view = scope.observe.container("pod0", "ctr0")
     assert view is not None
     assert view.environment["GPU"] == "b"
 
@@ -52,7 +52,7 @@ def test_nothing_is_known_of_a_container_that_has_not_run_its_probe(
     if what != "no pod":
         api.put("pods", pod("" if what == "waiting" else "containerd://1"))
     api.logs["demo/pod0/ctr0"] = f"{probe.BEGIN}\nHOME=/\n" if "printed" in what else LOG
-    assert scope.observe("pod0", "other" if "other" in what else "ctr0") is None
+    assert scope.observe.container("pod0", "other" if "other" in what else "ctr0") is None
 
 
 def test_a_waiting_check_sees_the_log_soon_after_it_is_complete(
@@ -67,7 +67,7 @@ def test_a_waiting_check_sees_the_log_soon_after_it_is_complete(
     thread = threading.Thread(target=act)
     began = time.monotonic()
     thread.start()
-    assert scope.wait(lambda: scope.observe("pod0", "ctr0"), 10) is not None
+    assert scope.wait(lambda: scope.observe.container("pod0", "ctr0"), 10) is not None
     assert time.monotonic() - began < 2
     assert api.count("GET", "/log") < 12
     thread.join()
@@ -78,7 +78,7 @@ def test_a_container_that_ended_without_a_probe_is_not_read_forever(
 ) -> None:
     monkeypatch.setattr("conformance.targets.cluster.observer._LONGEST", 0.02)
     api.put("pods", pod(state="terminated"))
-    assert scope.wait(lambda: scope.observe("pod0", "ctr0"), 0.6) is None
+    assert scope.wait(lambda: scope.observe.container("pod0", "ctr0"), 0.6) is None
     assert 5 < api.count("GET", "/log") < 14
 
 
@@ -88,7 +88,7 @@ def test_a_log_that_the_kubelet_refuses_is_an_error_of_the_target(
     api.put("pods", pod())
     api.fail("GET", "/log", 403)
     with pytest.raises(TargetError, match="log of container ctr0 of pod pod0 cannot be read"):
-        scope.observe("pod0", "ctr0")
+        scope.observe.container("pod0", "ctr0")
 
 
 def test_a_kubelet_that_is_away_is_waited_for_and_named_only_if_it_stays_away(
@@ -98,11 +98,11 @@ def test_a_kubelet_that_is_away_is_waited_for_and_named_only_if_it_stays_away(
     api.put("pods", pod())
     api.logs["demo/pod0/ctr0"] = LOG
     api.fail("GET", "/log", 500, times=6)
-    assert scope.wait(lambda: scope.observe("pod0", "ctr0"), 10) is not None
+    assert scope.wait(lambda: scope.observe.container("pod0", "ctr0"), 10) is not None
     api.drop("pods", "demo", "pod0")
     ref = Ref("v1", "Pod", "pod0")
     assert scope.wait(lambda: scope.get(ref) is None or None, 5)
     api.put("pods", pod("containerd://2"))
     api.fail("GET", "/log", 500, times=99)
     with pytest.raises(TargetError, match="reaches the kubelet of n1"):
-        scope.wait(lambda: scope.observe("pod0", "ctr0"), 0.3)
+        scope.wait(lambda: scope.observe.container("pod0", "ctr0"), 0.3)

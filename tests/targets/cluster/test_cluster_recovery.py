@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from conformance.targets.base import Ref, TargetError
+from conformance.targets.base import Query, Ref, TargetError
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.cluster.target import ClusterTarget
 from tests.kubeapi.fake_api import FakeApi, merge
@@ -37,7 +37,7 @@ def test_a_list_whose_connection_is_reset_in_the_middle_is_read_again(
 ) -> None:
     api.put("pods", pod("Pending"))
     api.fail("GET", "/pods", -2)
-    assert [item["metadata"]["name"] for item in scope.list("v1", "Pod")] == ["pod0"]
+    assert [item["metadata"]["name"] for item in scope.find(Query("v1", "Pod"))] == ["pod0"]
     assert api.count("GET", "/pods") == 2
 
 

@@ -7,7 +7,7 @@ import pytest
 from conformance.errors import TargetGoneError
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import api_error
-from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError
+from conformance.targets.base import RUN_LABEL, ApiError, Query, Ref, TargetError
 from conformance.targets.cluster.scope import ClusterScope
 from tests.kubeapi.fake_api import TOKEN, FakeApi
 
@@ -75,7 +75,9 @@ def test_a_group_that_is_served_later_is_found_later(api: FakeApi, scope: Cluste
 
 def test_a_patch_merges_and_null_removes(scope: ClusterScope) -> None:
     scope.create({**POD, "metadata": {"name": "pod0", "labels": {"a": "1", "b": "2"}}})
-    changed = scope.patch(POD0, {"metadata": {"labels": {"a": None, "c": "3"}}})
+    scope.patch(POD0, {"metadata": {"labels": {"a": None, "c": "3"}}})
+    changed = scope.get(POD0)
+    assert changed is not None
     assert changed["metadata"]["labels"] == {"b": "2", "c": "3"}
 
 
@@ -96,7 +98,7 @@ def test_deleting_is_quiet_about_what_is_gone_and_passes_the_grace_period(
 def test_lists_are_of_the_namespace_and_carry_their_type(api: FakeApi, scope: ClusterScope) -> None:
     for namespace, name in (("demo", "b"), ("demo", "a"), ("other", "c")):
         api.put("pods", {"metadata": {"name": name, "namespace": namespace}})
-    found = scope.list("v1", "Pod")
+    found = scope.find(Query("v1", "Pod"))
     assert [pod["metadata"]["name"] for pod in found] == ["a", "b"]
     assert {(pod["apiVersion"], pod["kind"]) for pod in found} == {("v1", "Pod")}
 

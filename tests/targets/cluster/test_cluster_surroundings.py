@@ -16,6 +16,7 @@ from conformance.kubeapi.connection import Connection
 from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError
 from conformance.targets.cluster.cdi import claims_in, spec_files, specs_in
 from conformance.targets.cluster.hollow import HollowNodes
+from conformance.targets.cluster.reach import Reach
 from conformance.targets.cluster.scope import ClusterScope
 from tests.kubeapi.fake_api import FakeApi, merge
 from tests.targets.cluster.conftest import MakeTarget
@@ -94,15 +95,17 @@ def test_a_control_plane_alone_serves_allocation_only(
 def test_faults_go_to_the_clusters_source(make_target: MakeTarget) -> None:
     done: list[tuple[str, str]] = []
     target = make_target(
-        fault=lambda component, action: done.append((component, action)),
-        fault_components=["kube-scheduler"],
+        reach=Reach(
+            disturb=lambda component, action: done.append((component, action)),
+            components=("kube-scheduler",),
+        )
     )
     assert "fault:kube-scheduler" in target.capabilities().abilities
     scope = target.scope("demo")
-    scope.fault("kube-scheduler", "restart")
+    scope.faults.disturb("kube-scheduler", "restart")
     assert done == [("kube-scheduler", "restart")]
     with pytest.raises(TargetError, match="cannot kill etcd; components that it can: kube-sch"):
-        scope.fault("etcd", "kill")
+        scope.faults.disturb("etcd", "kill")
     scope.close()
 
 
@@ -294,12 +297,12 @@ def test_cdi_is_an_ability_only_where_the_specs_can_be_read(
     make_target: MakeTarget, scope: ClusterScope, tmp_path: Path
 ) -> None:
     with pytest.raises(TargetError, match="no ability cdi"):
-        scope.cdi_specs()
-    target = make_target(cdi=partial(spec_files, [tmp_path]))
+        scope.observe.cdi_specs()
+    target = make_target(reach=Reach(cdi=partial(spec_files, [tmp_path])))
     assert "cdi" in target.capabilities().abilities
     (tmp_path / f"{UID}.json").write_text("{}")
     other = target.scope("demo")
-    assert list(other.cdi_claims()) == [UID]
+    assert list(other.observe.cdi_claims()) == [UID]
     # A waiting check sees the file go, though no event tells.
     calls: list[int] = []
 
@@ -307,7 +310,7 @@ def test_cdi_is_an_ability_only_where_the_specs_can_be_read(
         calls.append(1)
         if len(calls) == 2:
             (tmp_path / f"{UID}.json").unlink()
-        return True if not other.cdi_claims() else None
+        return True if not other.observe.cdi_claims() else None
 
     assert other.wait(gone, 5)
     other.close()

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from conformance.targets.base import TargetError
+from conformance.targets.base import Query, TargetError
 from conformance.targets.cluster.scope import ClusterScope
 from tests.kubeapi.fake_api import FakeApi
 from tests.targets.cluster.test_cluster_waiting import until
@@ -27,7 +27,7 @@ def queries(api: FakeApi) -> list[dict[str, list[str]]]:
 
 
 def test_the_server_narrows_the_list_and_the_watch(api: FakeApi, scope: ClusterScope) -> None:
-    scope.watch(V1, "ResourceClaim", {"a": "b", "c": "d"}, None, {"metadata.name": "one"})
+    scope.watch(Query(V1, "ResourceClaim", {"a": "b", "c": "d"}, None, {"metadata.name": "one"}))
     until(lambda: len(queries(api)) == 2)
     listed, watched = queries(api)
     for query in (listed, watched):
@@ -41,7 +41,7 @@ def test_it_tells_what_happens_since_and_a_wait_looks_again(
     api: FakeApi, scope: ClusterScope
 ) -> None:
     api.put("resourceclaims", claim("before"))
-    watching = scope.watch(V1, "ResourceClaim")
+    watching = scope.watch(Query(V1, "ResourceClaim"))
     api.put("resourceclaims", claim("one"))
     api.drop("resourceclaims", "demo", "before")
     found = scope.wait(lambda: watching.events() if len(watching.events()) == 2 else None, 10)
@@ -51,7 +51,7 @@ def test_it_tells_what_happens_since_and_a_wait_looks_again(
 
 
 def test_it_goes_on_where_it_was_cut(api: FakeApi, scope: ClusterScope) -> None:
-    watching = scope.watch(V1, "ResourceClaim")
+    watching = scope.watch(Query(V1, "ResourceClaim"))
     api.put("resourceclaims", claim("one"))
     until(watching.events)
     api.cut()
@@ -62,7 +62,7 @@ def test_it_goes_on_where_it_was_cut(api: FakeApi, scope: ClusterScope) -> None:
 
 
 def test_a_gap_is_no_result(api: FakeApi, scope: ClusterScope) -> None:
-    watching = scope.watch(V1, "ResourceClaim")
+    watching = scope.watch(Query(V1, "ResourceClaim"))
     until(lambda: len(queries(api)) == 2)
     api.forget()
 
@@ -83,7 +83,7 @@ def test_it_ends_with_its_scope(scope: ClusterScope) -> None:
         return sum("watch resourceclaims" in thread.name for thread in threading.enumerate())
 
     before = watches()
-    scope.watch(V1, "ResourceClaim")
+    scope.watch(Query(V1, "ResourceClaim"))
     assert watches() == before + 1
     scope.close()
     assert watches() == before

@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from conformance.scenario.podresources import ListedClaim, ListedDevice
+from conformance.scenario.observation import ListedClaim, ListedDevice
 from conformance.targets.cluster.podresources import listed
 from nvml_driver.kubelet.rpc import serve
 from nvml_driver.kubeletapi.podresources.v1 import api_pb2 as api

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance import probe
-from conformance.targets.base import Obj, Ref
+from conformance.targets.base import Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
 
 DRA = "resource.k8s.io/v1"
@@ -140,7 +140,7 @@ def gone(scope: ReferenceScope, *refs: Ref) -> None:
 
 
 def claims_of(scope: ReferenceScope) -> list[Obj]:
-    return scope.list(DRA, "ResourceClaim")
+    return scope.find(Query(DRA, "ResourceClaim"))
 
 
 def devices(found: Obj) -> list[str]:
@@ -151,7 +151,7 @@ def devices(found: Obj) -> list[str]:
 
 def seen(scope: ReferenceScope, name: str, container_name: str = "ctr0") -> list[str]:
     """GPU device files that a container sees."""
-    view = scope.observe(name, container_name)
+    view = scope.observe.container(name, container_name)
     assert view is not None, f"{name}/{container_name} has not run"
     return [
         path for path in view.device_nodes if path.startswith("/dev/nvidia") and path[-1:].isdigit()
@@ -168,5 +168,5 @@ def why_pending(scope: ReferenceScope, name: str) -> str:
 
 def events(scope: ReferenceScope, reason: str) -> list[str]:
     """Messages of the events with a reason."""
-    found = scope.list("v1", "Event")
+    found = scope.find(Query("v1", "Event"))
     return [event["message"] for event in found if event["reason"] == reason]

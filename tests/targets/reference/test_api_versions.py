@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import ApiError, Obj, Ref
+from conformance.targets.base import ApiError, Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
 
@@ -71,18 +71,18 @@ def test_lists_are_in_the_version_asked_for_and_by_label(scope: ReferenceScope) 
     labelled["metadata"] = {"name": "b", "labels": {"x": "y"}}
     scope.create(labelled)
     scope.create(versioned("v1"))
-    listed = scope.list("resource.k8s.io/v1beta1", "ResourceClaim")
+    listed = scope.find(Query("resource.k8s.io/v1beta1", "ResourceClaim"))
     assert [item["metadata"]["name"] for item in listed] == ["b", "c"]
     assert all(item["apiVersion"] == "resource.k8s.io/v1beta1" for item in listed)
-    assert len(scope.list(kit.DRA, "ResourceClaim", {"x": "y"})) == 1
-    assert scope.list(kit.DRA, "ResourceClaim", {"x": "z"}) == []
+    assert len(scope.find(Query(kit.DRA, "ResourceClaim", {"x": "y"}))) == 1
+    assert scope.find(Query(kit.DRA, "ResourceClaim", {"x": "z"})) == []
 
 
 def test_patch_in_another_version_keeps_the_rest(scope: ReferenceScope) -> None:
     scope.create(versioned("v1"))
     ref = Ref("resource.k8s.io/v1beta1", "ResourceClaim", "c")
-    patched = scope.patch(ref, {"metadata": {"labels": {"a": "b"}}})
-    assert patched["spec"]["devices"]["requests"] == [READ["v1beta1"]]
+    scope.patch(ref, {"metadata": {"labels": {"a": "b"}}})
+    assert kit.get(scope, ref)["spec"]["devices"]["requests"] == [READ["v1beta1"]]
     assert kit.get(scope, kit.claim_ref("c"))["metadata"]["labels"] == {"a": "b"}
 
 
@@ -95,7 +95,7 @@ def test_version_or_kind_that_is_not_served_is_not_found(
 ) -> None:
     calls: list[Any] = [
         lambda: scope.get(Ref(api_version, kind, "x")),
-        lambda: scope.list(api_version, kind),
+        lambda: scope.find(Query(api_version, kind)),
         lambda: scope.delete(Ref(api_version, kind, "x")),
         lambda: scope.create({"apiVersion": api_version, "kind": kind, "metadata": {}}),
     ]

@@ -72,7 +72,7 @@ def test_generated_claim_goes_when_its_pod_completes(scope: ReferenceScope) -> N
     scope.create(kit.pod("p", once, templates={"g": "single"}, restartPolicy="Never"))
     kit.until(scope, lambda: kit.phase(scope, "p") == "Succeeded")
     assert kit.claims_of(scope) == []
-    assert scope.cdi_claims() == {}
+    assert scope.observe.cdi_claims() == {}
 
 
 def test_shared_claim_keeps_its_devices_until_the_last_pod_goes(scope: ReferenceScope) -> None:
@@ -95,7 +95,7 @@ def test_shared_claim_keeps_its_devices_until_the_last_pod_goes(scope: Reference
     released = kit.get(scope, kit.claim_ref("shared"))
     assert released["status"] == {}
     assert "finalizers" not in released["metadata"]
-    assert scope.cdi_claims() == {}
+    assert scope.observe.cdi_claims() == {}
 
 
 def test_claim_in_use_outlives_its_deletion_until_its_pod_is_gone(scope: ReferenceScope) -> None:
@@ -157,7 +157,7 @@ def test_claim_of_another_namespace_is_not_used(
     other.create(kit.pod("p", claims={"g": "c"}))
     other.pause(60)
     assert kit.phase(other, "p") == "Pending"
-    assert other.observe("p", "ctr0") is None
+    assert other.observe.container("p", "ctr0") is None
 
 
 def test_namespace_goes_with_all_it_has(scope: ReferenceScope) -> None:
@@ -169,7 +169,7 @@ def test_namespace_goes_with_all_it_has(scope: ReferenceScope) -> None:
     assert kit.get(scope, namespace)["status"]["phase"] == "Terminating"
     kit.gone(scope, namespace)
     assert kit.claims_of(scope) == []
-    assert scope.cdi_claims() == {}
+    assert scope.observe.cdi_claims() == {}
 
 
 def test_admin_access_needs_a_label_on_the_namespace(scope: ReferenceScope) -> None:

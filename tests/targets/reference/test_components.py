@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.targets.base import Ref, TargetError
+from conformance.targets.base import Query, Ref, TargetError
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from tests.targets.reference import kit
@@ -23,7 +23,9 @@ def phase(scope: ReferenceScope, pod: str) -> str:
 
 
 def slices(scope: ReferenceScope) -> list[str]:
-    return [item["metadata"]["uid"] for item in scope.list("resource.k8s.io/v1", "ResourceSlice")]
+    return [
+        item["metadata"]["uid"] for item in scope.find(Query("resource.k8s.io/v1", "ResourceSlice"))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -33,16 +35,16 @@ def test_a_pod_does_not_run_before_the_component_is_started(
     scope: ReferenceScope, component: str
 ) -> None:
     scope.create(kit.claim("a"))
-    scope.fault(component, "stop")
+    scope.faults.disturb(component, "stop")
     use(scope, "p", "a")
     scope.pause(10)
     assert phase(scope, "p") == "Pending"
-    scope.fault(component, "start")
+    scope.faults.disturb(component, "start")
     kit.runs(scope, "p")
 
 
 def test_claims_of_templates_wait_for_the_controller_manager(scope: ReferenceScope) -> None:
-    scope.fault("kube-controller-manager", "kill")
+    scope.faults.disturb("kube-controller-manager", "kill")
     scope.create(kit.claim("a"))
     use(scope, "p", "a")
     kit.runs(scope, "p")
@@ -50,17 +52,17 @@ def test_claims_of_templates_wait_for_the_controller_manager(scope: ReferenceSco
     scope.pause(10)
     claim = Ref("resource.k8s.io/v1", "ResourceClaim", "a", scope.namespace)
     assert (scope.get(claim) or {})["status"].get("allocation")
-    scope.fault("kube-controller-manager", "start")
+    scope.faults.disturb("kube-controller-manager", "start")
     assert "allocation" not in (scope.get(claim) or {})["status"]
 
 
 @pytest.mark.parametrize("component", ["etcd", "kube-apiserver"])
 def test_without_an_api_server_nothing_is_answered(scope: ReferenceScope, component: str) -> None:
     scope.create(kit.claim("a"))
-    scope.fault(component, "stop")
+    scope.faults.disturb(component, "stop")
     with pytest.raises(TargetError, match="does not answer"):
         use(scope, "p", "a")
-    scope.fault(component, "start")
+    scope.faults.disturb(component, "start")
     use(scope, "p", "a")
     kit.runs(scope, "p")
 
@@ -69,26 +71,26 @@ def test_slices_of_a_driver_that_is_gone_for_half_a_minute_are_deleted(
     scope: ReferenceScope,
 ) -> None:
     before = slices(scope)
-    scope.fault("driver", "stop")
+    scope.faults.disturb("driver", "stop")
     scope.pause(29)
     assert slices(scope) == before
-    scope.fault("driver", "start")
+    scope.faults.disturb("driver", "start")
     scope.pause(60)
     assert slices(scope) == before
-    scope.fault("driver", "stop")
+    scope.faults.disturb("driver", "stop")
     scope.pause(31)
     assert not slices(scope)
-    scope.fault("driver", "start")
+    scope.faults.disturb("driver", "start")
     assert slices(scope)
 
 
 def test_slices_of_another_driver_go_with_the_kubelet_only(scope: ReferenceScope) -> None:
     scope.create(kit.resource_slice("other", NODE, "other.example.com", {"name": "dev-0"}))
     other = kit.get(scope, Ref(kit.DRA, "ResourceSlice", "other"))["metadata"]["uid"]
-    scope.fault("driver", "stop")
+    scope.faults.disturb("driver", "stop")
     scope.pause(40)
     assert slices(scope) == [other]
-    scope.fault("kubelet", "restart")
+    scope.faults.disturb("kubelet", "restart")
     assert slices(scope) == []
 
 
@@ -98,12 +100,12 @@ def test_what_was_deleted_meanwhile_is_unprepared_by_a_kubelet_that_starts(
     scope.create(kit.claim("a"))
     use(scope, "p", "a")
     kit.runs(scope, "p")
-    scope.fault("kubelet", "stop")
+    scope.faults.disturb("kubelet", "stop")
     scope.delete(kit.pod_ref("p"), 0)
     scope.pause(10)
-    assert scope.cdi_claims()
-    scope.fault("kubelet", "start")
-    assert not scope.cdi_claims()
+    assert scope.observe.cdi_claims()
+    scope.faults.disturb("kubelet", "start")
+    assert not scope.observe.cdi_claims()
 
 
 def test_after_a_reboot_containers_start_again_with_their_devices(
@@ -114,29 +116,29 @@ def test_after_a_reboot_containers_start_again_with_their_devices(
     pod["spec"]["restartPolicy"] = "Always"
     scope.create(pod)
     kit.runs(scope, "p")
-    seen, specs = scope.observe("p", "ctr0"), dict(scope.cdi_claims())
-    scope.fault("node", "stop")
-    assert not scope.cdi_claims()
+    seen, specs = scope.observe.container("p", "ctr0"), dict(scope.observe.cdi_claims())
+    scope.faults.disturb("node", "stop")
+    assert not scope.observe.cdi_claims()
     scope.pause(60)
     node = target.world.cluster.store.get("Node", "", NODE)
     assert node is not None
     assert node["status"]["conditions"][0]["status"] == "Unknown"
     assert {taint["effect"] for taint in node["spec"]["taints"]} == {"NoSchedule", "NoExecute"}
-    scope.fault("node", "start")
+    scope.faults.disturb("node", "start")
     scope.pause(60)
     found = scope.get(kit.pod_ref("p"))
     assert found is not None
     [container] = found["status"]["containerStatuses"]
     assert container["restartCount"] == 1
     assert "running" in container["state"]
-    assert scope.observe("p", "ctr0") == seen
-    assert dict(scope.cdi_claims()) == specs
+    assert scope.observe.container("p", "ctr0") == seen
+    assert dict(scope.observe.cdi_claims()) == specs
     assert not (target.world.cluster.store.get("Node", "", NODE) or {})["spec"].get("taints")
 
 
 def test_what_is_started_twice_or_stopped_twice_is_so_once(scope: ReferenceScope) -> None:
     for action in ("start", "stop", "stop", "kill", "start", "start", "restart"):
-        scope.fault("kubelet", action)
+        scope.faults.disturb("kubelet", action)
     scope.create(kit.claim("a"))
     use(scope, "p", "a")
     kit.runs(scope, "p")
@@ -144,11 +146,11 @@ def test_what_is_started_twice_or_stopped_twice_is_so_once(scope: ReferenceScope
 
 def test_a_component_that_is_not_there_is_refused(scope: ReferenceScope) -> None:
     with pytest.raises(TargetError, match="no cloud to stop; it has: etcd, kube-apiserver"):
-        scope.fault("cloud", "stop")
+        scope.faults.disturb("cloud", "stop")
 
 
 def cdi_specs(scope: ReferenceScope) -> int:
-    return sum(len(names) for names in scope.cdi_claims().values())
+    return sum(len(names) for names in scope.observe.cdi_claims().values())
 
 
 def test_the_next_version_of_a_driver_knows_what_the_old_one_has_prepared(
@@ -158,10 +160,10 @@ def test_the_next_version_of_a_driver_knows_what_the_old_one_has_prepared(
     scope.create(kit.claim("a"))
     use(scope, "p", "a")
     kit.runs(scope, "p")
-    scope.fault("driver", "replace")
+    scope.faults.disturb("driver", "replace")
     use(scope, "q", "a")
     kit.runs(scope, "q")
-    [old, new] = [scope.observe(name, "ctr0") for name in ("p", "q")]
+    [old, new] = [scope.observe.container(name, "ctr0") for name in ("p", "q")]
     assert old is not None
     assert new is not None
     assert new.environment["GPU_DEVICE_0_UUID"] == old.environment["GPU_DEVICE_0_UUID"]
@@ -171,7 +173,7 @@ def test_the_next_version_of_a_driver_knows_what_the_old_one_has_prepared(
         scope.delete(kit.pod_ref(name), 0)
     scope.pause(10)
     assert cdi_specs(scope) == 0
-    scope.fault("driver", "restart")
+    scope.faults.disturb("driver", "restart")
     use(scope, "r", "a")
     kit.runs(scope, "r")
 
@@ -181,14 +183,14 @@ def test_either_instance_of_a_driver_serves_when_the_other_ends(
 ) -> None:
     before = slices(scope)
     scope.create(kit.claim("a"))
-    scope.fault("driver", "startNext")
-    scope.fault("driver", "kill")
+    scope.faults.disturb("driver", "startNext")
+    scope.faults.disturb("driver", "kill")
     use(scope, "p", "a")
     kit.runs(scope, "p")
-    scope.fault("driver", "start")
+    scope.faults.disturb("driver", "start")
     assert not target.world.components.beside
-    scope.fault("driver", "startNext")
-    scope.fault("driver", "killNext")
+    scope.faults.disturb("driver", "startNext")
+    scope.faults.disturb("driver", "killNext")
     use(scope, "q", "a")
     kit.runs(scope, "q")
     scope.pause(60)
@@ -197,14 +199,14 @@ def test_either_instance_of_a_driver_serves_when_the_other_ends(
 
 def test_without_any_instance_nothing_is_served(scope: ReferenceScope) -> None:
     scope.create(kit.claim("a"))
-    scope.fault("driver", "startNext")
-    scope.fault("driver", "stop")
-    scope.fault("driver", "killNext")
+    scope.faults.disturb("driver", "startNext")
+    scope.faults.disturb("driver", "stop")
+    scope.faults.disturb("driver", "killNext")
     use(scope, "p", "a")
     scope.pause(40)
     assert phase(scope, "p") == "Pending"
     assert not slices(scope)
-    scope.fault("driver", "startNext")
+    scope.faults.disturb("driver", "startNext")
     kit.runs(scope, "p")
     assert slices(scope)
 
@@ -213,14 +215,14 @@ def test_an_instance_that_never_registers_serves_and_replaces_nothing(
     target: ReferenceTarget, scope: ReferenceScope
 ) -> None:
     scope.create(kit.claim("a"))
-    scope.fault("driver", "startUnregistered")
+    scope.faults.disturb("driver", "startUnregistered")
     with pytest.raises(TargetError, match=f"{NODE}/driver: what runs beside it never registers"):
-        scope.fault("driver", "replace")
-    scope.fault("driver", "stop")
+        scope.faults.disturb("driver", "replace")
+    scope.faults.disturb("driver", "stop")
     use(scope, "p", "a")
     scope.pause(10)
     assert phase(scope, "p") == "Pending"
-    scope.fault("driver", "start")
+    scope.faults.disturb("driver", "start")
     kit.runs(scope, "p")
     assert not target.world.components.beside
 
@@ -228,8 +230,8 @@ def test_an_instance_that_never_registers_serves_and_replaces_nothing(
 def test_a_node_that_is_switched_off_loses_both_instances(
     target: ReferenceTarget, scope: ReferenceScope
 ) -> None:
-    scope.fault("driver", "startNext")
-    scope.fault("node", "restart")
+    scope.faults.disturb("driver", "startNext")
+    scope.faults.disturb("node", "restart")
     assert not target.world.components.beside
     scope.create(kit.claim("a"))
     use(scope, "p", "a")

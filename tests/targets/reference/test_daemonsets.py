@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import ApiError, Obj, Ref
+from conformance.targets.base import ApiError, Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
@@ -38,7 +38,7 @@ def places(scope: ReferenceScope) -> list[str]:
     """Nodes of its pods; those that are being deleted with a minus."""
     return sorted(
         f"{'-' * ('deletionTimestamp' in pod['metadata'])}{pod['spec'].get('nodeName')}"
-        for pod in scope.list("v1", "Pod", {"app": "d"})
+        for pod in scope.find(Query("v1", "Pod", {"app": "d"}))
     )
 
 
@@ -63,7 +63,7 @@ def test_a_taint_keeps_new_pods_away_and_drives_out_others_by_no_execute_only(
 
 def test_a_pod_is_replaced_once_it_is_gone(scope: ReferenceScope) -> None:
     scope.create(daemon_set(terminationGracePeriodSeconds=0))
-    [first, _] = scope.list("v1", "Pod", {"app": "d"})
+    [first, _] = scope.find(Query("v1", "Pod", {"app": "d"}))
     held = Ref.of(first)
     scope.patch(held, {"metadata": {"finalizers": ["example.com/wait"]}})
     scope.delete(held)
@@ -83,7 +83,7 @@ def test_pods_are_admitted_as_any_other(scope: ReferenceScope) -> None:
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 7}
     scope.create({**high, "metadata": {"name": "high"}})
     scope.create(daemon_set(priorityClassName="high"))
-    assert {pod["spec"]["priority"] for pod in scope.list("v1", "Pod")} == {7}
+    assert {pod["spec"]["priority"] for pod in scope.find(Query("v1", "Pod"))} == {7}
 
 
 def test_pods_that_are_refused_are_told_and_made_when_they_may_be(scope: ReferenceScope) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import ApiError, Obj, Ref
+from conformance.targets.base import ApiError, Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
 
@@ -42,7 +42,9 @@ def update(scope: ReferenceScope, version: str = "2", **spec: Any) -> None:
 
 def versions(scope: ReferenceScope) -> str:
     """The versions of all pods that are not being deleted."""
-    there = [pod for pod in scope.list("v1", "Pod") if "deletionTimestamp" not in pod["metadata"]]
+    there = [
+        pod for pod in scope.find(Query("v1", "Pod")) if "deletionTimestamp" not in pod["metadata"]
+    ]
     return "".join(sorted(pod["metadata"]["labels"]["version"] for pod in there))
 
 
@@ -53,8 +55,8 @@ def status(scope: ReferenceScope) -> Obj:
 
 def test_its_pods_belong_to_a_replica_set_that_belongs_to_it(hollow: ReferenceScope) -> None:
     hollow.create(deployment(2))
-    [replica_set] = hollow.list("apps/v1", "ReplicaSet")
-    made = hollow.list("v1", "Pod")
+    [replica_set] = hollow.find(Query("apps/v1", "ReplicaSet"))
+    made = hollow.find(Query("v1", "Pod"))
     owners = [obj["metadata"]["ownerReferences"][0]["name"] for obj in (replica_set, *made)]
     assert owners == ["web", *[replica_set["metadata"]["name"]] * 2]
     assert (
@@ -62,7 +64,7 @@ def test_its_pods_belong_to_a_replica_set_that_belongs_to_it(hollow: ReferenceSc
         <= made[0]["metadata"]["labels"].items()
     )
     hollow.delete(WEB)
-    assert hollow.list("apps/v1", "ReplicaSet") == hollow.list("v1", "Pod") == []
+    assert hollow.find(Query("apps/v1", "ReplicaSet")) == hollow.find(Query("v1", "Pod")) == []
 
 
 def test_its_status_counts_pods(scope: ReferenceScope, hollow: ReferenceScope) -> None:
@@ -83,7 +85,7 @@ def test_all_pods_are_replaced_where_they_get_ready(scope: ReferenceScope, strat
     kit.until(scope, lambda: versions(scope) == "2222")
     update(scope, "1")
     kit.until(scope, lambda: versions(scope) == "1111")
-    assert len(scope.list("apps/v1", "ReplicaSet")) == 2
+    assert len(scope.find(Query("apps/v1", "ReplicaSet"))) == 2
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_pods_that_cannot_run_go_before_those_that_do(scope: ReferenceScope) -> 
 
 def test_recreate_waits_until_old_pods_are_gone(hollow: ReferenceScope) -> None:
     hollow.create(deployment(2, strategy={"type": "Recreate"}))
-    held = [Ref.of(pod) for pod in hollow.list("v1", "Pod")]
+    held = [Ref.of(pod) for pod in hollow.find(Query("v1", "Pod"))]
     for pod in held:
         hollow.patch(pod, {"metadata": {"finalizers": ["example.com/wait"]}})
     update(hollow)
@@ -135,13 +137,13 @@ def test_it_is_scaled(hollow: ReferenceScope) -> None:
     hollow.create(deployment(3))
     for replicas in (1, 0, 2):
         change(hollow, replicas=replicas)
-        assert len(hollow.list("v1", "Pod")) == replicas
-    assert len(hollow.list("apps/v1", "ReplicaSet")) == 1
+        assert len(hollow.find(Query("v1", "Pod"))) == replicas
+    assert len(hollow.find(Query("apps/v1", "ReplicaSet"))) == 1
 
 
 def test_a_replica_set_replaces_pods_that_are_gone_or_have_ended(hollow: ReferenceScope) -> None:
     hollow.create(deployment(2, "ReplicaSet"))
-    one, other = (Ref.of(pod) for pod in hollow.list("v1", "Pod"))
+    one, other = (Ref.of(pod) for pod in hollow.find(Query("v1", "Pod")))
     hollow.delete(one)
     hollow.patch(other, {"status": {"phase": "Failed"}}, "status")
     assert versions(hollow) == "111"

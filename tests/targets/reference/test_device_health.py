@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from conformance.targets.base import Obj, TargetError
+from conformance.targets.base import Obj, Query, TargetError
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
@@ -37,7 +37,7 @@ def device_of(scope: ReferenceScope, claim: str) -> Obj:
     found = scope.get(kit.claim_ref(claim))
     assert found is not None
     [result] = found["status"]["allocation"]["devices"]["results"]
-    [published] = scope.list(kit.DRA, "ResourceSlice")
+    [published] = scope.find(Query(kit.DRA, "ResourceSlice"))
     [device] = [each for each in published["spec"]["devices"] if each["name"] == result["device"]]
     return dict(device)
 
@@ -53,24 +53,24 @@ def one(scope: ReferenceScope) -> ReferenceScope:
 
 def test_a_device_is_told_by_its_first_cdi_device_with_a_message(one: ReferenceScope) -> None:
     device = device_of(one, "a")
-    one.set_health(kit.NODE, device, "Unhealthy")
+    one.faults.set_health(kit.NODE, device, "Unhealthy")
     [entry] = shown(one, "p")
     [told] = entry["resources"]
     assert entry["name"] == "claim:c"
     assert told["resourceID"].startswith("k8s.gpu.nvidia.com/claim=")
     assert (told["health"], told["message"]) == ("Unhealthy", "XID 79")
-    one.set_health(kit.NODE, device, "Healthy")
+    one.faults.set_health(kit.NODE, device, "Healthy")
     [told] = shown(one, "p")[0]["resources"]
     assert {name: told[name] for name in told if name != "resourceID"} == {"health": "Healthy"}
 
 
 @pytest.mark.parametrize("component", ["driver", "kubelet"])
 def test_a_driver_that_ends_tells_nothing(one: ReferenceScope, component: str) -> None:
-    one.set_health(kit.NODE, device_of(one, "a"), "Unhealthy")
-    one.fault(component, "stop")
+    one.faults.set_health(kit.NODE, device_of(one, "a"), "Unhealthy")
+    one.faults.disturb(component, "stop")
     before = {"claim:c": ["Unhealthy"]} if component == "kubelet" else {"claim:c": ["Unknown"]}
     assert health(one, "p") == before
-    one.fault(component, "start")
+    one.faults.disturb(component, "start")
     # Events are not told twice: who begins to listen hears of those that come.
     after = {"claim:c": ["Unhealthy" if component == "kubelet" else "Healthy"]}
     assert health(one, "p") == after
@@ -78,17 +78,17 @@ def test_a_driver_that_ends_tells_nothing(one: ReferenceScope, component: str) -
 
 def test_what_is_not_watched_is_unknown_and_offered_as_before(one: ReferenceScope) -> None:
     device = device_of(one, "a")
-    one.set_health(kit.NODE, device, "Unknown")
+    one.faults.set_health(kit.NODE, device, "Unknown")
     assert health(one, "p") == {"claim:c": ["Unknown"]}
     assert [taint["effect"] for taint in device_of(one, "a").get("taints", ())] == ["None"]
 
 
 def test_an_unhealthy_device_has_a_taint_until_it_is_healthy(one: ReferenceScope) -> None:
     device = device_of(one, "a")
-    one.set_health(kit.NODE, device, "Unhealthy")
+    one.faults.set_health(kit.NODE, device, "Unhealthy")
     [taint] = device_of(one, "a")["taints"]
     assert (taint["key"], taint["effect"]) == ("gpu.nvidia.com/xid", "NoSchedule")
-    one.set_health(kit.NODE, device, "Healthy")
+    one.faults.set_health(kit.NODE, device, "Healthy")
     assert device_of(one, "a") == device
 
 
@@ -113,7 +113,7 @@ def test_gates_say_what_is_shown(open_target: Open, gates: dict[str, bool], keys
     scope.create(kit.claim("a"))
     scope.create(kit.pod("p", claims={"c": "a"}))
     kit.runs(scope, "p")
-    scope.set_health(kit.NODE, device_of(scope, "a"), "Unhealthy")
+    scope.faults.set_health(kit.NODE, device_of(scope, "a"), "Unhealthy")
     assert {key for item in shown(scope, "p") for each in item["resources"] for key in each} == keys
 
 
@@ -128,4 +128,4 @@ def test_the_minors_before_136_show_none(open_target: Open) -> None:
 
 def test_a_node_without_a_driver_cannot_be_told(one: ReferenceScope) -> None:
     with pytest.raises(TargetError, match="no driver on nowhere that could be told"):
-        one.set_health("nowhere", device_of(one, "a"), "Unhealthy")
+        one.faults.set_health("nowhere", device_of(one, "a"), "Unhealthy")

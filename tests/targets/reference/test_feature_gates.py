@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.targets.base import ApiError, Ref
+from conformance.targets.base import ApiError, Query, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 
@@ -40,7 +40,7 @@ def test_without_dra_nothing_of_its_group_is_served(open_target: Open) -> None:
         scope.create(kit.claim("c"))
     assert refused.value.code == 404
     with pytest.raises(ApiError):
-        scope.list(kit.DRA, "ResourceSlice")
+        scope.find(Query(kit.DRA, "ResourceSlice"))
     scope.create(kit.pod("p", claims={"g": "c"}))
     assert "resourceClaims" not in kit.get(scope, kit.pod_ref("p"))["spec"]
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance import probe
-from conformance.targets.base import Ref
+from conformance.targets.base import Query, Ref
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
@@ -62,8 +62,8 @@ def check(scope: ReferenceScope) -> None:
         assert not users or "allocation" in claim["status"]
         if "allocation" in claim["status"]:
             allocated.add(claim["metadata"]["uid"])
-    assert set(scope.cdi_claims()) <= allocated, "a spec on disk is for no allocated claim"
-    for pod in scope.list("v1", "Pod"):
+    assert set(scope.observe.cdi_claims()) <= allocated, "a spec on disk is for no allocated claim"
+    for pod in scope.find(Query("v1", "Pod")):
         if pod["status"]["phase"] == "Running":
             assert kit.seen(scope, pod["metadata"]["name"]), "a running pod has no device"
 
@@ -82,4 +82,4 @@ def test_invariants_hold_over_random_histories(history: list[tuple[str, str, obj
         scope.delete(namespace)
         kit.gone(scope, namespace)
         check(scope)
-        assert scope.cdi_claims() == {}
+        assert scope.observe.cdi_claims() == {}

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance import probe
-from conformance.targets.base import Obj, Ref
+from conformance.targets.base import Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
 
@@ -28,7 +28,7 @@ def once(name: str = "ctr0", *claims: str) -> Obj:
 
 
 def pods(scope: ReferenceScope) -> list[Obj]:
-    return scope.list("v1", "Pod", {"batch.kubernetes.io/job-name": "job"})
+    return scope.find(Query("v1", "Pod", {"batch.kubernetes.io/job-name": "job"}))
 
 
 def test_job_with_own_and_shared_devices_completes_and_releases_all(
@@ -55,7 +55,7 @@ def test_job_with_own_and_shared_devices_completes_and_releases_all(
         most = max(most, len(active))
         for pod in active:
             name = pod["metadata"]["name"]
-            if scope.observe(name, "container2") is not None:
+            if scope.observe.container(name, "container2") is not None:
                 seen = [kit.seen(scope, name, f"container{index}") for index in range(3)]
                 views[name] = (seen[0][0], seen[1][0], seen[2][0])
         return bool(kit.get(scope, JOB)["status"].get("succeeded") == 10)
@@ -72,7 +72,7 @@ def test_job_with_own_and_shared_devices_completes_and_releases_all(
     assert "active" not in status
     [left] = kit.claims_of(scope)
     assert left["status"] == {}
-    assert scope.cdi_claims() == {}
+    assert scope.observe.cdi_claims() == {}
 
 
 def test_pods_of_a_job_are_labelled_and_owned(scope: ReferenceScope) -> None:

@@ -28,14 +28,14 @@ def test_two_containers_of_one_pod_see_the_one_device_of_the_claim(scope: Refere
     scope.create(kit.pod("p", *both, templates={"g": "single"}))
     kit.runs(scope, "p")
     assert kit.seen(scope, "p", "ctr0") == kit.seen(scope, "p", "ctr1") == ["/dev/nvidia0"]
-    view = scope.observe("p", "ctr0")
+    view = scope.observe.container("p", "ctr0")
     [claim] = kit.claims_of(scope)
     assert view is not None
     assert view.environment["GPU_DEVICE_0_RESOURCE_CLAIM"] == claim["metadata"]["uid"]
     assert view.environment["HOSTNAME"] == "p"
-    assert list(scope.cdi_claims()) == [claim["metadata"]["uid"]]
-    [(name, spec)] = scope.cdi_specs()
-    assert name in scope.cdi_claims()[claim["metadata"]["uid"]]
+    assert list(scope.observe.cdi_claims()) == [claim["metadata"]["uid"]]
+    [(name, spec)] = scope.observe.cdi_specs()
+    assert name in scope.observe.cdi_claims()[claim["metadata"]["uid"]]
     assert "GPU_DEVICE_0=gpu-0" in spec["devices"][0]["containerEdits"]["env"]
 
 
@@ -48,7 +48,7 @@ def test_container_and_pod_without_a_claim_see_no_device(scope: ReferenceScope) 
     assert kit.seen(scope, "p", "with") == ["/dev/nvidia0"]
     assert kit.seen(scope, "p", "without") == []
     assert kit.seen(scope, "other") == []
-    view = scope.observe("other", "ctr0")
+    view = scope.observe.container("other", "ctr0")
     assert view is not None
     assert not any("GPU" in name or "DRA" in name for name in view.environment)
 
@@ -85,7 +85,7 @@ def test_opaque_configuration_of_claim_and_class_reaches_the_container(
     kit.runs(scope, "by-class", "by-claim", "plain")
 
     def strategies(pod: str) -> list[str]:
-        view = scope.observe(pod, "ctr0")
+        view = scope.observe.container(pod, "ctr0")
         assert view is not None
         variables = view.environment.items()
         return [value for name, value in variables if name.endswith("_SHARING_STRATEGY")]
@@ -98,7 +98,7 @@ def test_environment_of_the_container_itself_is_there(scope: ReferenceScope) -> 
     env = [{"name": "A", "value": "b"}, {"name": "EMPTY"}]
     scope.create(kit.pod("p", kit.container(env=env)))
     kit.runs(scope, "p")
-    view = scope.observe("p", "ctr0")
+    view = scope.observe.container("p", "ctr0")
     assert view is not None
     assert (view.environment["A"], view.environment["EMPTY"]) == ("b", "")
     assert "/dev/null" in view.device_nodes
@@ -120,7 +120,7 @@ def test_other_commands_cannot_be_run_and_the_pod_says_so(
     waiting = status_of(scope, "p")["state"]["waiting"]
     assert waiting["reason"] == "CreateContainerError"
     assert "only knows the probe commands" in waiting["message"]
-    assert scope.observe("p", "ctr0") is None
+    assert scope.observe.container("p", "ctr0") is None
 
 
 def test_running_pod_has_the_status_of_one(scope: ReferenceScope) -> None:
@@ -155,11 +155,11 @@ def test_init_containers_run_one_after_the_other_before_the_rest(scope: Referenc
     scope.create(kit.claim("c"))
     init = [kit.container(name, "g", command=probe.EXIT) for name in ("i0", "i1")]
     scope.create(kit.pod("p", claims={"g": "c"}, initContainers=init))
-    assert scope.observe("p", "i1") is None
+    assert scope.observe.container("p", "i1") is None
     assert kit.phase(scope, "p") == "Pending"
     scope.pause(1)
-    assert scope.observe("p", "i1") is not None
-    assert scope.observe("p", "ctr0") is None
+    assert scope.observe.container("p", "i1") is not None
+    assert scope.observe.container("p", "ctr0") is None
     kit.runs(scope, "p")
     assert kit.seen(scope, "p", "i0") == kit.seen(scope, "p", "ctr0") == ["/dev/nvidia0"]
 
@@ -178,9 +178,9 @@ def test_deleted_pod_ends_before_its_claim_is_unprepared(scope: ReferenceScope) 
     scope.delete(kit.pod_ref("p"))
     pod = kit.get(scope, kit.pod_ref("p"))
     assert pod["metadata"]["deletionGracePeriodSeconds"] == 30
-    assert len(scope.cdi_claims()) == 1
+    assert len(scope.observe.cdi_claims()) == 1
     kit.gone(scope, kit.pod_ref("p"))
-    assert scope.cdi_claims() == {}
+    assert scope.observe.cdi_claims() == {}
 
 
 def test_pod_deleted_by_force_is_cleaned_up_on_the_node(scope: ReferenceScope) -> None:
@@ -190,7 +190,7 @@ def test_pod_deleted_by_force_is_cleaned_up_on_the_node(scope: ReferenceScope) -
     scope.delete(kit.pod_ref("p"), grace_seconds=0)
     assert scope.get(kit.pod_ref("p")) is None
     scope.pause(0)
-    assert scope.cdi_claims() == {}
+    assert scope.observe.cdi_claims() == {}
 
 
 def test_pod_of_the_same_name_is_not_taken_for_the_old_one(scope: ReferenceScope) -> None:
@@ -198,9 +198,9 @@ def test_pod_of_the_same_name_is_not_taken_for_the_old_one(scope: ReferenceScope
     kit.runs(scope, "p")
     scope.delete(kit.pod_ref("p"))
     kit.gone(scope, kit.pod_ref("p"))
-    assert scope.observe("p", "ctr0") is not None
+    assert scope.observe.container("p", "ctr0") is not None
     scope.create(kit.pod("p", claims={"g": "missing"}))
-    assert scope.observe("p", "ctr0") is None
+    assert scope.observe.container("p", "ctr0") is None
 
 
 def test_failed_preparation_is_said_and_tried_again(
@@ -247,7 +247,7 @@ def test_failed_unpreparation_keeps_the_pod_and_is_tried_again(
     scope.pause(1)
     assert scope.get(kit.pod_ref("p")) is not None
     kit.gone(scope, kit.pod_ref("p"))
-    assert scope.cdi_claims() == {}
+    assert scope.observe.cdi_claims() == {}
 
 
 def test_devices_of_a_driver_that_does_not_run_there_are_not_prepared(
@@ -276,4 +276,4 @@ def test_each_node_has_devices_of_its_own(open_target: Open) -> None:
     nodes = [kit.get(scope, kit.pod_ref(name))["spec"]["nodeName"] for name in ("a", "b")]
     assert nodes == ["n0", "n1"]
     assert len(kit.seen(scope, "a")) == len(kit.seen(scope, "b")) == 4
-    assert len(scope.cdi_claims()) == 2
+    assert len(scope.observe.cdi_claims()) == 2

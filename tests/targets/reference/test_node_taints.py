@@ -55,7 +55,7 @@ def test_a_new_controller_manager_counts_anew(scope: ReferenceScope) -> None:
     kit.runs(scope, "p")
     scope.patch(Ref("v1", "Node", kit.NODE), {"spec": {"taints": [TAINT]}})
     scope.pause(15)
-    scope.fault("kube-controller-manager", "restart")
+    scope.faults.disturb("kube-controller-manager", "restart")
     scope.pause(15)
     assert "deletionTimestamp" not in kit.get(scope, kit.pod_ref("p"))["metadata"]
     scope.pause(6)

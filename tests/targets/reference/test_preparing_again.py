@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.scenario.metrics import PREPARED, total
-from conformance.targets.base import Obj
+from conformance.targets.base import Obj, Query
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from nvml_driver.errors import PrepareError
@@ -47,7 +47,7 @@ def use(scope: ReferenceScope, pod: str, *claims: str) -> None:
 
 
 def prepared(scope: ReferenceScope) -> float:
-    found = scope.samples("kubelet", PREPARED, NODE)
+    found = scope.observe.samples("kubelet", PREPARED, NODE)
     assert found is not None
     return total(found, {"driver_name": kit.DRIVER})
 
@@ -64,7 +64,7 @@ def test_after_a_refusal_all_claims_of_the_pod_are_asked_for_again(
     asked.refused.clear()
     kit.runs(scope, "p")
     assert asked.prepare == ["a", "b", "a", "b"]
-    assert prepared(scope) == 2 == scope.claims_in_use(NODE, kit.DRIVER)
+    assert prepared(scope) == 2 == scope.observe.claims_in_use(NODE, kit.DRIVER)
 
 
 def test_what_was_refused_is_unprepared_with_the_pod(
@@ -85,11 +85,11 @@ def test_a_restarted_kubelet_asks_again_and_has_the_slices_published_again(
     asked = Asked(target)
     scope.create(kit.claim("a"))
     use(scope, "p", "a")
-    [before] = scope.list("resource.k8s.io/v1", "ResourceSlice")
-    scope.fault("kubelet", "restart")
+    [before] = scope.find(Query("resource.k8s.io/v1", "ResourceSlice"))
+    scope.faults.disturb("kubelet", "restart")
     use(scope, "q", "a")
     assert asked.prepare == ["a", "a"]
-    [after] = scope.list("resource.k8s.io/v1", "ResourceSlice")
+    [after] = scope.find(Query("resource.k8s.io/v1", "ResourceSlice"))
     assert after["spec"] == before["spec"]
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
@@ -97,9 +97,9 @@ def test_a_restarted_kubelet_asks_again_and_has_the_slices_published_again(
 def test_a_restarted_driver_knows_what_it_has_prepared(scope: ReferenceScope) -> None:
     scope.create(kit.claim("a"))
     use(scope, "p", "a")
-    before = dict(scope.cdi_claims())
-    scope.fault("driver", "restart")
-    assert dict(scope.cdi_claims()) == before != {}
+    before = dict(scope.observe.cdi_claims())
+    scope.faults.disturb("driver", "restart")
+    assert dict(scope.observe.cdi_claims()) == before != {}
     scope.delete(kit.pod_ref("p"), 0)
     kit.gone(scope, kit.pod_ref("p"))
-    assert not scope.cdi_claims()
+    assert not scope.observe.cdi_claims()

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from conformance.targets.base import Obj, Ref, Request
+from conformance.targets.base import Obj, Query, Ref, Request
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
@@ -49,7 +49,7 @@ def there(scope: ReferenceScope) -> list[str]:
     """Names; of those that are being deleted with a minus."""
     return [
         f"{'-' * ('deletionTimestamp' in obj['metadata'])}{obj['metadata']['name']}"
-        for obj in scope.list(kit.DRA, "ResourceClaim")
+        for obj in scope.find(Query(kit.DRA, "ResourceClaim"))
     ]
 
 
@@ -116,5 +116,5 @@ def test_pods_in_the_foreground_end_as_any_others(open_target: Open) -> None:
     scope.create(pod)
     kit.until(scope, lambda: kit.get(scope, kit.pod_ref("p"))["status"]["phase"] == "Running")
     delete(scope, "Foreground", kit.pod_ref("p"))
-    kit.until(scope, lambda: scope.list("v1", "Pod") == [])
+    kit.until(scope, lambda: scope.find(Query("v1", "Pod")) == [])
     assert there(scope) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.targets.base import ApiError, Obj, Ref
+from conformance.targets.base import ApiError, Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
 
@@ -65,18 +65,20 @@ def test_a_claim_of_a_template_is_made_when_the_quota_has_room(scope: ReferenceS
     scope.create(kit.claim("c"))
     scope.create(kit.template("t"))
     scope.create(kit.pod("p", templates={"gpu": "t"}))
-    assert [claim["metadata"]["name"] for claim in scope.list(kit.DRA, "ResourceClaim")] == ["c"]
-    reasons = {event["reason"] for event in scope.list("v1", "Event")}
+    assert [claim["metadata"]["name"] for claim in scope.find(Query(kit.DRA, "ResourceClaim"))] == [
+        "c"
+    ]
+    reasons = {event["reason"] for event in scope.find(Query("v1", "Event"))}
     assert "FailedResourceClaimCreation" in reasons
     scope.delete(kit.claim_ref("c"))
     kit.runs(scope, "p")
 
 
 def test_a_quota_limits_nothing_before_its_status_says_what(scope: ReferenceScope) -> None:
-    scope.fault("kube-controller-manager", "stop")
+    scope.faults.disturb("kube-controller-manager", "stop")
     quota(scope, devices=1)
     scope.create(kit.claim("c", kit.request(count=2)))
-    scope.fault("kube-controller-manager", "start")
+    scope.faults.disturb("kube-controller-manager", "start")
     with pytest.raises(ApiError, match="exceeded quota"):
         scope.create(kit.claim("d"))
 

@@ -14,7 +14,7 @@ MANAGER: Name = "kube-controller-manager"
 
 
 def read(scope: ReferenceScope, name: str, component: Name = "kubelet", **labels: str) -> float:
-    found = scope.samples(component, name, kit.NODE if component == "kubelet" else None)
+    found = scope.observe.samples(component, name, kit.NODE if component == "kubelet" else None)
     assert found is not None
     return total(found, labels)
 
@@ -53,9 +53,9 @@ def test_what_a_driver_refuses_is_an_error_of_the_operation_and_none_of_the_call
 def test_who_is_stopped_tells_nothing_and_who_starts_counts_from_0(scope: ReferenceScope) -> None:
     use(scope, "p", "a")
     assert read(scope, OPERATIONS) == 1
-    scope.fault("kubelet", "stop")
-    assert scope.samples("kubelet", OPERATIONS, kit.NODE) is None
-    scope.fault("kubelet", "start")
+    scope.faults.disturb("kubelet", "stop")
+    assert scope.observe.samples("kubelet", OPERATIONS, kit.NODE) is None
+    scope.faults.disturb("kubelet", "start")
     assert read(scope, OPERATIONS) == 0
 
 
@@ -65,6 +65,6 @@ def test_claims_made_for_pods_are_counted_with_admin_access(scope: ReferenceScop
         scope.create(kit.pod(name, kit.container("ctr0", "c"), templates={"c": "own"}))
     assert read(scope, CREATES, MANAGER, status="success", admin_access="false") == 2
     assert read(scope, CREATES, "kube-scheduler") == 0
-    scope.fault(MANAGER, "restart")
+    scope.faults.disturb(MANAGER, "restart")
     assert read(scope, CREATES, MANAGER) == 0
     assert read(scope, CLAIMS, MANAGER, allocated="true", source="resource_claim_template") == 2

@@ -8,7 +8,7 @@ from tests.targets.reference import kit
 
 
 def named(scope: ReferenceScope, container: str, pod: str = "p") -> list[str] | None:
-    found = scope.pod_resources(kit.NODE, pod, container)
+    found = scope.observe.pod_resources(pod, container)
     return None if found is None else [claim.name for claim in found]
 
 
@@ -22,7 +22,7 @@ def test_a_claim_is_listed_as_a_whole_for_each_container_that_names_it(
     scope.create(kit.claim("a", kit.request("x"), kit.request("y")))
     part = kit.container("part", {"name": "a", "request": "x"})
     scope.create(kit.pod("p", part, kit.container("bare"), claims={"a": "a"}))
-    found = scope.pod_resources(kit.NODE, "p", "part")
+    found = scope.observe.pod_resources("p", "part")
     assert found is not None
     [claim] = found
     assert (claim.namespace, claim.name) == ("ns", "a")
@@ -47,8 +47,8 @@ def test_sidecars_are_listed_and_other_init_containers_are_not(scope: ReferenceS
 def test_nothing_is_listed_while_the_kubelet_is_stopped(scope: ReferenceScope) -> None:
     scope.create(kit.claim("a"))
     scope.create(kit.pod("p", kit.container("ctr0", "a"), claims={"a": "a"}))
-    scope.fault("kubelet", "stop")
+    scope.faults.disturb("kubelet", "stop")
     assert named(scope, "ctr0") is None
-    scope.fault("kubelet", "start")
+    scope.faults.disturb("kubelet", "start")
     assert named(scope, "ctr0") == ["a"]
     assert named(scope, "ctr0", "q") is None

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import RUN_LABEL, Obj, Ref, Scope, Target
+from conformance.targets.base import RUN_LABEL, Obj, Query, Ref
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from conformance.targets.reference.nodes.device_source import SimulatedGpus
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.scope import Scope, Target
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 
@@ -23,7 +24,7 @@ def test_what_is_asked_at_once_is_seen_together(open_target: Open) -> None:
 
     def make_and_look() -> None:
         scope.create(kit.pod(f"p{len(seen)}"))
-        seen.append([pod["spec"].get("nodeName") for pod in scope.list("v1", "Pod")])
+        seen.append([pod["spec"].get("nodeName") for pod in scope.find(Query("v1", "Pod"))])
 
     scope.at_once([make_and_look, make_and_look])
     make_and_look()
@@ -61,18 +62,18 @@ def test_capabilities_say_what_it_serves(open_target: Open) -> None:
     assert found.feature_gates["DynamicResourceAllocation"] is True
     assert "NVML" in found.simulated
     scope = new_scope(target)
-    [published] = scope.list(kit.DRA, "ResourceSlice")
+    [published] = scope.find(Query(kit.DRA, "ResourceSlice"))
     assert published["spec"]["driver"] == "gpu.example.org"
     [owner] = published["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("Node", "reference-node-0")
 
 
 def test_no_device_classes_are_there_from_the_start(target: ReferenceTarget) -> None:
-    assert new_scope(target).list(kit.DRA, "DeviceClass") == []
+    assert new_scope(target).find(Query(kit.DRA, "DeviceClass")) == []
 
 
 def test_driver_publishes_its_slices_again(scope: ReferenceScope) -> None:
-    [published] = scope.list(kit.DRA, "ResourceSlice")
+    [published] = scope.find(Query(kit.DRA, "ResourceSlice"))
     ref = Ref.of(published)
     scope.patch(ref, {"spec": {"devices": []}})
     assert kit.get(scope, ref)["spec"] == published["spec"]
@@ -181,9 +182,9 @@ def story(target: ReferenceTarget, namespaces: tuple[str, ...]) -> dict[str, Any
         kit.runs(scope, "p")
     scope = target.scope("b")
     return {
-        "pods": scope.list("v1", "Pod"),
-        "claims": scope.list(kit.DRA, "ResourceClaim"),
-        "events": scope.list("v1", "Event"),
+        "pods": scope.find(Query("v1", "Pod")),
+        "claims": scope.find(Query(kit.DRA, "ResourceClaim")),
+        "events": scope.find(Query("v1", "Event")),
     }
 
 
@@ -246,4 +247,4 @@ def test_scopes_can_be_used_from_several_threads(open_target: Open) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    assert target.scope("first").cdi_claims() == {}
+    assert target.scope("first").observe.cdi_claims() == {}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.engine.steps import hollow_node
-from conformance.targets.base import Obj, Ref
+from conformance.targets.base import Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from reference_allocator.allocator import Allocator
@@ -241,9 +241,9 @@ def test_pod_whose_node_is_gone_is_collected(bare: ReferenceScope) -> None:
 
 def test_node_takes_its_slices_along(open_target: Open) -> None:
     scope = new_scope(open_target())
-    assert len(scope.list(kit.DRA, "ResourceSlice")) == 1
+    assert len(scope.find(Query(kit.DRA, "ResourceSlice"))) == 1
     scope.delete(Ref("v1", "Node", kit.NODE))
-    assert scope.list(kit.DRA, "ResourceSlice") == []
+    assert scope.find(Query(kit.DRA, "ResourceSlice")) == []
 
 
 def test_binding_does_not_count_as_a_change_of_the_spec(bare: ReferenceScope) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import ApiError, Obj, Ref
+from conformance.targets.base import ApiError, Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit
 
@@ -46,7 +46,7 @@ def ready(scope: ReferenceScope, *ordinals: int) -> None:
 
 def shown(scope: ReferenceScope) -> str:
     """Ordinal and version of each pod, with a dash behind those that are being deleted."""
-    there = sorted(scope.list("v1", "Pod"), key=lambda pod: str(pod["metadata"]["name"]))
+    there = sorted(scope.find(Query("v1", "Pod")), key=lambda pod: str(pod["metadata"]["name"]))
     return " ".join(
         pod["metadata"]["name"].removeprefix("web-")
         + f"v{pod['metadata']['labels']['version']}"
@@ -150,7 +150,7 @@ def test_where_pods_run_it_comes_up_and_goes_by_itself(scope: ReferenceScope) ->
     scope.create(stateful_set(2))
     kit.until(scope, lambda: kit.get(scope, WEB)["status"].get("readyReplicas") == 2)
     scope.delete(WEB)
-    kit.until(scope, lambda: not scope.list("v1", "Pod"))
+    kit.until(scope, lambda: not scope.find(Query("v1", "Pod")))
 
 
 REFUSED: list[tuple[Obj, str]] = [

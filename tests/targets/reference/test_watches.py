@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.targets.base import ApiError, Ref
+from conformance.targets.base import ApiError, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.watching import Watching
 from tests.targets.reference import kit
@@ -23,7 +23,7 @@ def test_what_comes_to_be_selected_is_added_and_what_leaves_is_deleted(
     scope: ReferenceScope,
 ) -> None:
     scope.create(kit.claim("before"))
-    watching = scope.watch(kit.DRA, "ResourceClaim", {"team": "blue"})
+    watching = scope.watch(Query(kit.DRA, "ResourceClaim", {"team": "blue"}))
     scope.create(kit.claim("one"))
     label(scope, "one", "red")
     assert told(watching) == []
@@ -40,7 +40,7 @@ def test_what_leaves_is_shown_as_it_was_with_the_version_of_the_change(
 ) -> None:
     scope.create(kit.claim("one"))
     label(scope, "one", "blue")
-    watching = scope.watch(kit.DRA, "ResourceClaim", {"team": "blue"})
+    watching = scope.watch(Query(kit.DRA, "ResourceClaim", {"team": "blue"}))
     label(scope, "one", "red")
     now = scope.get(Ref(kit.DRA, "ResourceClaim", "one", "ns"))
     [(change, obj)] = watching.events()
@@ -52,7 +52,7 @@ def test_what_leaves_is_shown_as_it_was_with_the_version_of_the_change(
 
 def test_it_is_of_one_namespace_in_the_version_that_was_asked_for(scope: ReferenceScope) -> None:
     version = "resource.k8s.io/v1beta1"
-    watching = scope.watch(version, "ResourceClaim")
+    watching = scope.watch(Query(version, "ResourceClaim"))
     scope.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
     elsewhere = kit.claim("there")
     elsewhere["metadata"]["namespace"] = "other"
@@ -65,11 +65,11 @@ def test_it_is_of_one_namespace_in_the_version_that_was_asked_for(scope: Referen
 
 def test_a_field_by_which_nothing_is_selected_is_refused(scope: ReferenceScope) -> None:
     with pytest.raises(ApiError, match="field label not supported"):
-        scope.watch(kit.DRA, "ResourceSlice", None, None, {"spec.devices": "x"})
+        scope.watch(Query(kit.DRA, "ResourceSlice", None, None, {"spec.devices": "x"}))
 
 
 def test_it_ends_with_its_scope(scope: ReferenceScope) -> None:
-    watching = scope.watch(kit.DRA, "ResourceClaim")
+    watching = scope.watch(Query(kit.DRA, "ResourceClaim"))
     scope.close()
     scope.create(kit.claim("late"))
     assert told(watching) == []

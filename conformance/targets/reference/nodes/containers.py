@@ -10,7 +10,7 @@ from typing import Any, Final
 from conformance.probe import METADATA, Probe
 from conformance.scenario import devicefiles
 from conformance.scenario.devicefiles import OTHERS, REFUSED, DeviceFile
-from conformance.scenario.expectations.base import ContainerView
+from conformance.scenario.observation import ContainerView
 from conformance.targets.base import Obj
 from nvml_driver.cdi.specs import ContainerEdits, DeviceNode
 from nvml_driver.simulated import smi

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.scenario.expectations.base import ContainerView
 from conformance.scenario.metrics import OPERATIONS
+from conformance.scenario.observation import ContainerView
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conformance.scenario.podresources import ListedClaim, ListedDevice
+from conformance.scenario.observation import ListedClaim, ListedDevice
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.nodes.dra_manager import DRAManager

@@ -1,0 +1,95 @@
+"""What a scenario observes of the reference's nodes and components, and how it disturbs them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from conformance.scenario.metrics import Component, Sample
+from conformance.scenario.observation import ContainerView, ListedClaim
+from conformance.scenario.stimulus import Health
+from conformance.targets.base import Obj, TargetError
+from conformance.targets.claims_in_use import in_use
+from conformance.targets.components import meant
+from conformance.targets.reference.metrics import samples
+from conformance.targets.reference.world import World
+
+
+class ReferenceObservation:
+    """Implements `Observation` for pods of one namespace."""
+
+    def __init__(self, world: World, lock: threading.RLock, namespace: str) -> None:
+        self._world = world
+        self._lock = lock
+        self._namespace = namespace
+
+    def container(self, pod: str, container: str) -> ContainerView | None:
+        """What it saw in its latest run."""
+        with self._lock:
+            views = (item.observe(self._namespace, pod, container) for item in self._world.kubelets)
+            return next((view for view in views if view is not None), None)
+
+    def cdi_claims(self) -> Mapping[str, Sequence[str]]:
+        """Claim uid -> names of the files that its drivers have written for it."""
+        with self._lock:
+            found: dict[str, list[str]] = {}
+            for kubelet in self._world.kubelets:
+                for driver in kubelet.dra_manager.drivers:
+                    for uid, files in driver.spec_files().items():
+                        found.setdefault(uid, []).extend(files)
+            return found
+
+    def cdi_specs(self) -> Sequence[tuple[str, Obj]]:
+        """Of a node's drivers one is asked: they share the directory."""
+        with self._lock:
+            drivers = [one.driver for one in self._world.kubelets if one.driver is not None]
+            return [item for driver in drivers for item in driver.specs()]
+
+    def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
+        """None where the component does not run."""
+        with self._lock:
+            return samples(self._world, component, name, node)
+
+    def pod_resources(self, pod: str, container: str) -> Sequence[ListedClaim] | None:
+        """None where the kubelet does not run, or does not list the container."""
+        with self._lock:
+            found = self._world.cluster.store.get("Pod", self._namespace, pod)
+            node = found["spec"].get("nodeName") if found is not None else None
+            kubelet = next((item for item in self._world.kubelets if item.node == node), None)
+            if found is None or kubelet is None:
+                return None
+            if not self._world.components.runs(kubelet.component):
+                return None
+            return kubelet.pod_resources.listed(found, container)
+
+    def claims_in_use(self, node: str, driver: str) -> int:
+        """As the store has them."""
+        with self._lock:
+            return in_use(self._world.cluster.store.all("ResourceClaim"), driver, node)
+
+
+class ReferenceFaults:
+    """Implements `conformance.targets.scope.Faults`."""
+
+    def __init__(self, world: World, lock: threading.RLock) -> None:
+        self._world = world
+        self._lock = lock
+
+    def disturb(self, component: str, action: str) -> None:
+        """Done, with all that follows from it, when this returns."""
+        with self._lock:
+            names = meant(component, self._world.components.names)
+            if not names:
+                known = ", ".join(self._world.components.names)
+                raise TargetError(f"the reference has no {component} to {action}; it has: {known}")
+            for name in names:
+                self._world.fault(name, action)
+
+    def set_health(self, node: str, device: Obj, health: Health) -> None:
+        """As on the simulated GPU itself."""
+        with self._lock:
+            for kubelet in self._world.kubelets:
+                if kubelet.node == node and kubelet.driver is not None:
+                    self._world.set_health(kubelet, device["name"], health)
+                    return
+            raise TargetError(f"the reference has no driver on {node} that could be told")
