@@ -15,8 +15,8 @@ from typing import Any
 from conformance.certify.parts import parts, resumed
 from conformance.compare.compare import compare_scenario
 from conformance.digest import document_digest, set_digest
+from conformance.engine.ending import with_known_issues
 from conformance.engine.events import Outcome, PlannedScenario, RunStarted, ScenarioFinished
-from conformance.engine.knownissues import with_known_issues
 from conformance.engine.result import count_verdicts
 from conformance.engine.verdicts import ScenarioCompared
 from conformance.errors import ConformanceError, ExitCode

@@ -96,7 +96,7 @@ def _not_too_early(expectation: Timed, seen: Seen, context: Context) -> None:
     """
     if expectation.not_before is None or expectation.since is None:
         return
-    passed = context.scope.now() - context.began[expectation.since]
+    passed = context.scope.now() - context.progress.began[expectation.since]
     if passed < expectation.not_before:
         wanted = f"{expectation.describe()} not before {expectation.not_before:g} s"
         raise Divergence(
@@ -137,4 +137,4 @@ def _note_undecided(pod_name: str | None, context: Context) -> None:
     snapshot["claims"] = [
         claim for claim in snapshot.get("claims", ()) if claim["metadata"]["uid"] in uids
     ]
-    context.undecided.append({"pod": pod, "snapshot": snapshot})
+    context.progress.undecided.append({"pod": pod, "snapshot": snapshot})

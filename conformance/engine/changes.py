@@ -11,7 +11,7 @@ from conformance.scenario.accounts import AccountName
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.changes import Changes, Delete, Update
 from conformance.targets.base import ApiError, FieldManager, Obj, Ref, Request, User
-from conformance.targets.scope import Scope
+from conformance.targets.scope import Objects
 
 _ATTEMPTS = 5
 """To replace an object that somebody else changes, too."""
@@ -20,9 +20,17 @@ _ATTEMPTS = 5
 class Finder(Protocol):
     """Who finds what is to be changed: the context of the running scenario."""
 
-    scope: Scope
-    ledger: Ledger
-    captured: dict[str, Obj]
+    @property
+    def scope(self) -> Objects:
+        """Where requests are made."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """Of what the scenario has made."""
+
+    @property
+    def captured(self) -> Mapping[str, Obj]:
+        """Name -> an object as an earlier step captured it."""
 
     def find(self, selector: ObjectSelector) -> list[Obj]:
         """All objects that a selector names."""

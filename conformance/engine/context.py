@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -39,26 +39,48 @@ class DevicePlace(NamedTuple):
 
 
 @dataclass(slots=True)
-class Context:
-    """One scenario in one run on one target; what its expectations may ask (``Cluster``).
+class Progress:
+    """What has happened in a scenario so far; all of it is empty before the first step.
 
     Attributes:
-        undecided: snapshots of pods that were seen to be pending for want of devices.
         captured: name -> an object as a step `capture` found it.
         watches: name -> what a step `watch` watches, and what that has brought.
         began: name of a step -> `Scope.now` before its first request.
         counted: step and metric -> node and value as they were before the step.
-        other: of another driver that runs on the same nodes.
-        brought: that one was started for the scenario.
-        node: the only one whose components the scenario disturbs; None: it is to say which.
         stopped: components that a step `fault` has stopped or restarted.
+        brought: another driver was started for the scenario.
         unhealthy: devices that a step `stimulate` has made other than healthy, as they were before.
+        undecided: snapshots of pods that were seen to be pending for want of devices.
         kept: texts for the diagnostics: name -> text.
+        claim_uids: pod and name in its resourceClaims -> uid of the claim that was seen there.
+    """
+
+    captured: dict[str, Obj] = field(default_factory=dict)
+    watches: dict[str, tuple[ServerSelector, Watching]] = field(default_factory=dict)
+    began: dict[str, float] = field(default_factory=dict)
+    counted: dict[tuple[str, str], tuple[str | None, float]] = field(default_factory=dict)
+    stopped: list[str] = field(default_factory=list)
+    brought: bool = False
+    unhealthy: dict[DevicePlace, Obj] = field(default_factory=dict)
+    undecided: list[dict[str, Any]] = field(default_factory=list)
+    kept: dict[str, str] = field(default_factory=dict)
+    claim_uids: dict[tuple[str, str], str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One scenario in one run on one target; what its expectations may ask (``Cluster``).
+
+    Attributes:
+        scenario: with its variables replaced.
+        other: of another driver that runs on the same nodes.
+        node: the only one whose components the scenario disturbs; None: it is to say which.
         churn_seconds, churn_seed: what the user wants instead of what churn says; 0 is nothing.
         record: whether decisions and snapshots are wanted (for comparison).
         stop: set when the user wants the run to end.
         place: the scenario's among those that act.
         time_factor: by what limits of time are multiplied.
+        progress: what has happened so far.
     """
 
     scenario: Scenario
@@ -67,42 +89,24 @@ class Context:
     variables: Variables
     profile: DriverProfile | None
     other: DriverProfile | None = None
+    node: str | None = None
+    churn_seconds: float = 0.0
+    churn_seed: int = 0
     record: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     place: Place = field(default_factory=Place)
-    undecided: list[dict[str, Any]] = field(default_factory=list)
-    kept: dict[str, str] = field(default_factory=dict)
-    captured: dict[str, Obj] = field(default_factory=dict)
-    watches: dict[str, tuple[ServerSelector, Watching]] = field(default_factory=dict)
-    counted: dict[tuple[str, str], tuple[str | None, float]] = field(default_factory=dict)
-    brought: bool = False
-    node: str | None = None
-    stopped: list[str] = field(default_factory=list)
-    unhealthy: dict[DevicePlace, Obj] = field(default_factory=dict)
-    began: dict[str, float] = field(default_factory=dict)
-    churn_seconds: float = 0.0
-    churn_seed: int = 0
     time_factor: float = 1.0
-    _claim_uids: dict[tuple[str, str], str] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
 
     def on(self, scope: Scope) -> Context:
         """The same scenario, before its first step, in another scope."""
         ledger = Ledger(scope, self.ledger.labels)
-        return replace(
-            self,
-            scope=scope,
-            ledger=ledger,
-            undecided=[],
-            kept={},
-            captured={},
-            watches={},
-            counted={},
-            stopped=[],
-            brought=False,
-            unhealthy={},
-            began={},
-            _claim_uids={},
-        )
+        return replace(self, scope=scope, ledger=ledger, progress=Progress())
+
+    @property
+    def captured(self) -> Mapping[str, Obj]:
+        """Name -> an object as an earlier step captured it."""
+        return self.progress.captured
 
     @property
     def observe(self) -> Observation:
@@ -164,11 +168,11 @@ class Context:
 
     def watch(self, name: str, selector: ServerSelector) -> None:
         """Watch from now on what a selector selects, for :meth:`watched`."""
-        self.watches[name] = selector, self.scope.watch(_query(selector))
+        self.progress.watches[name] = selector, self.scope.watch(_query(selector))
 
     def watched(self, name: str) -> Sequence[WatchEvent]:
         """See Cluster.watched. What is in a namespace of the scenario is the scenario's own."""
-        selector, watching = self.watches[name]
+        selector, watching = self.progress.watches[name]
         own = self.ledger.labels if selector.kind in CLUSTER_SCOPED else {}
         return [
             WatchEvent(change, str(obj["metadata"]["name"]), version_of(obj))
@@ -205,14 +209,14 @@ class Context:
                 name = status.get("resourceClaimName", name)
         claim = self.get("ResourceClaim", name) if name else None
         if claim is not None:
-            self._claim_uids[pod, pod_claim] = claim["metadata"]["uid"]
+            self.progress.claim_uids[pod, pod_claim] = claim["metadata"]["uid"]
         return claim
 
     def claim_uid(self, pod: str, pod_claim: str) -> str | None:
         """See Cluster.claim_uid."""
         if self.claim_of(pod, pod_claim) is None:
             self._remember_named(pod, pod_claim)
-        return self._claim_uids.get((pod, pod_claim))
+        return self.progress.claim_uids.get((pod, pod_claim))
 
     def _remember_named(self, pod: str, pod_claim: str) -> None:
         """Of a pod that is gone the claims that it named in its manifest may still be there."""
@@ -224,14 +228,14 @@ class Context:
                 name = entry.get("resourceClaimName") if entry["name"] == pod_claim else None
                 claim = self.get("ResourceClaim", name) if name else None
                 if claim is not None:
-                    self._claim_uids.setdefault((pod, pod_claim), claim["metadata"]["uid"])
+                    self.progress.claim_uids.setdefault((pod, pod_claim), claim["metadata"]["uid"])
 
     def metric(self, wanted: MetricOf) -> float | None:
         """See Cluster.metric."""
         if wanted.grown_since is None:
             node = wanted.node if wanted.node_of is None else self.node_of(wanted.node_of)
             return None if wanted.node_of and node is None else self.read(wanted, node)
-        node, before = self.counted[wanted.grown_since, wanted.told()]
+        node, before = self.progress.counted[wanted.grown_since, wanted.told()]
         value = self.read(wanted, node)
         return None if value is None else value - before
 

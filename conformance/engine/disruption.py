@@ -91,7 +91,7 @@ def disturb(fault: Fault, context: Context) -> None:
         node = context.node
     component = f"{node}/{fault.component}" if node else fault.component
     if fault.action != "start":
-        context.stopped.append(component)  # also by a restart that breaks off
+        context.progress.stopped.append(component)  # also by a restart that breaks off
     context.scope.faults.disturb(component, fault.action)
 
 
@@ -102,7 +102,7 @@ def bring_other(context: Context, capabilities: Capabilities) -> None:
         TargetError: it did not get ready.
     """
     if f"fault:{OTHER_DRIVER}" in capabilities.abilities:
-        context.brought = True  # also one that did not get ready
+        context.progress.brought = True  # also one that did not get ready
         context.scope.faults.disturb(_other(context), "start")
 
 
@@ -112,8 +112,8 @@ def remove_other(context: Context) -> None:
     Raises:
         TargetError: something of it stays.
     """
-    if context.brought:
-        context.brought = False
+    if context.progress.brought:
+        context.progress.brought = False
         context.scope.faults.disturb(_other(context), REMOVE)
 
 
@@ -127,6 +127,6 @@ def restore(context: Context) -> None:
     Raises:
         TargetError: something did not get ready.
     """
-    for component in in_start_order(context.stopped):
+    for component in in_start_order(context.progress.stopped):
         context.scope.faults.disturb(component, "start")
-    context.stopped.clear()
+    context.progress.stopped.clear()

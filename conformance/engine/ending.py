@@ -1,11 +1,16 @@
-"""What a scenario comes to: the first thing that went wrong."""
+"""What a scenario comes to: the first thing that went wrong, attempts, known issues."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from conformance.engine.awaiting import Divergence
 from conformance.engine.context import Interrupted
-from conformance.engine.events import Outcome
+from conformance.engine.events import Attempt, KnownFailure, Outcome, ScenarioFinished
+from conformance.engine.setup import Setup
 from conformance.errors import ConformanceError
+from conformance.scenario.knownissues import load_known_issues
 from conformance.targets.base import ApiError
 
 
@@ -62,3 +67,56 @@ def ended_by(error: Exception) -> tuple[Outcome, str]:
         case ConformanceError():
             return Outcome.ERROR, str(error)
     return Outcome.ERROR, f"the suite failed: {type(error).__name__}: {error}"
+
+
+def may_be_chance(finished: ScenarioFinished, setup: Setup) -> bool:
+    """Whether it may be tried again: not where what was seen cannot be taken back.
+
+    That is an allocation against the rules, a device in two claims, or something that is left.
+    """
+    if finished.outcome not in (Outcome.FAILED, Outcome.ERROR) or setup.stop.is_set():
+        return False
+    told_here = any(item.namespace == finished.namespace for item in finished.overlaps)
+    if finished.left or told_here:
+        return False
+    return setup.compare is None or setup.compare(finished).conformant
+
+
+def ended_after(finished: ScenarioFinished, attempts: Sequence[Attempt]) -> ScenarioFinished:
+    """How a scenario ended after attempts that failed."""
+    if not attempts:
+        return finished
+    passed = finished.outcome is Outcome.PASSED
+    before = [f"attempt {n}: {item.message}" for n, item in enumerate(attempts, start=1)]
+    return replace(
+        finished,
+        outcome=Outcome.FLAKY if passed else finished.outcome,
+        message="\n".join([f"passed at attempt {len(before) + 1}", *before])
+        if passed
+        else finished.message,
+        where=attempts[-1].where if passed else finished.where,
+        attempts=tuple(attempts),
+    )
+
+
+def with_known_issues(finished: ScenarioFinished, target: str, version: str) -> ScenarioFinished:
+    """The same, with the outcome ``known`` where all that is wrong is a known issue.
+
+    Args:
+        finished: how the scenario ended.
+        target: its name; the reference is no Kubernetes and has none of its issues.
+        version: of the API server.
+    """
+    if finished.outcome is not Outcome.FAILED or finished.cleanup is Outcome.FAILED:
+        return finished
+    if target == "reference":
+        return finished
+    passed = all(step.outcome is Outcome.PASSED for step in finished.steps)
+    told = any(item.namespace == finished.namespace for item in finished.overlaps)
+    issues = load_known_issues().of(
+        version, finished.scenario.id, finished.message, passed and told
+    )
+    found = tuple(KnownFailure(name, issue.link) for name, issue in issues)
+    if not found:
+        return finished
+    return replace(finished, outcome=Outcome.KNOWN, known_issues=found)

@@ -7,8 +7,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 
-from conformance.engine.attempts import ended_after, may_be_chance
 from conformance.engine.context import Context
 from conformance.engine.diagnosing import EXPLANATION, diagnose
 from conformance.engine.disruption import (
@@ -18,7 +18,14 @@ from conformance.engine.disruption import (
     remove_other,
     restore,
 )
-from conformance.engine.ending import Ending, ended_by, is_known
+from conformance.engine.ending import (
+    Ending,
+    ended_after,
+    ended_by,
+    is_known,
+    may_be_chance,
+    with_known_issues,
+)
 from conformance.engine.events import (
     Attempt,
     Diagnostics,
@@ -30,19 +37,16 @@ from conformance.engine.events import (
     StepFinished,
     StepStarted,
 )
-from conformance.engine.knownissues import with_known_issues
 from conformance.engine.ledger import Ledger
-from conformance.engine.parallel import Observed, perform_together
 from conformance.engine.places import Place
 from conformance.engine.setup import Setup, planned
-from conformance.engine.steps import prepare, title
+from conformance.engine.steps import Observed, perform_together, prepare, title
 from conformance.engine.stimuli import make_healthy
-from conformance.errors import TargetGoneError
+from conformance.errors import TargetGoneError, UsageError
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.model import Step, together
+from conformance.scenario.model import together
 from conformance.targets.base import CONSTRAINTS
 from conformance.targets.overlaps import Overlap
-from conformance.targets.scope import Scope
 from conformance.text import shorten
 
 Emit = Callable[[Event], None]
@@ -93,154 +97,157 @@ class _Run:
         self.opened = setup.opened
         self.emit = emit
         self.ending = Ending(loaded.where(()))
-        self.started_at = ""
         self.steps: list[StepFinished] = []
-        self.told: set[tuple[str, str, str, int]] = set()
+        self.decisions: list[dict[str, object]] = []
+        self.left: tuple[str, ...] = ()
+        self.cleanup = Outcome.SKIPPED
+        self.overlapped: set[tuple[str, str, str, int]] = set()
 
     def finish(self) -> ScenarioFinished:
         reason = self.setup.reason_to_skip(self.loaded)
         if reason is not None:
-            return self._result(Outcome.SKIPPED, reason)
+            return self._without_steps(Outcome.SKIPPED, reason)
         start = time.perf_counter()
-        self.started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        variables = self.setup.variables(self.loaded)
+        try:
+            scenario = self.loaded.bind(variables)
+        except UsageError as error:
+            return self._without_steps(*ended_by(error))
         scope = self.opened.target.scope(self.setup.namespace(self.loaded))
-        part = self.setup.part
+        part, options = self.setup.part, self.opened.options
         context = Context(
-            scenario=self.loaded.scenario,
+            scenario=scenario,
             scope=scope,
             ledger=Ledger(
                 scope,
                 self.setup.labels(self.loaded),
                 ranges=CONSTRAINTS in self.opened.capabilities.served_apis,
-                nodes=part.nodes if part and self.loaded.scenario.spec.tier != "allocation" else (),
+                nodes=part.nodes if part and scenario.spec.tier != "allocation" else (),
             ),
-            variables=self.setup.variables(self.loaded),
+            variables=variables,
             profile=self.opened.profile,
             other=self.opened.other,
             node=part.nodes[0] if part and part.kept else None,
-            record=self.opened.options.record and not _churns(self.loaded),
-            churn_seconds=self.opened.options.churn_time,
-            churn_seed=self.opened.options.churn_seed,
+            # While churn goes on, too much changes to know what the scheduler saw when it decided.
+            record=options.record and not any(step.churn for step in scenario.spec.steps),
+            churn_seconds=options.churn_time,
+            churn_seed=options.churn_seed,
             stop=self.setup.stop,
             place=self.place,
             time_factor=self.setup.time_factor,
         )
         try:
-            return self._run(context, start)
+            for part_of_it in (
+                self._carry_out,
+                self._take_decisions,
+                self._note_overlaps,
+                self._diagnose,
+                restore,
+                make_healthy,
+                self._calm_down,
+                self._clean_up,
+                remove_other,
+                self._calm_down,
+            ):
+                self._guarded(partial(part_of_it, context))
+            overlaps = self._note_overlaps(context)  # the watch of claims has brought all by now
         finally:
             scope.close()
-
-    def _run(self, context: Context, start: float) -> ScenarioFinished:
-        scope = context.scope
-        if self._guarded(lambda: self._prepare(context)):
-            for indices in together(context.scenario.spec.steps):
-                if first_disturbance(context.scenario.spec.steps) in indices:
-                    self.place.disturb()
-                    if not self._guarded(context.check):
-                        break
-                if not self._steps(indices, context):
-                    break
-                if last_disturbance(context.scenario.spec) in indices:
-                    self._calm_down(context)
-        decisions: list[dict[str, object]] = []
-        if context.record and self.ending.outcome in {Outcome.PASSED, Outcome.FAILED}:
-            self._guarded(lambda: decisions.extend(map(asdict, scope.decisions())))
-        self._overlaps(scope)
-        if self.ending.outcome in {Outcome.FAILED, Outcome.ERROR}:
-            diagnostics = {**diagnose(scope), **context.kept}
-            self.emit(Diagnostics(self.loaded.id, self._named(diagnostics)))
-            why = diagnostics.get(EXPLANATION)
-            if why is not None and self.ending.outcome is Outcome.FAILED:
-                self.ending.add("claims without allocation: " + shorten(why.strip(), 4, 1_000))
-        self._guarded(lambda: restore(context))
-        if context.unhealthy:
-            self._guarded(lambda: make_healthy(context))
-        if not context.brought:
-            self._calm_down(context)
-        self.place.leave()
-        made = bool(context.ledger.made)
-        limit = context.limit(context.scenario.spec.timeouts.cleanup)
-        left = context.ledger.cleanup(limit) if made else ()
-        if context.brought:
-            self._guarded(lambda: remove_other(context))
-            self._calm_down(context)
-        if isinstance(context.ledger.unanswered, TargetGoneError):
-            self._stop(context.ledger.unanswered)
-        cleanup = Outcome.FAILED if left else Outcome.PASSED if made else Outcome.SKIPPED
-        if left and self.ending.well:
-            outcome = Outcome.ERROR if context.ledger.unanswered else Outcome.FAILED
-            self.ending.note(outcome, f"the cleanup failed: {'; '.join(left)}")
-        overlaps = self._overlaps(scope)  # by now the watch of claims has told all of theirs
-        finished = ScenarioFinished(
-            scenario=planned(self.loaded),
-            outcome=self.ending.outcome,
-            message=self.ending.message,
-            where=self.ending.where,
-            cleanup=cleanup,
-            left=left,
+        finished = replace(
+            self._without_steps(self.ending.outcome, self.ending.message),
+            cleanup=self.cleanup,
+            left=self.left,
             seconds=time.perf_counter() - start - self.place.waited,
             steps=tuple(self.steps),
-            decisions=tuple(decisions),
-            undecided=tuple(context.undecided),
+            decisions=tuple(self.decisions),
+            undecided=tuple(context.progress.undecided),
             overlaps=overlaps,
             namespace=scope.namespace,
-            started_at=self.started_at,
+            started_at=started_at,
         )
         version = self.opened.capabilities.kubernetes_version
         return with_known_issues(finished, self.opened.target.name, version)
 
-    def _calm_down(self, context: Context) -> None:
-        """All that was stopped runs; others may come, unless the scenario may be tried again."""
-        if not self.setup.retries:
-            context.stopped.clear()
-            self.place.calm_down()
+    def _carry_out(self, context: Context) -> None:
+        """Make what the scenario has from the start, and carry out its steps until one fails."""
+        spec = context.scenario.spec
+        if spec.requires.other_devices:
+            self.place.disturb()
+            context.check()
+            bring_other(context, self.opened.capabilities)
+        prepare(context)
+        for indices in together(spec.steps):
+            if first_disturbance(spec.steps) in indices:
+                self.place.disturb()
+                context.check()
+            if not self._steps(indices, context):
+                return
+            if last_disturbance(spec) in indices:
+                self._calm_down(context)
 
-    def _named(self, diagnostics: dict[str, str]) -> dict[str, str]:
-        """With the attempt in their names, where there may be several."""
-        attempt = f"attempt-{self.setup.attempt + 1}-" if self.setup.retries else ""
-        return {f"{attempt}{name}": text for name, text in diagnostics.items()}
+    def _take_decisions(self, context: Context) -> None:
+        if context.record and self.ending.outcome in {Outcome.PASSED, Outcome.FAILED}:
+            self.decisions += map(asdict, context.scope.decisions())
 
-    def _overlaps(self, scope: Scope) -> tuple[Overlap, ...]:
+    def _note_overlaps(self, context: Context) -> tuple[Overlap, ...]:
         """Fail the scenario in which one device went to two claims, whatever else it saw."""
-        found = tuple(scope.overlaps())
+        found = tuple(context.scope.overlaps())
         for item in found:
             key = (item.driver, item.pool, item.device, item.version)
-            if item.namespace == scope.namespace and key not in self.told:
-                self.told.add(key)
+            if item.namespace == context.scope.namespace and key not in self.overlapped:
+                self.overlapped.add(key)
                 if self.ending.well:
                     self.ending.note(Outcome.FAILED, str(item))
                 else:
                     self.ending.add(str(item))
         return found
 
-    def _prepare(self, context: Context) -> None:
-        context.scenario = self.loaded.bind(context.variables)
-        if self.loaded.scenario.spec.requires.other_devices:
-            self.place.disturb()
-            context.check()
-            bring_other(context, self.opened.capabilities)
-        prepare(context)
+    def _diagnose(self, context: Context) -> None:
+        if self.ending.outcome in {Outcome.FAILED, Outcome.ERROR}:
+            diagnostics = {**diagnose(context.scope), **context.progress.kept}
+            self.emit(Diagnostics(self.loaded.id, self._named(diagnostics)))
+            why = diagnostics.get(EXPLANATION)
+            if why is not None and self.ending.outcome is Outcome.FAILED:
+                self.ending.add("claims without allocation: " + shorten(why.strip(), 4, 1_000))
+
+    def _calm_down(self, context: Context) -> None:
+        """All that was stopped runs; others may come, unless the scenario may be tried again."""
+        if not self.setup.retries and not context.progress.brought:
+            context.progress.stopped.clear()
+            self.place.calm_down()
+
+    def _clean_up(self, context: Context) -> None:
+        self.place.leave()
+        ledger = context.ledger
+        if not ledger.made:
+            return
+        self.left = ledger.cleanup(context.limit(context.scenario.spec.timeouts.cleanup))
+        self.cleanup = Outcome.FAILED if self.left else Outcome.PASSED
+        if isinstance(ledger.unanswered, TargetGoneError):
+            self._stop(ledger.unanswered)
+        if self.left and self.ending.well:
+            outcome = Outcome.ERROR if ledger.unanswered else Outcome.FAILED
+            self.ending.note(outcome, f"the cleanup failed: {'; '.join(self.left)}")
+
+    def _named(self, diagnostics: dict[str, str]) -> dict[str, str]:
+        """With the attempt in their names, where there may be several."""
+        attempt = f"attempt-{self.setup.attempt + 1}-" if self.setup.retries else ""
+        return {f"{attempt}{name}": text for name, text in diagnostics.items()}
 
     def _steps(self, indices: Sequence[int], context: Context) -> bool:
         """Carry out one step, or several at the same time; whether all went well."""
         start = time.perf_counter() - self.place.waited
         steps = context.scenario.spec.steps
         actions = perform_together([steps[index] for index in indices], context)
-        told = [
-            self._step(index, steps[index], context, start, action)
-            for index, action in zip(indices, actions, strict=True)
-        ]
-        return all(told)
+        pairs = zip(indices, actions, strict=True)
+        went_well = [self._step(index, context, start, action) for index, action in pairs]
+        return all(went_well)
 
     def _step(
-        self,
-        index: int,
-        step: Step,
-        context: Context,
-        start: float,
-        action: Callable[[], Observed],
+        self, index: int, context: Context, start: float, action: Callable[[], Observed]
     ) -> bool:
-        name = title(step)
+        name = title(context.scenario.spec.steps[index])
         self.emit(StepStarted(self.loaded.id, index, name))
         observed: list[dict[str, object]] = []
         where = self.loaded.where(("spec", "steps", index))
@@ -278,7 +285,7 @@ class _Run:
             self.setup.stop.set()
             self.emit(RunStopping(str(error).splitlines()[0]))
 
-    def _result(self, outcome: Outcome, message: str) -> ScenarioFinished:
+    def _without_steps(self, outcome: Outcome, message: str) -> ScenarioFinished:
         return ScenarioFinished(
             scenario=planned(self.loaded),
             outcome=outcome,
@@ -289,8 +296,3 @@ class _Run:
             seconds=0.0,
             steps=(),
         )
-
-
-def _churns(loaded: LoadedScenario) -> bool:
-    """Whether what the scheduler saw when it decided cannot be told: too much changed meanwhile."""
-    return any(step.churn for step in loaded.scenario.spec.steps)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from conformance.engine.awaiting import Divergence, await_expectation
 from conformance.engine.changes import NotOneError, send
 from conformance.engine.churn.rounds import churn
 from conformance.engine.context import Context
-from conformance.engine.counting import count
 from conformance.engine.disruption import disturb
 from conformance.engine.stimuli import stimulate
+from conformance.errors import TargetError
+from conformance.scenario.metrics import MetricOf
 from conformance.scenario.model import CopyAllocation, Step
 from conformance.targets.base import ApiError, Obj, Ref, User
 from conformance.targets.overlaps import COPIED
@@ -21,6 +25,12 @@ TAINT = "dra-conformance.dev/hollow"
 
 DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 """Finalizer of a claim that is allocated (k8s.io/api/resource/v1, ``Finalizer``)."""
+
+Observed = list[dict[str, Any]]
+"""What the expectations of a step observed, comparable between targets."""
+
+_METRIC_SECONDS = 30.0
+"""A component that was restarted reports its metrics again by then."""
 
 ADMISSION_SECONDS = 10.0
 """The longest that an admission plugin may be behind what was written before."""
@@ -100,7 +110,7 @@ def prepare(context: Context) -> None:
             context.scope.grant(user, rules, context.ledger.labels)
 
 
-def perform(step: Step, context: Context) -> list[dict[str, Any]]:
+def perform(step: Step, context: Context) -> Observed:
     """Carry out one step.
 
     Returns:
@@ -111,8 +121,8 @@ def perform(step: Step, context: Context) -> list[dict[str, Any]]:
         TargetError: the target broke.
     """
     if step.name is not None:
-        count(step.name, context)
-        context.began[step.name] = context.scope.now()
+        _count(step.name, context)
+        context.progress.began[step.name] = context.scope.now()
     if step.apply is not None:
         for obj in step.apply:
             _apply(dict(obj), context, context.user(step.account))
@@ -127,7 +137,7 @@ def perform(step: Step, context: Context) -> list[dict[str, Any]]:
             found = context.find(selector)
             if len(found) != 1:
                 raise Divergence(f"one {selector.describe()} to capture", f"{len(found)}")
-            context.captured[name] = found[0]
+            context.progress.captured[name] = found[0]
     elif step.watch is not None:
         for name, selected in step.watch.items():
             context.watch(name, selected)
@@ -141,6 +151,28 @@ def perform(step: Step, context: Context) -> list[dict[str, Any]]:
     else:
         _change(step, context)
     return []
+
+
+def perform_together(steps: Sequence[Step], context: Context) -> list[Callable[[], Observed]]:
+    """Carry out several steps; one alone only when it is asked for.
+
+    Returns:
+        For each step what gives what it observed, or raises what `perform` raised.
+    """
+    if len(steps) == 1:
+        return [partial(perform, steps[0], context)]
+    ends: list[Future[Observed]] = [Future() for _ in steps]
+    context.scope.at_once(
+        [partial(_keep, *pair, context) for pair in zip(ends, steps, strict=True)]
+    )
+    return [end.result for end in ends]
+
+
+def _keep(end: Future[Observed], step: Step, context: Context) -> None:
+    try:
+        end.set_result(perform(step, context))
+    except Exception as error:  # noqa: BLE001 -- raised again by who asks for the result
+        end.set_exception(error)
 
 
 def _change(step: Step, context: Context) -> None:
@@ -202,3 +234,32 @@ def _apply(obj: dict[str, Any], context: Context, user: User | None) -> None:
     [error] = refusal
     name = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}"
     raise Divergence(f"{name} to be accepted", f"{error.code} {error.reason}: {error.message}")
+
+
+def _count(step: str, context: Context) -> None:
+    """Note what is asked for, before a step makes its first request.
+
+    Raises:
+        Divergence: the pod whose kubelet is asked is on no node.
+        TargetError: a component does not tell.
+    """
+    for later in context.scenario.spec.steps:
+        for expectation in later.expect or ():
+            wanted = expectation.counted
+            if wanted is not None and wanted.grown_since == step:
+                context.progress.counted[step, wanted.told()] = _read(wanted, context)
+
+
+def _read(wanted: MetricOf, context: Context) -> tuple[str | None, float]:
+    node = wanted.node
+    if wanted.node_of is not None:
+        node = context.node_of(wanted.node_of)
+        if node is None:
+            expected = f"pod {wanted.node_of} on a node, to read {wanted.told()}"
+            raise Divergence(expected, f"it is not when step {wanted.grown_since} begins")
+    found = context.wait(lambda: context.read(wanted, node), context.limit(_METRIC_SECONDS))
+    if found is None:
+        raise TargetError(
+            f"{wanted.component} did not tell {wanted.name} for {_METRIC_SECONDS:g} s"
+        )
+    return node, found

@@ -24,7 +24,7 @@ def stimulate(wanted: Stimulate, context: Context) -> None:
         return
     for place, device in list(_meant(wanted, context)):
         if wanted.health != "Healthy":
-            context.unhealthy.setdefault(place, device)  # also where telling breaks off
+            context.progress.unhealthy.setdefault(place, device)  # also where telling breaks off
         context.scope.faults.set_health(place.node, device, wanted.health)
 
 
@@ -36,19 +36,22 @@ def make_healthy(context: Context) -> None:
     Raises:
         TargetError: the driver cannot be told, or a device does not get healthy.
     """
-    for place, device in context.unhealthy.items():
+    unhealthy = context.progress.unhealthy
+    if not unhealthy:
+        return
+    for place, device in unhealthy.items():
         context.scope.faults.set_health(place.node, device, "Healthy")
 
     def different() -> list[DevicePlace]:
         now = {place: _taints(device) for place, device in _published(context)}
-        return [place for place, old in context.unhealthy.items() if now.get(place) != _taints(old)]
+        return [place for place, old in unhealthy.items() if now.get(place) != _taints(old)]
 
     limit = context.limit(context.scenario.spec.timeouts.cleanup)
     # Not `Context.wait`: also who wants the run to end gets the devices back.
     if context.scope.wait(lambda: not different() or None, limit) is None:
         names = ", ".join(f"{place.device} of {place.node}" for place in different())
         raise TargetError(f"{names}: not offered as before {limit:g} s after it was made healthy")
-    context.unhealthy.clear()
+    unhealthy.clear()
 
 
 def _meant(wanted: Stimulate, context: Context) -> Iterator[tuple[DevicePlace, Obj]]:

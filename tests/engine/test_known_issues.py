@@ -8,9 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from conformance.compare.conclude import conclude_run
-from conformance.engine import knownissues
+from conformance.engine import ending
+from conformance.engine.ending import with_known_issues
 from conformance.engine.events import Outcome, ScenarioFinished
-from conformance.engine.knownissues import with_known_issues
 from conformance.engine.result import RunResult, by_outcome
 from conformance.engine.verdicts import Judgement, ScenarioCompared, Verdict
 from conformance.errors import ExitCode
@@ -91,7 +91,7 @@ def test_a_failure_of_a_named_scenario_is_known_by_what_it_says(
     }
     listed = {"apiVersion": "dra-conformance/v1", "kind": "KnownIssues", "issues": {"it": issue}}
     issues = KnownIssues.model_validate(listed)
-    monkeypatch.setattr(knownissues, "load_known_issues", lambda: issues)
+    monkeypatch.setattr(ending, "load_known_issues", lambda: issues)
     known = finished("core/one", Outcome.FAILED, "there are two of them")
     outcomes = {
         version: with_known_issues(known, "cluster", version).outcome

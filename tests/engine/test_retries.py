@@ -15,7 +15,7 @@ from rich.console import Console
 
 from conformance.certify.contradictions import contradictions
 from conformance.compare.conclude import conclude_run, uncertified
-from conformance.engine import parallel, steps
+from conformance.engine import steps
 from conformance.engine.awaiting import Divergence
 from conformance.engine.events import Outcome
 from conformance.engine.result import RunResult
@@ -51,7 +51,7 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
                 raise Divergence("a pod", f"none ({left[0]} to come)")
             return perform(step, context)
 
-        monkeypatch.setattr(parallel, "perform", broken)
+        monkeypatch.setattr(steps, "perform", broken)
 
     return first
 
@@ -155,7 +155,7 @@ def test_a_run_ends_at_its_timeout_and_removes_what_it_made(
             context.stop.wait(0.05)
             context.wait(lambda: None, 0.0)  # raises once the run is to end
 
-    monkeypatch.setattr(parallel, "perform", endless)
+    monkeypatch.setattr(steps, "perform", endless)
     with open_reference(TargetOptions()) as opened:
         scenarios = select((), Selection(only=("core/two-requests", "core/exact")))
         result = run_suite(scenarios, Setup("r1", opened), [], timeout=0.5)

@@ -48,7 +48,7 @@ def divergence_of(
     told += [f"  {player.text(operation)}" for operation in (dealt if fewer else dealt[-10:])]
     told += ["history:", *(f"  {line}" for line in _lines(versions)[-20:])]
     everything = [f"seed {seed}", violation.text, *map(player.text, dealt), *_lines(found.versions)]
-    context.kept["churn.txt"] = "\n".join(everything)
+    context.progress.kept["churn.txt"] = "\n".join(everything)
     return Divergence(
         f"every invariant to hold under churn with seed {seed}",
         f"{violation.rule} at resourceVersion {violation.version}: {violation.text}\n"

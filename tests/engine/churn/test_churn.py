@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 
 from conformance.engine.churn import round as churn_round
+from conformance.engine.ending import with_known_issues
 from conformance.engine.events import Outcome, ScenarioFinished
-from conformance.engine.knownissues import with_known_issues
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
