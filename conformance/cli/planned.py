@@ -6,11 +6,11 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from conformance.engine.ledger import CLUSTER_SCOPED
 from conformance.engine.plan import Plan
 from conformance.targets.base import RUN_LABEL
 from conformance.targets.opening import Opened
 from conformance.text import counted
+from reference_allocator.api.schema import CLUSTER_SCOPED
 
 
 def planned_lines(plans: Sequence[Plan], opened: Opened, run: str) -> Iterator[str]:

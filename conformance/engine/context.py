@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from conformance.engine.changes import send
-from conformance.engine.ledger import CLUSTER_SCOPED, Ledger, default_version
+from conformance.engine.ledger import Ledger, default_version
 from conformance.engine.places import Place
 from conformance.errors import UsageError
 from conformance.kubeapi.store import version_of
@@ -24,6 +24,7 @@ from conformance.scenario.variables import Variables
 from conformance.targets.base import ApiError, Obj, Query, Ref, User
 from conformance.targets.scope import Scope, T
 from conformance.targets.watching import Watching
+from reference_allocator.api.schema import CLUSTER_SCOPED
 
 
 class Interrupted(Exception):  # noqa: N818 -- what the user wants, not an error

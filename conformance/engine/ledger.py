@@ -14,48 +14,22 @@ from conformance.engine.podspec import confine
 from conformance.errors import TargetGoneError
 from conformance.targets.base import ApiError, Obj, Query, Ref, TargetError, User
 from conformance.targets.scope import Objects
+from reference_allocator.api.schema import CLUSTER_SCOPED, stable_version
 
 RESOURCE_V1 = "resource.k8s.io/v1"
 
 RANGE_SECONDS = 10.0
 """The longest that a namespace may be without its range of users, where namespaces get one."""
 
-_VERSIONS = {
-    "DaemonSet": "apps/v1",
-    "Deployment": "apps/v1",
-    "DeviceClass": RESOURCE_V1,
-    "Event": "v1",
-    "Job": "batch/v1",
-    "Namespace": "v1",
-    "Node": "v1",
-    "Pod": "v1",
-    "PriorityClass": "scheduling.k8s.io/v1",
-    "ResourceQuota": "v1",
-    "ResourceClaim": RESOURCE_V1,
-    "ResourceClaimTemplate": RESOURCE_V1,
-    "ResourceSlice": RESOURCE_V1,
-    "StatefulSet": "apps/v1",
-    "ValidatingAdmissionPolicy": "admissionregistration.k8s.io/v1",
-    "ValidatingAdmissionPolicyBinding": "admissionregistration.k8s.io/v1",
-}
-
-CLUSTER_SCOPED = frozenset(
-    {
-        "DeviceClass",
-        "DeviceTaintRule",
-        "Namespace",
-        "Node",
-        "PriorityClass",
-        "ResourceSlice",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-    }
-)
+_POLICIES = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
+"""What scenarios make of the kinds that the table of the API's types does not have."""
 
 
 def default_version(kind: str) -> str:
-    """The stable API version of a kind; resource.k8s.io/v1 for one that is not listed."""
-    return _VERSIONS.get(kind, RESOURCE_V1)
+    """The stable API version of a kind; resource.k8s.io/v1 for one that is not known."""
+    if kind in _POLICIES:
+        return "admissionregistration.k8s.io/v1"
+    return stable_version(kind) or RESOURCE_V1
 
 
 class Ledger:

@@ -25,6 +25,20 @@ from reference_allocator.api.quantity import QuantityError, parse_quantity
 LIST: Final = "[]"
 MAP: Final = "map[string]"
 
+CLUSTER_SCOPED: Final = frozenset(
+    {
+        "DeviceClass",
+        "DeviceTaintRule",
+        "Namespace",
+        "Node",
+        "PriorityClass",
+        "ResourceSlice",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
+)
+"""Kinds whose objects are in no namespace, which no Go type says."""
+
 _TABLE: Final = "fields-1.37.json"
 _INT_BITS: Final = {"int32": 32, "int64": 64}
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)\Z")

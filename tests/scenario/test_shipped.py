@@ -23,16 +23,9 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.variables import Variables
 from conformance.scenario.yamlfile import read_documents, yaml_files
+from reference_allocator.api.schema import CLUSTER_SCOPED
 from tests.scenario.shipped import ROOT, shipped
 
-CLUSTER_SCOPED = {
-    "DeviceClass",
-    "DeviceTaintRule",
-    "Namespace",
-    "Node",
-    "PriorityClass",
-    "ResourceSlice",
-}
 PROFILES = [file.stem for file in yaml_files(ROOT / "drivers")]
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.targets.base import ApiError
+from reference_allocator.api import schema
 
 DRA_GROUP: Final = "resource.k8s.io"
-DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
 _DRA_GATE: Final = "DynamicResourceAllocation"
 
 
@@ -64,42 +64,34 @@ class Kind:
         return f"{self.group}/{version}" if self.group else version
 
 
-def _dra(name: str, plural: str, *, namespaced: bool, generation: bool = False) -> Kind:
-    return Kind(name, plural, DRA_GROUP, DRA_VERSIONS, namespaced, generation, (_DRA_GATE,))
+def _kind(name: str, *, generation: bool = False, gates: tuple[str, ...] = ()) -> Kind:
+    """A kind of the table of the API's types, which has its group and versions."""
+    apis = [root.rpartition("/")[0] for root in schema.roots() if root.endswith(f"/{name}")]
+    group, versions = apis[0].rpartition("/")[0], [api.rpartition("/")[2] for api in apis]
+    versions.sort(key=lambda version: (version == "v1", version), reverse=True)
+    plural = name.lower() + ("es" if name.endswith("s") else "s")
+    namespaced = name not in schema.CLUSTER_SCOPED
+    gates = (_DRA_GATE, *gates) if group == DRA_GROUP else gates
+    return Kind(name, plural, group, tuple(versions), namespaced, generation, gates)
 
 
 _ALL: Final = (
-    Kind("Namespace", "namespaces", "", ("v1",), namespaced=False),
-    Kind("Node", "nodes", "", ("v1",), namespaced=False),
-    Kind("Pod", "pods", "", ("v1",), namespaced=True, generation=True),
-    Kind("ResourceQuota", "resourcequotas", "", ("v1",), namespaced=True),
-    Kind("Event", "events", "", ("v1",), namespaced=True),
-    Kind(
-        "PriorityClass",
-        "priorityclasses",
-        "scheduling.k8s.io",
-        ("v1",),
-        namespaced=False,
-        generation=True,
-    ),
-    Kind("DaemonSet", "daemonsets", "apps", ("v1",), namespaced=True, generation=True),
-    Kind("Deployment", "deployments", "apps", ("v1",), namespaced=True, generation=True),
-    Kind("ReplicaSet", "replicasets", "apps", ("v1",), namespaced=True, generation=True),
-    Kind("StatefulSet", "statefulsets", "apps", ("v1",), namespaced=True, generation=True),
-    Kind("Job", "jobs", "batch", ("v1",), namespaced=True, generation=True),
-    _dra("DeviceClass", "deviceclasses", namespaced=False, generation=True),
-    _dra("ResourceSlice", "resourceslices", namespaced=False, generation=True),
-    _dra("ResourceClaim", "resourceclaims", namespaced=True),
-    _dra("ResourceClaimTemplate", "resourceclaimtemplates", namespaced=True),
-    Kind(
-        "DeviceTaintRule",
-        "devicetaintrules",
-        DRA_GROUP,
-        ("v1", "v1beta2"),
-        namespaced=False,
-        generation=True,
-        gates=(_DRA_GATE, "DRADeviceTaintRules"),
-    ),
+    _kind("Namespace"),
+    _kind("Node"),
+    _kind("Pod", generation=True),
+    _kind("ResourceQuota"),
+    _kind("Event"),
+    _kind("PriorityClass", generation=True),
+    _kind("DaemonSet", generation=True),
+    _kind("Deployment", generation=True),
+    _kind("ReplicaSet", generation=True),
+    _kind("StatefulSet", generation=True),
+    _kind("Job", generation=True),
+    _kind("DeviceClass", generation=True),
+    _kind("ResourceSlice", generation=True),
+    _kind("ResourceClaim"),
+    _kind("ResourceClaimTemplate"),
+    _kind("DeviceTaintRule", generation=True, gates=("DRADeviceTaintRules",)),
 )
 
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _ALL}
