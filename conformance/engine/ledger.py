@@ -9,8 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 
-from conformance.engine.podsecurity import NOBODY, first_user, restrict
-from conformance.engine.podspec import confine
+from conformance.engine.podspec import NOBODY, confine, first_user, restrict
 from conformance.errors import TargetGoneError
 from conformance.targets.base import ApiError, Obj, Query, Ref, TargetError, User
 from conformance.targets.scope import Objects

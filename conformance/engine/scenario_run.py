@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from functools import partial
 
 from conformance.engine.context import Context
-from conformance.engine.diagnosing import EXPLANATION, diagnose
 from conformance.engine.disruption import (
     bring_other,
     first_disturbance,
@@ -19,7 +18,9 @@ from conformance.engine.disruption import (
     restore,
 )
 from conformance.engine.ending import (
+    EXPLANATION,
     Ending,
+    diagnose,
     ended_after,
     ended_by,
     is_known,

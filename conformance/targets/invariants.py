@@ -22,8 +22,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.targets.following import Obj, Version
 from conformance.targets.overlaps import overlaps_in
+from conformance.targets.watching import Obj, Version
 from reference_allocator.api.quantity import parse_quantity
 
 Device = tuple[str, str, str]

@@ -4,11 +4,15 @@ Our own allocator is asked, which knows all that decides it: how many claims for
 profile's class could a node satisfy, one after another? So the class's selectors count, and so do
 taints, counters that devices share, old generations and what others have allocated. On a node that
 is cordoned or not ready, or has a taint that the profile does not tolerate, nothing is free.
+
+Devices of a node are mostly alike, and of those a scheduler that ignores a selector takes a right
+one, too. An attribute of which each device has a value of its own, a uuid say, makes it visible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,7 +20,6 @@ from conformance.errors import TargetError
 from conformance.scenario.profile import DriverProfile
 from conformance.scenario.variables import worker_of
 from conformance.targets.base import DISTINCT_DEVICES, Capabilities
-from conformance.targets.distinct import Device, selector_of
 from conformance.targets.scope import Target
 from reference_allocator.allocator import Allocator
 from reference_allocator.api.defaulting import default_claim
@@ -33,6 +36,13 @@ ENOUGH_NODES: Final = 64
 
 COUNTED_CLASS: Final = "gpu"
 """The class of the profile whose devices count; its first where it has none of that name."""
+
+
+Device = tuple[str, str]
+"""Pool and name."""
+
+_KINDS: Final = ("int", "string")
+"""Of DeviceAttribute (resource.k8s.io/v1): those with a literal in CEL that is never ambiguous."""
 
 
 def with_devices(
@@ -171,3 +181,33 @@ def _taken(index: Index, node: Object, device_class: str) -> list[Device]:
     for name in found.values():
         index.remove_claim("default", name)
     return list(found)
+
+
+def selector_of(slices: Iterable[Object], driver: str, device: Device) -> str:
+    """CEL that is true for this device alone; "" where no attribute tells it from the others.
+
+    Args:
+        slices: of the whole cluster, in resource.k8s.io/v1.
+        driver: the device's.
+        device: it must be published.
+    """
+    others = _attributes(slices, driver)
+    for name, value in sorted(others.pop(device).items()):
+        [(kind, own)] = value.items()
+        # A device without the attribute, or with another kind of it, would be an error in CEL.
+        values = [attributes.get(name, {}).get(kind) for attributes in others.values()]
+        if kind in _KINDS and None not in values and own not in values:
+            domain, _, plain = name.rpartition("/")
+            literal = json.dumps(own, ensure_ascii=False)
+            return f'device.attributes["{domain or driver}"]["{plain}"] == {literal}'
+    return ""
+
+
+def _attributes(slices: Iterable[Object], driver: str) -> dict[Device, Object]:
+    """Device -> its attributes in the newest generation of its pool that has it."""
+    specs = [item["spec"] for item in slices if item["spec"]["driver"] == driver]
+    return {
+        (spec["pool"]["name"], device["name"]): device.get("attributes") or {}
+        for spec in sorted(specs, key=lambda spec: int(spec["pool"].get("generation", 0)))
+        for device in spec.get("devices") or ()
+    }

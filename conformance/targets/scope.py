@@ -17,9 +17,8 @@ from typing import Protocol, TypeVar
 from conformance.scenario.observation import Observation
 from conformance.scenario.stimulus import Health
 from conformance.targets.base import Capabilities, Decision, Obj, Query, Ref, Request, User
-from conformance.targets.following import Following
 from conformance.targets.overlaps import Overlap
-from conformance.targets.watching import Watching
+from conformance.targets.watching import Following, Watching
 
 T = TypeVar("T")
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from conformance.clusters.kubeconfig import KubeconfigCluster
     from conformance.clusters.local import LocalCluster
     from conformance.targets.cluster.cdi import CdiFiles
-    from conformance.targets.cluster.control_files import ControlFiles
+    from conformance.targets.cluster.reach import ControlFiles
 
 
 @contextmanager
@@ -167,7 +167,7 @@ def control_files(options: TargetOptions, access: ClusterAccess) -> ControlFiles
     stimulus = options.profile().spec.stimulus
     if options.cluster != "local" or stimulus is None or not access.nodes:
         return None
-    from conformance.targets.cluster.control_files import ControlFiles
+    from conformance.targets.cluster.reach import ControlFiles
 
     layout = local_cluster(options).layout
     nodes = [layout.node(i + 1) for i in range(len(access.nodes))]

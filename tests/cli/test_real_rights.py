@@ -13,7 +13,7 @@ import yaml
 from conformance.clusters.base import RUN_LABEL
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.engine.events import Outcome
-from conformance.engine.podsecurity import LABEL
+from conformance.engine.podspec import LABEL
 from conformance.resultfile.read import load_results
 from tests.cli.plain_client import Api, Json, RefusedError, eventually
 from tests.cli.simulated_nodes import but_the_passed

@@ -30,11 +30,10 @@ from conformance.targets.base import (
     Request,
     User,
 )
-from conformance.targets.following import Following
 from conformance.targets.opening import Opened
 from conformance.targets.overlaps import Overlap
 from conformance.targets.scope import Scope, T
-from conformance.targets.watching import Watching
+from conformance.targets.watching import Following, Watching
 
 
 class Miniature:

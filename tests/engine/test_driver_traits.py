@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.engine.events import Outcome
+from conformance.engine.header import recorded_options
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
@@ -17,7 +18,6 @@ from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.targets.base import Obj
 from conformance.targets.opening import Opened, open_reference
 from conformance.targets.options import TargetOptions
-from conformance.targets.recorded import recorded_options
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.target import ReferenceTarget
 from nvml_driver.errors import PrepareError

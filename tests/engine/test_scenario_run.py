@@ -9,7 +9,7 @@ import pytest
 from conformance.engine.context import Context
 from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinished
 from conformance.engine.ledger import Ledger
-from conformance.engine.podsecurity import restrict
+from conformance.engine.podspec import restrict
 from conformance.engine.scenario_run import run_scenario
 from conformance.engine.steps import ADMISSION_SECONDS
 from conformance.scenario.base import PodSelector

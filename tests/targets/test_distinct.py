@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.distinct import selector_of
+from conformance.targets.offer import selector_of
 
 D = "d.example.com"
 

@@ -17,8 +17,8 @@ from conformance.engine.churn.round import Round, inventory_of, play
 from conformance.engine.churn.shrink import fewest, shortest_history
 from conformance.engine.context import Context
 from conformance.scenario.churn import Churn
-from conformance.targets.following import Obj, Version
 from conformance.targets.invariants import Violation
+from conformance.targets.watching import Obj, Version
 
 MOST_ATTEMPTS: Final = 150
 """How often fewer operations are carried out."""

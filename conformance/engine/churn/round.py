@@ -10,13 +10,13 @@ from conformance.engine.churn.operations import Operation
 from conformance.engine.churn.play import Player
 from conformance.engine.context import Context
 from conformance.scenario.churn import Churn
-from conformance.targets.following import Following, Version
 from conformance.targets.invariants import (
     Inventory,
     Violation,
     reserved_for_nobody,
     violations_in,
 )
+from conformance.targets.watching import Following, Version
 
 
 @dataclass(frozen=True, slots=True)

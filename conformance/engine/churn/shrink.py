@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from conformance.targets.following import Version
 from conformance.targets.invariants import Inventory, Violation, reserved_for_nobody, violations_in
+from conformance.targets.watching import Version
 
 T = TypeVar("T")
 

@@ -8,20 +8,24 @@ worth reading.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
+
+import grpc
 
 from conformance import probe
 from conformance.kubeapi.changes import Changes
 from conformance.kubeapi.errors import PASSING
 from conformance.scenario.metrics import Component, Sample
-from conformance.scenario.observation import ContainerView, ListedClaim
+from conformance.scenario.observation import ContainerView, ListedClaim, ListedDevice
 from conformance.targets.base import ApiError, Obj, Ref, TargetError
 from conformance.targets.claims_in_use import in_use
 from conformance.targets.cluster.cdi import claims_in, specs_in
 from conformance.targets.cluster.metrics import of_kubelet, samples_in
 from conformance.targets.cluster.objects import Objects
-from conformance.targets.cluster.podresources import listed
-from conformance.targets.cluster.shared import Shared
+from conformance.targets.cluster.reach import Shared
+from nvml_driver.kubelet.rpc import stub
+from nvml_driver.kubeletapi.podresources.v1 import api_pb2 as api
 
 _FIRST: Final = 0.02
 _LONGEST: Final = 0.5
@@ -32,6 +36,9 @@ _PATIENCE: Final = 2.0
 
 _AFTER_END: Final = 10
 """Reads of a log after its container ended: the probe will not come any more."""
+
+
+_SECONDS: Final = 5.0
 
 
 class ClusterObservation:
@@ -156,3 +163,31 @@ def _status_of(pod: Obj, container: str) -> Obj | None:
             if found["name"] == container:
                 return dict(found)
     return None
+
+
+def listed(socket: Path, namespace: str, pod: str, container: str) -> Sequence[ListedClaim] | None:
+    """The claims of a container; None: the kubelet does not list it, or does not answer."""
+    with grpc.insecure_channel(f"unix:{socket}") as channel:
+        try:
+            answer = stub(api, channel).List(api.ListPodResourcesRequest(), timeout=_SECONDS)
+        except grpc.RpcError:  # a kubelet that restarts is asked again
+            return None
+    for item in answer.pod_resources:
+        if (item.namespace, item.name) == (namespace, pod):
+            for one in item.containers:
+                if one.name == container:
+                    return [_claim(claim) for claim in one.dynamic_resources]
+    return None
+
+
+def _claim(claim: api.DynamicResource) -> ListedClaim:
+    devices = tuple(
+        ListedDevice(
+            device.driver_name,
+            device.pool_name,
+            device.device_name,
+            tuple(cdi.name for cdi in device.cdi_devices),
+        )
+        for device in claim.claim_resources
+    )
+    return ListedClaim(claim.claim_namespace, claim.claim_name, devices)

@@ -1,20 +1,24 @@
-"""What the suite reaches of a cluster beside its API server, where the cluster's source can."""
+"""What the suite reaches of a cluster beside its API server, and what its scopes share."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from conformance.kubeapi.api import Api
+from conformance.kubeapi.informers import InformerFactory
 from conformance.scenario.metrics import CONTROL_PLANE, ability
-from conformance.scenario.stimulus import DEVICE_HEALTH, Health
-from conformance.targets.base import POD_RESOURCES, Obj, TargetError
+from conformance.scenario.stimulus import DEVICE_HEALTH, Health, Stimulus
+from conformance.targets.base import POD_RESOURCES, Capabilities, Obj, TargetError
 from conformance.targets.cluster.cdi import CdiFiles
-from conformance.targets.cluster.control_files import ControlFiles
 from conformance.targets.cluster.health import Health as ClusterHealth
+from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.metrics import MetricsReader
 from conformance.targets.cluster.recorder import Recorder
 from conformance.targets.components import API, fault_abilities, meant
+from conformance.targets.overlaps import ClaimHolders
 
 
 @dataclass(frozen=True)
@@ -91,3 +95,60 @@ class ClusterFaults:
         if self._reach.control is None:
             raise TargetError("this cluster's driver cannot be told (no ability device-health)")
         self._reach.control.set_health(node, device, health)
+
+
+class ControlFiles:
+    """The files of the drivers that the suite has started.
+
+    Args:
+        stimulus: what is written into them.
+        files: node -> the file that its driver follows.
+    """
+
+    def __init__(self, stimulus: Stimulus, files: Mapping[str, Path]) -> None:
+        self._stimulus = stimulus
+        self._files = files
+
+    def set_health(self, node: str, device: Obj, health: Health) -> None:
+        """Append what the driver of a node needs to be told (`Faults.set_health`).
+
+        Raises:
+            TargetError: the driver has no such file (any more), or a line cannot be made.
+        """
+        try:
+            text = self._stimulus.lines(health, device)
+            # In one write, for others tell the driver, too; the file is the driver's to make.
+            file = os.open(self._files[node], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            try:
+                os.write(file, text.encode())
+            finally:
+                os.close(file)
+        except KeyError:
+            known = ", ".join(self._files)
+            raise TargetError(f"no driver on node {node} can be told; those on: {known}") from None
+        except OSError as error:
+            raise TargetError(f"the driver of {node} cannot be told: {error}") from None
+        except ValueError as error:
+            raise TargetError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the scopes of a target use together.
+
+    Attributes:
+        informers: of what has no namespace, so that it is followed once for all.
+        claims: which claims of the cluster have which devices.
+        logs: component name -> its log file on this machine.
+    """
+
+    api: Api
+    capabilities: Callable[[], Capabilities]
+    informers: InformerFactory
+    hollow: HollowNodes
+    health: ClusterHealth
+    recorder: Recorder | None
+    claims: ClaimHolders
+    logs: Mapping[str, Path]
+    reach: Reach
+    faults: ClusterFaults

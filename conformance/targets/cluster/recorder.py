@@ -8,9 +8,10 @@ chosen).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from conformance.kubeapi.api import Api, request_list
+from conformance.kubeapi.changes import Changes
 from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.informer import Informer, Listener
 from conformance.kubeapi.informers import InformerFactory
@@ -19,6 +20,7 @@ from conformance.targets.base import Capabilities, Decision, Obj, TargetError
 from conformance.targets.cluster.decisions import decisions_of
 from conformance.targets.cluster.history import History
 from conformance.targets.cluster.snapshots import followed, reduced
+from conformance.targets.watching import Following
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 CATCH_UP_SECONDS = 10.0
@@ -158,3 +160,41 @@ def attach(informer: Informer, listener: Listener) -> None:
     informer.listen(listener)
     for obj in informer.store.list():
         listener("ADDED", obj)
+
+
+def follow(
+    api: Api, informers: InformerFactory, changes: Changes, namespaces: Sequence[str], agent: str
+) -> Following:
+    """See `Scope.follow`.
+
+    Args:
+        api: the server.
+        informers: whose watches are followed.
+        changes: told of each state, too.
+        namespaces: whose pods and claims.
+        agent: who asks, for the server's log.
+    """
+    pods = api.discovery.find("v1", "Pod")
+    claims = api.discovery.find(api.discovery.dra_version(), "ResourceClaim")
+    places = [(resource, namespace) for resource in (pods, claims) for namespace in namespaces]
+    heard = [informers.informer(*place) for place in places]
+
+    def catch_up(following: Following) -> None:
+        for resource, namespace in places:
+            listed = api.list(resource, namespace, agent)
+            versions = {item["metadata"]["uid"]: version_of(item) for item in listed}
+            if not following.await_seen(versions, CATCH_UP_SECONDS):
+                raise TargetError(
+                    f"the watch of {resource.plural} is more than {CATCH_UP_SECONDS:g} s behind"
+                    " the API server; is this machine overloaded?"
+                )
+
+    def stop(following: Following) -> None:
+        for informer in heard:
+            informer.unlisten(following.hear)
+
+    following = Following(namespaces, catch_up, stop)
+    for informer in heard:
+        attach(informer, following.hear)
+        changes.attach(informer)
+    return following

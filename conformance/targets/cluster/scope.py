@@ -28,15 +28,14 @@ from conformance.targets.base import (
 from conformance.targets.cluster.accounts import give_rights, may
 from conformance.targets.cluster.creator import Creator
 from conformance.targets.cluster.diagnostics import diagnose
-from conformance.targets.cluster.followed import follow
 from conformance.targets.cluster.objects import JSON, Objects
 from conformance.targets.cluster.observer import ClusterObservation
-from conformance.targets.cluster.shared import Shared
+from conformance.targets.cluster.reach import Shared
+from conformance.targets.cluster.recorder import follow
 from conformance.targets.cluster.snapshots import present_snapshot
-from conformance.targets.following import Following
 from conformance.targets.overlaps import Overlap
 from conformance.targets.scope import Scope, T
-from conformance.targets.watching import Watching
+from conformance.targets.watching import Following, Watching
 
 RIGHTS_SECONDS = 10.0
 """The longest that the API server's authorizer may be behind a RoleBinding."""

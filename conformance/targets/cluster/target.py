@@ -15,10 +15,9 @@ from conformance.targets.cluster.capabilities import discover_capabilities
 from conformance.targets.cluster.health import Health
 from conformance.targets.cluster.hollow import HollowNodes
 from conformance.targets.cluster.ownership import owned
-from conformance.targets.cluster.reach import ClusterFaults, Reach
+from conformance.targets.cluster.reach import ClusterFaults, Reach, Shared
 from conformance.targets.cluster.recorder import Recorder, attach
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.cluster.shared import Shared
 from conformance.targets.overlaps import ClaimHolders
 
 

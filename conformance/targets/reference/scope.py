@@ -10,13 +10,12 @@ from contextlib import AbstractContextManager, contextmanager
 from typing_extensions import override
 
 from conformance.targets.base import Decision, Obj, Query, Ref, Request, TargetError, User
-from conformance.targets.following import Following
 from conformance.targets.overlaps import Overlap
 from conformance.targets.reference.observation import ReferenceFaults, ReferenceObservation
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.world import World
 from conformance.targets.scope import Scope, T
-from conformance.targets.watching import Watching
+from conformance.targets.watching import Following, Watching
 
 Again = Callable[[str], AbstractContextManager[Scope]]
 """Opens the scope of a namespace in a new target."""

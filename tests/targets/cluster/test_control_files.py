@@ -9,7 +9,7 @@ import pytest
 from conformance.scenario.profile import load_profile
 from conformance.scenario.stimulus import Stimulus
 from conformance.targets.base import Obj, TargetError
-from conformance.targets.cluster.control_files import ControlFiles
+from conformance.targets.cluster.reach import ControlFiles
 from tests.scenario.shipped import ROOT
 
 DEVICE: Obj = {
