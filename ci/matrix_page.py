@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from string import ascii_lowercase
 
-from conformance.clusters.local.versions import PINNED
+from conformance.clusters.local.binaries.versions import PINNED
 from conformance.engine.events import Outcome, PlannedScenario
 from conformance.engine.result import RunResult, ScenarioResult
 from conformance.engine.verdicts import Verdict

@@ -102,9 +102,9 @@ def status(name: Name = "default") -> None:
 @takes("options", TargetOptions, ("kubernetes_version",), **_LOCAL)
 def binaries(options: TargetOptions) -> None:
     """Build the cluster's binaries where the cache lacks them, and print where they are."""
-    from conformance.clusters.local.binaries import resolve_binaries
+    from conformance.clusters.local.binaries.build import resolve_binaries
+    from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
     from conformance.clusters.local.layout import default_cache
-    from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
 
     needed, version = CONTROL_PLANE_BINARIES + NODE_BINARIES, f"v{options.version}"
     typer.echo(str(resolve_binaries(None, default_cache(), needed, print_progress, version)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from conformance.errors import InfrastructureError, UsageError
 
@@ -21,6 +21,12 @@ RUN_LABEL = "dra-conformance.dev/run"
 DEFAULT_IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 """Has a shell, ``env`` and ``find``; Kubernetes' own tests of 1.37 pull the same image
 (``test/utils/image/manifest.go``)."""
+
+OTHER_DRIVER: Final = "other-driver"
+"""A second driver of a node, as a component: it runs only while a scenario needs it."""
+
+REMOVE: Final = "remove"
+"""The action that ends it then and removes what it has published."""
 
 Progress = Callable[[str], None]
 """Called with one line (no newline at its end) as each phase of a start or stop begins."""

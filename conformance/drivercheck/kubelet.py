@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import grpc
 
-from conformance.clusters.local.registration import INFO_SECONDS, KNOWN_SERVICES
+from conformance.clusters.local.driver.attached import INFO_SECONDS, KNOWN_SERVICES
 from conformance.drivercheck.violations import SilenceError, ViolationError
 from conformance.targets.base import Obj
 from conformance.text import one_line

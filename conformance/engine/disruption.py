@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from conformance.clusters.base import OTHER_DRIVER, REMOVE
 from conformance.engine.awaiting import Divergence
 from conformance.engine.context import Context
 from conformance.scenario.model import Fault, Spec, Step
 from conformance.targets.base import Capabilities
 from conformance.targets.components import (
     OF_A_NODE,
-    OTHER_DRIVER,
-    REMOVE,
     in_start_order,
     role_of,
 )

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-OTHER_DRIVER: Final = "other-driver"
-"""A second driver of a node: it runs only while a scenario needs it."""
-
-REMOVE: Final = "remove"
-"""What is done to it then: it ends, and what it has published goes."""
+from conformance.clusters.base import OTHER_DRIVER
 
 START_ORDER: Final = (
     "etcd",

@@ -120,7 +120,7 @@ def kind_cluster(options: TargetOptions) -> KindCluster:
 
 def local_cluster(options: TargetOptions) -> LocalCluster:
     """The local cluster of that name."""
-    from conformance.clusters.local import LocalCluster, LocalOptions, OtherDriver
+    from conformance.clusters.local import LocalCluster, LocalOptions, Simulation
 
     profile, other = options.profile(), options.other_profile()
     return LocalCluster(
@@ -134,7 +134,9 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
             driver_command=options.driver_command or None,
             driver_name=profile.driver,
             driver_prefix=profile.spec.simulated.prefix,
-            other_driver=OtherDriver(other.driver, OTHER_SIMULATION, other.spec.simulated.prefix)
+            other_driver=Simulation(
+                OTHER_SIMULATION, False, other.driver, other.spec.simulated.prefix
+            )
             if other is not None
             else None,
             simulate=options.simulate or DEFAULT_SIMULATION,
@@ -190,7 +192,7 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
         UsageError: something was asked for that it was not started with; naming that and what the
             cluster has.
     """
-    from conformance.clusters.local.owndriver import name_or_file
+    from conformance.clusters.local.driver.own import name_or_file
 
     state, shown = local.state(), local.simulation()
     problem = ""

@@ -17,10 +17,10 @@ import yaml
 from pyroute2 import IPRoute
 
 from conformance.clusters.local import LocalCluster
-from conformance.clusters.local.controlplane import SERVICE_IP
-from conformance.clusters.local.network import LOOPBACK, call_in_network
-from conformance.clusters.local.processes import Processes, enter_command
-from conformance.clusters.local.state import read_state
+from conformance.clusters.local.controlplane.credentials import SERVICE_IP
+from conformance.clusters.local.node.network import call_in_network
+from conformance.clusters.local.processes.supervision import Processes, enter_command
+from conformance.clusters.local.state import LOOPBACK, read_state
 from nvml_driver.nvml.library import default_cache_root
 from nvml_driver.simulated import build
 from tests.cli.plain_client import Json

@@ -18,9 +18,9 @@ from kubernetes.client.exceptions import ApiException
 from conformance.clusters.base import ClusterAccess
 from conformance.clusters.local import LocalCluster
 from conformance.clusters.local.api import LocalApi
-from conformance.clusters.local.attached import published
-from conformance.clusters.local.driver import driver_environment
-from conformance.clusters.local.tools import python_path
+from conformance.clusters.local.driver.attached import published
+from conformance.clusters.local.driver.spec import driver_environment
+from conformance.clusters.local.processes.tools import python_path
 from conformance.data import scenarios_dir
 from conformance.scenario.profile import load_profile
 from nvml_driver.model.prepared import ClaimRecord
@@ -82,8 +82,8 @@ class DriverNode:
         token = document["users"][0]["user"]["token"]
         assert server.hostname is not None
         assert server.port is not None
-        ca = self.cluster.layout.pki / "ca.crt"
-        return published(LocalApi(server.hostname, server.port, ca=ca, token=token), DRIVER, NODE)
+        api = LocalApi(server.hostname, server.port, self.cluster.layout.pki, token=token)
+        return published(api, DRIVER, NODE)
 
     def create_class(self) -> None:
         """The driver's DeviceClass and a template for one of its devices."""

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.clusters.local.controlplane import SERVICE_IP
+from conformance.clusters.local.controlplane.credentials import SERVICE_IP
 from conformance.errors import ExitCode
 from conformance.report.folder import RESULTS
 from conformance.resultfile.read import load_results

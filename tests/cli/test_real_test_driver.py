@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from conformance.clusters.gocommand import find_go
-from conformance.clusters.local.versions import COMPILE, KUBERNETES
+from conformance.clusters.local.binaries.versions import COMPILE, KUBERNETES
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.catalogue import CHECKS
 from conformance.drivercheck.check import Level

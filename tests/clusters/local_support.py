@@ -15,11 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from conformance.clusters.local import cgroups, preflight, procfs
-from conformance.clusters.local.binaries import missing_binaries
+from conformance.clusters.local import preflight
+from conformance.clusters.local.binaries.build import missing_binaries
+from conformance.clusters.local.binaries.versions import (
+    CONTROL_PLANE_BINARIES,
+    NODE_BINARIES,
+    cache_key,
+)
 from conformance.clusters.local.layout import Layout, default_cache
-from conformance.clusters.local.network import interfaces
-from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES, cache_key
+from conformance.clusters.local.node import cgroups
+from conformance.clusters.local.node.network import interfaces
+from conformance.clusters.local.processes import procfs
 from conformance.data import local_cluster_modules_dir
 
 

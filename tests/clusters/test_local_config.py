@@ -10,17 +10,17 @@ import pytest
 import yaml
 
 from conformance.clusters.base import ClusterUsageError
-from conformance.clusters.local import controlplane, node
+from conformance.clusters.local.controlplane import servers
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.network import Network
-from conformance.clusters.local.nodeconfig import (
+from conformance.clusters.local.node import machine
+from conformance.clusters.local.node.config import (
     cni_config,
     containerd_config,
     filesystem_type,
     kubelet_config,
 )
 from conformance.clusters.local.options import LocalOptions
-from conformance.clusters.local.state import Ports, State
+from conformance.clusters.local.state import Network, Ports, State
 
 LAYOUT = Layout("a", Path("/s/a"))
 BINARIES = Path("/b")
@@ -47,7 +47,7 @@ def make_state(nodes: int = 2, **gates: bool) -> State:
 
 @pytest.fixture(autouse=True)
 def _tools_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node, "find_tool", lambda name: f"/usr/sbin/{name}")
+    monkeypatch.setattr(machine, "find_tool", lambda name: f"/usr/sbin/{name}")
 
 
 def flags(command: tuple[str, ...]) -> dict[str, str]:
@@ -57,9 +57,9 @@ def flags(command: tuple[str, ...]) -> dict[str, str]:
 
 def component_flags(state: State) -> dict[str, dict[str, str]]:
     specs = (
-        controlplane.apiserver_spec(LAYOUT, BINARIES, state),
-        controlplane.controller_manager_spec(LAYOUT, BINARIES, state),
-        controlplane.scheduler_spec(LAYOUT, BINARIES, state),
+        servers.apiserver_spec(LAYOUT, BINARIES, state),
+        servers.controller_manager_spec(LAYOUT, BINARIES, state),
+        servers.scheduler_spec(LAYOUT, BINARIES, state),
     )
     return {spec.name: flags(spec.command) for spec in specs}
 
@@ -87,7 +87,7 @@ def test_every_api_version_is_served() -> None:
 def test_control_plane_alone_listens_on_loopback_only() -> None:
     for given in component_flags(make_state(nodes=0)).values():
         assert given["bind-address"] == "127.0.0.1"
-    etcd = flags(controlplane.etcd_spec(LAYOUT, BINARIES, make_state().ports).command)
+    etcd = flags(servers.etcd_spec(LAYOUT, BINARIES, make_state().ports).command)
     assert etcd["listen-client-urls"] == "https://127.0.0.1:1002"
     assert etcd["listen-client-http-urls"] == "https://127.0.0.1:1003"
     assert etcd["listen-peer-urls"] == "https://127.0.0.1:1004"
@@ -100,7 +100,7 @@ def test_nodes_reach_the_api_server_at_the_bridge() -> None:
 
 
 def test_nobody_gets_in_without_credentials() -> None:
-    etcd = flags(controlplane.etcd_spec(LAYOUT, BINARIES, make_state().ports).command)
+    etcd = flags(servers.etcd_spec(LAYOUT, BINARIES, make_state().ports).command)
     assert etcd["client-cert-auth"] == "true"
     assert etcd["peer-client-cert-auth"] == "true"
     assert component_flags(make_state())["kube-apiserver"]["anonymous-auth"] == "false"
@@ -112,9 +112,9 @@ def test_no_command_line_holds_a_credential() -> None:
     """Everybody on the machine can read command lines."""
     state = make_state()
     specs = [
-        controlplane.etcd_spec(LAYOUT, BINARIES, state.ports),
-        controlplane.apiserver_spec(LAYOUT, BINARIES, state),
-        node.kubelet_spec(LAYOUT, state, 1),
+        servers.etcd_spec(LAYOUT, BINARIES, state.ports),
+        servers.apiserver_spec(LAYOUT, BINARIES, state),
+        machine.kubelet_spec(LAYOUT, state, 1),
     ]
     for spec in specs:
         for name, value in flags(spec.command).items():
@@ -125,7 +125,7 @@ def test_no_command_line_holds_a_credential() -> None:
 def test_scheduler_retries_without_the_long_default_back_off(tmp_path: Path) -> None:
     layout = Layout("a", tmp_path)
     layout.pki.mkdir()
-    controlplane.write_scheduler_config(layout)
+    servers.write_scheduler_config(layout)
     document = yaml.safe_load((layout.pki / "scheduler.yaml").read_text())
     assert document["podMaxBackoffSeconds"] == 1
     assert document["clientConnection"]["kubeconfig"] == str(layout.kubeconfig_for("scheduler"))
@@ -214,13 +214,13 @@ def test_kubelets_files_are_all_below_the_nodes_directory() -> None:
     config = kubelet_config(LAYOUT, make_state(), 1)
     for key in ("podLogsDir", "volumePluginDir"):
         assert config[key].startswith("/s/a/n1/")
-    command = flags(node.kubelet_spec(LAYOUT, make_state(), 1).command)
+    command = flags(machine.kubelet_spec(LAYOUT, make_state(), 1).command)
     assert command["root-dir"] == str(LAYOUT.node(1).kubelet_root)
     assert command["cert-dir"].startswith("/s/a/n1/")
 
 
 def test_node_holds_namespaces_for_network_mounts_and_processes() -> None:
-    command = node.holder_spec(LAYOUT.node(1), LAYOUT).command
+    command = machine.holder_spec(LAYOUT.node(1), LAYOUT).command
     for option in ("--net", "--mount", "--pid", "--kill-child", "--ignore-signal=CHLD"):
         assert option in command
 

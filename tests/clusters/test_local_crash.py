@@ -20,10 +20,10 @@ from conformance.clusters.local import (
     preflight,
     stale_clusters,
 )
+from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.processes import Processes
+from conformance.clusters.local.processes.supervision import Processes
 from conformance.clusters.local.state import read_state
-from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES
 from tests.clusters import local_support as support
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
@@ -197,7 +197,7 @@ def test_failed_start_leaves_its_logs_and_nothing_else(
 def test_driver_that_never_registers_fails_the_start_by_name(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("conformance.clusters.local.attached.READY_SECONDS", 1.0)
+    monkeypatch.setattr("conformance.clusters.local.driver.attached.READY_SECONDS", 1.0)
     options = LocalOptions(
         name="c",
         state_dir=layout.dir,

@@ -15,12 +15,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from conformance.clusters.local.certs import Authority, User, write_signing_key, write_tokens
-from conformance.clusters.local.controlplane import write_credentials
-from conformance.clusters.local.kubeconfigs import write_kubeconfig
+from conformance.clusters.local.controlplane.credentials import (
+    Authority,
+    User,
+    write_credentials,
+    write_kubeconfig,
+    write_signing_key,
+    write_tokens,
+)
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.network import Network
-from conformance.clusters.local.state import Ports, State
+from conformance.clusters.local.state import Network, Ports, State
 
 STATE = State(
     name="a",

@@ -10,10 +10,10 @@ import pytest
 from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.clusters.local import cluster as cluster_module
-from conformance.clusters.local.deaths import first_dead, watch_components
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.processes import Processes, ProcessSpec
-from conformance.clusters.local.procfs import wait_gone
+from conformance.clusters.local.processes.deaths import first_dead, watch_components
+from conformance.clusters.local.processes.procfs import wait_gone
+from conformance.clusters.local.processes.supervision import Processes, ProcessSpec
 from conformance.clusters.local.removal import remove_cluster
 from conformance.clusters.local.start import Start
 

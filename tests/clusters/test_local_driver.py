@@ -8,15 +8,15 @@ import pytest
 
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.api import LocalApi
-from conformance.clusters.local.attached import (
+from conformance.clusters.local.driver.attached import (
     pools_complete,
     published,
     registered_plugins,
 )
-from conformance.clusters.local.driver import ROLE, check_command, driver_spec
+from conformance.clusters.local.driver.own import check_unused, command, read_simulation
+from conformance.clusters.local.driver.spec import RULES, check_command, driver_spec
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.options import LocalOptions
-from conformance.clusters.local.owndriver import Simulation, check_unused, read_simulation
+from conformance.clusters.local.options import LocalOptions, Simulation
 
 LAYOUT = Layout("a", Path("/s/a"))
 
@@ -60,21 +60,14 @@ def test_driver_gets_the_variables_that_drivers_read_and_a_folder_of_its_own() -
     assert spec.inside == ""
 
 
-def test_callers_variables_do_not_replace_those_that_every_driver_gets() -> None:
-    options = LocalOptions(driver_command=("true",), driver_env={"A": "b", "NODE_NAME": "x"})
-    env = driver_spec(LAYOUT, options, 1).env
-    assert env["A"] == "b"
-    assert env["NODE_NAME"] == "node-1"
-
-
 def test_our_own_driver_runs_without_a_command() -> None:
-    command = driver_spec(LAYOUT, LocalOptions(simulate="a100-40x8"), 1).command
-    assert command[:4] == (sys.executable, "-m", "nvml_driver", "run")
-    assert command[command.index("--simulate") + 1] == "a100-40x8"
-    assert "--dynamic-mig" not in command
-    assert command[command.index("--driver-name") + 1] == "gpu.nvidia.com"
+    started = driver_spec(LAYOUT, LocalOptions(simulate="a100-40x8"), 1).command
+    assert started[:4] == (sys.executable, "-m", "nvml_driver", "run")
+    assert started[started.index("--simulate") + 1] == "a100-40x8"
+    assert "--dynamic-mig" not in started
+    assert started[started.index("--driver-name") + 1] == "gpu.nvidia.com"
     for option in ("--device-root", "--state-dir"):
-        assert command[command.index(option) + 1].startswith("/s/a/n1/d/")
+        assert started[started.index(option) + 1].startswith("/s/a/n1/d/")
 
 
 def test_our_own_driver_finds_a_profiles_file_from_every_directory(
@@ -82,18 +75,19 @@ def test_our_own_driver_finds_a_profiles_file_from_every_directory(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.json").touch()
-    command = driver_spec(LAYOUT, LocalOptions(simulate="mine.json"), 1).command
-    assert command[command.index("--simulate") + 1] == str(tmp_path / "mine.json")
+    started = driver_spec(LAYOUT, LocalOptions(simulate="mine.json"), 1).command
+    assert started[started.index("--simulate") + 1] == str(tmp_path / "mine.json")
 
 
 @pytest.mark.parametrize(
     "shown",
-    [Simulation("t4x4", False, "gpu.nvidia.com"), Simulation("a30x4", True, "gpu.other.example")],
+    [
+        Simulation("t4x4", False, "gpu.nvidia.com"),
+        Simulation("a30x4", True, "gpu.other.example", "OTHER"),
+    ],
 )
 def test_what_our_own_driver_shows_is_read_from_how_it_was_started(shown: Simulation) -> None:
-    simulate, dynamic_mig, name = shown
-    options = LocalOptions(simulate=simulate, dynamic_mig=dynamic_mig, driver_name=name)
-    assert read_simulation(driver_spec(LAYOUT, options, 1).command) == shown
+    assert read_simulation(command(shown, LAYOUT.node(1).driver)) == shown
 
 
 def test_what_another_driver_shows_is_not_known() -> None:
@@ -189,7 +183,7 @@ def test_kubelet_that_does_not_answer_has_no_registered_plugins() -> None:
 def test_driver_may_not_touch_pods_secrets_or_claims_status() -> None:
     allowed = {
         (group, resource)
-        for rule in ROLE["rules"]
+        for rule in RULES
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     }

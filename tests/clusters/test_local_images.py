@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import pytest
 
-from conformance.clusters.local.images import (
+from conformance.clusters.local.binaries.images import (
     COMMANDS,
     SANDBOX_IMAGE,
     SCENARIO_IMAGE,

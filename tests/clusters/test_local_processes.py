@@ -14,11 +14,11 @@ import psutil
 import pytest
 
 from conformance.clusters.base import ClusterError
-from conformance.clusters.local import procfs
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.logs import describe_log
-from conformance.clusters.local.processes import Processes, ProcessRecord, ProcessSpec
-from conformance.clusters.local.procfs import is_alive, wait_gone
+from conformance.clusters.local.processes import procfs
+from conformance.clusters.local.processes.logs import describe_log
+from conformance.clusters.local.processes.procfs import is_alive, wait_gone
+from conformance.clusters.local.processes.supervision import Processes, ProcessRecord, ProcessSpec
 from conformance.clusters.local.removal import remove_cluster
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")

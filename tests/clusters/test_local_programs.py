@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from conformance import probe
-from conformance.clusters.local.images import COMMANDS
-from conformance.clusters.local.versions import POD_SHELL, RUNTIME
+from conformance.clusters.local.binaries.images import COMMANDS
+from conformance.clusters.local.binaries.versions import POD_SHELL, RUNTIME
 from tests.clusters import local_support as support
 
 pytestmark = pytest.mark.needs_go  # they are built by then

@@ -18,7 +18,7 @@ from kubernetes.stream import stream
 from conformance.clusters.base import ClusterAccess, ClusterError, ClusterUsageError
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.clusters.local.api import LocalApi
-from conformance.clusters.local.versions import KUBERNETES
+from conformance.clusters.local.binaries.versions import KUBERNETES
 from tests.clusters import local_support as support
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
@@ -184,7 +184,7 @@ def test_drivers_credentials_do_not_reach_further_than_a_driver_must(running: Ru
     assert server.hostname is not None
     assert server.port is not None
     token = document["users"][0]["user"]["token"]
-    api = LocalApi(server.hostname, server.port, ca=layout.pki / "ca.crt", token=token)
+    api = LocalApi(server.hostname, server.port, layout.pki, token=token)
     allowed = ("/apis/resource.k8s.io/v1/resourceslices", "/api/v1/nodes/node-1")
     refused = (
         "/api/v1/secrets",

@@ -11,12 +11,13 @@ import pytest
 
 from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.local import LocalCluster, LocalOptions, stale_clusters
-from conformance.clusters.local.cgroups import mount_points
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.network import Network, choose_network
-from conformance.clusters.local.procfs import Identity, identify
+from conformance.clusters.local.node.cgroups import mount_points
+from conformance.clusters.local.node.network import choose_network
+from conformance.clusters.local.processes.procfs import Identity, identify
 from conformance.clusters.local.reaper import wait_and_remove
 from conformance.clusters.local.state import (
+    Network,
     Ports,
     State,
     free_ports,

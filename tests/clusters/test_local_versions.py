@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.clusters.local import versions
-from conformance.clusters.local.versions import (
+from conformance.clusters.local.binaries import versions
+from conformance.clusters.local.binaries.versions import (
     KUBERNETES,
     PINNED,
     builds,

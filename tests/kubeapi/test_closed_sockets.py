@@ -95,7 +95,7 @@ def test_clients_close_what_they_opened(tmp_path: Path, answer: bytes) -> None:
     ca.parent.mkdir()
     authority.cert_pem.write_to_path(ca)
     with answering(context, answer) as port, none_unclosed():
-        LocalApi("127.0.0.1", port, ca=ca).text("/healthz")
+        LocalApi("127.0.0.1", port, ca.parent).text("/healthz")
         path = kubeconfig(tmp_path / "config", port, **{"certificate-authority": str(ca)})
         connection = Connection.open(path, "rude")
         with contextlib.suppress(TargetError, ApiError):

@@ -11,9 +11,9 @@ import pytest
 
 from conformance.clusters import manifests
 from conformance.clusters.base import ClusterAccess, ClusterUsageError, Progress, silent
+from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES
 from conformance.clusters.local.layout import make_layout
 from conformance.clusters.local.state import write_state
-from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES
 from conformance.targets import sources
 from conformance.targets.options import TargetOptions
 from conformance.targets.sources import open_cluster

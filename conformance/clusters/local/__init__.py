@@ -6,7 +6,7 @@ cluster makes can be found again from that directory and removed by another proc
 """
 
 from conformance.clusters.local.cluster import LocalCluster, stale_clusters
-from conformance.clusters.local.options import LocalOptions, OtherDriver
-from conformance.clusters.local.status import ComponentStatus
+from conformance.clusters.local.options import LocalOptions, Simulation
+from conformance.clusters.local.processes.supervision import ComponentStatus
 
-__all__ = ["ComponentStatus", "LocalCluster", "LocalOptions", "OtherDriver", "stale_clusters"]
+__all__ = ["ComponentStatus", "LocalCluster", "LocalOptions", "Simulation", "stale_clusters"]

@@ -1,8 +1,9 @@
-"""The few requests that starting a cluster takes: is it ready, is the node Ready, make a role."""
+"""The few requests that starting a cluster takes: whether a server is ready, making a role."""
 
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +23,28 @@ class LocalApi:
     """
 
     def __init__(
-        self,
-        host: str,
-        port: int,
-        *,
-        ca: Path,
-        token: str = "",
-        client: tuple[Path, Path] | None = None,
+        self, host: str, port: int, pki: Path, *, token: str = "", client: str = ""
     ) -> None:
-        """Prepare requests; `client` is (certificate, key) for a server that asks for one."""
+        """Prepare requests.
+
+        Args:
+            host: where the server listens.
+            port: its port there.
+            pki: the folder of the cluster's certificates.
+            token: of the user in whose name requests are made; "" for none.
+            client: name of the client certificate in `pki`, for a server that asks for one.
+        """
         user: Json = {"token": token} if token else {}
-        if client is not None:
-            user |= {"client-certificate": str(client[0]), "client-key": str(client[1])}
+        if client:
+            pair = pki / f"{client}.crt", pki / f"{client}.key"
+            user |= {"client-certificate": str(pair[0]), "client-key": str(pair[1])}
         self._config = ClientConfig(
-            where=f"local cluster {ca.parent.parent}",
+            where=f"local cluster {pki.parent}",
             context="",
-            cluster={"server": f"https://{host}:{port}", "certificate-authority": str(ca)},
+            cluster={
+                "server": f"https://{host}:{port}",
+                "certificate-authority": str(pki / "ca.crt"),
+            },
             user_name="",
             user=user,
             proxies=False,
@@ -88,3 +95,14 @@ class LocalApi:
         except ApiError as error:
             if error.code != unless:
                 raise
+
+
+def accepts_connections(path: Path) -> bool:
+    """Whether somebody answers at a unix socket."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(1)
+        try:
+            client.connect(str(path))
+        except OSError:
+            return False
+        return True

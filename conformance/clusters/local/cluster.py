@@ -10,22 +10,20 @@ import dataclasses
 from pathlib import Path
 
 from conformance.clusters.base import (
+    REMOVE,
     ClusterAccess,
     ClusterError,
     ClusterUsageError,
     Progress,
     silent,
 )
-from conformance.clusters.local import (
-    driver,
-    nextdriver,
-    otherdriver,
-    owndriver,
-    preflight,
-    status,
-)
-from conformance.clusters.local.binaries import resolve_binaries
-from conformance.clusters.local.components import STOP_SECONDS, Components
+from conformance.clusters.local import preflight
+from conformance.clusters.local.binaries.build import resolve_binaries
+from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
+from conformance.clusters.local.component import STOP_SECONDS, Running
+from conformance.clusters.local.components import Components, Server
+from conformance.clusters.local.driver import own, spec
+from conformance.clusters.local.driver.process import NEXT_ACTIONS, OtherDriver
 from conformance.clusters.local.layout import (
     STATE_FILE,
     Layout,
@@ -34,14 +32,11 @@ from conformance.clusters.local.layout import (
     default_root,
     make_layout,
 )
-from conformance.clusters.local.options import LocalOptions
-from conformance.clusters.local.owndriver import Simulation
-from conformance.clusters.local.processes import Processes
+from conformance.clusters.local.options import LocalOptions, Simulation
+from conformance.clusters.local.processes.supervision import ComponentStatus, Processes
 from conformance.clusters.local.removal import remove_cluster
 from conformance.clusters.local.start import Start, make_access
 from conformance.clusters.local.state import State, read_state
-from conformance.clusters.local.status import ComponentStatus
-from conformance.clusters.local.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
 from conformance.locks import file_lock
 
 
@@ -70,7 +65,7 @@ class LocalCluster:
         preflight.check_platform()
         if self.options.nodes:
             preflight.check_nodes()
-        driver.check_command(self.options)
+        spec.check_command(self.options)
         check_socket_paths(self.layout, self.options.nodes, self.options.driver_name)
         needed = CONTROL_PLANE_BINARIES + (NODE_BINARIES if self.options.nodes else ())
         binaries = resolve_binaries(
@@ -120,7 +115,7 @@ class LocalCluster:
 
     def status(self) -> list[ComponentStatus]:
         """Each component of the cluster; empty where there is none."""
-        return status.component_statuses(self._processes)
+        return self._processes.statuses()
 
     def components(self) -> list[str]:
         """Names of what `disturb` can stop and start."""
@@ -132,28 +127,31 @@ class LocalCluster:
         Args:
             component: for example ``node-1/kubelet``; ``node-1/node`` is the whole of a node.
             action: ``stop``, ``kill`` (SIGKILL), ``start`` (nothing if it runs), ``restart``, or
-                of a driver one of `nextdriver.ACTIONS`, of another driver `otherdriver.REMOVE`.
+                of a driver one of `NEXT_ACTIONS`, of a second driver `REMOVE`.
 
         Raises:
             ClusterUsageError: there is no such component.
             ClusterError: it did not come back.
         """
         components = self._components()
-        if action in nextdriver.ACTIONS:
-            components.next_driver(component).disturb(action, STOP_SECONDS)
+        if action in NEXT_ACTIONS:
+            components.driver(component).disturb_next(action)
             return
-        if action == otherdriver.REMOVE:
-            components.remove_other_driver(component)
+        found = components.known(component)
+        if action == REMOVE:
+            if not isinstance(found, OtherDriver):
+                raise ClusterUsageError(f"{component!r} is no second driver")
+            found.remove()
             return
         if action != "start":
-            components.stop(component, 0 if action == "kill" else STOP_SECONDS)
+            found.stop(0 if action == "kill" else STOP_SECONDS)
         if action in {"restart", "start"}:
-            components.start(component)
+            found.start()
 
     def other_devices(self) -> int:
         """How many devices the second driver has on each node, once it runs."""
         other = self.options.other_driver
-        return owndriver.shown(other.simulate) if other is not None else 0
+        return own.shown(other.simulate) if other is not None else 0
 
     def metrics(self, component: str) -> str | None:
         """What a component of the control plane counts, as text; None without an answer.
@@ -161,7 +159,10 @@ class LocalCluster:
         Raises:
             ClusterUsageError: there is no such component.
         """
-        return self._components().metrics(component)
+        found = self._components().known(component)
+        if not isinstance(found, Server) or component not in Server.ports:
+            raise ClusterUsageError(f"no metrics are read of component {component!r}")
+        return found.metrics()
 
     def pod_resources(self) -> dict[str, Path]:
         """Node -> the socket on which its kubelet serves the PodResources API."""
@@ -176,7 +177,7 @@ class LocalCluster:
         """
         for name, record in self._processes.records().items():
             if name.endswith("/driver"):
-                return owndriver.read_simulation(record.spec.command)
+                return own.read_simulation(record.spec.command)
         return None
 
     def change_driver(self, simulate: str, *, dynamic_mig: bool = False) -> None:
@@ -200,27 +201,24 @@ class LocalCluster:
         options = dataclasses.replace(
             self.options,
             driver_name=before.driver_name,
+            driver_prefix=before.prefix,
             driver_command=None,
             simulate=simulate,
             dynamic_mig=dynamic_mig,
         )
-        driver.check_command(options)
+        spec.check_command(options)
         with file_lock(self.layout.lock):
             self._components(before.driver_name).change_driver(
-                [driver.driver_spec(self.layout, options, i + 1) for i in range(nodes)]
+                [spec.driver_spec(self.layout, options, i + 1) for i in range(nodes)]
             )
 
     def _components(self, driver_name: str = "") -> Components:
         state = read_state(self.layout)
         if state is None:
             raise ClusterUsageError(f"no local cluster named {self.layout.name!r} runs")
-        return Components(
-            self.layout,
-            state,
-            self._processes,
-            driver_name or self.options.driver_name,
-            self.options.other_driver,
-        )
+        options = self.options
+        name = driver_name or options.driver_name
+        return Components(Running(self.layout, state, self._processes, name, options.other_driver))
 
     def _make_room(self, progress: Progress) -> None:
         """Remove what a crashed start or an ended program left under this name."""

@@ -1,293 +1,124 @@
-"""Each component's readiness, and breaking and restoring one.
+"""The kinds of components of a local cluster, and each of them by its name.
 
-A start and a restart wait for the same sign, so it is written down once here.
+``kube-scheduler`` is one of the control plane, ``node-1/kubelet`` one of a node, ``node-1/node``
+the whole of a node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
-from pathlib import Path
-
-import yaml
+from functools import cached_property
+from typing import Final
 
 from conformance.clusters.base import ClusterError, ClusterUsageError
-from conformance.clusters.local import (
-    attached,
-    driver,
-    nextdriver,
-    node,
-    nodeconfig,
-    otherdriver,
-    owndriver,
-    poweroff,
-    procfs,
+from conformance.clusters.local.api import LocalApi, accepts_connections
+from conformance.clusters.local.component import STOP_SECONDS, Component, OfNode, Running
+from conformance.clusters.local.driver import own
+from conformance.clusters.local.driver.attached import (
+    ATTACH_SECONDS,
+    delete_slices,
+    registered_plugins,
 )
-from conformance.clusters.local.api import LocalApi
-from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.network import LOOPBACK
-from conformance.clusters.local.nextdriver import NextDriver
-from conformance.clusters.local.options import OtherDriver
-from conformance.clusters.local.processes import Processes, ProcessSpec
-from conformance.clusters.local.state import State
+from conformance.clusters.local.driver.process import Driver, OtherDriver
+from conformance.clusters.local.layout import NodeLayout
+from conformance.clusters.local.node import poweroff
+from conformance.clusters.local.processes import procfs
+from conformance.clusters.local.processes.deaths import NEXT
+from conformance.clusters.local.processes.supervision import ProcessSpec
+from conformance.clusters.local.state import Ports
 
-READY_SECONDS = 120.0
-"""Longest that a component may take. Ordinary machines need 1 to 10 s; a loaded one much more."""
-
-STOP_SECONDS = 15.0
-ETCD_STOP_SECONDS = 1.0
-"""It waits for streams of its clients, which a kube-apiserver never ends; what it has confirmed is
-on disk by then, so it may be killed."""
-
-NODE = "node"
+NODE: Final = "node"
 """What stands behind a node's name for the whole of it."""
 
-_DRIVERS = ("driver", otherdriver.PART)
-_CLAIMS_PATH = "/apis/resource.k8s.io/v1/resourceclaims"
-_NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+_CLAIMS_PATH: Final = "/apis/resource.k8s.io/v1/resourceclaims"
+_NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"
 
 
-class Components:
-    """The components of one cluster whose record is `state`."""
+class Server(Component):
+    """A server of the control plane, which says itself whether it is healthy."""
 
-    def __init__(
-        self,
-        layout: Layout,
-        state: State,
-        processes: Processes,
-        driver_name: str,
-        other_driver: OtherDriver | None = None,
-    ) -> None:
-        """Look after the processes of `layout`; `driver_name` is what slices carry."""
-        self._layout = layout
-        self._state = state
-        self._processes = processes
-        self._driver_name = driver_name
-        self._other = other_driver
+    awaited = "/healthz"
+    ports: Final[dict[str, Callable[[Ports], int]]] = {
+        "kube-controller-manager": lambda ports: ports.controller_manager,
+        "kube-scheduler": lambda ports: ports.scheduler,
+    }
 
     @cached_property
-    def api(self) -> LocalApi:
-        """The API server, as administrator."""
-        return self._as_administrator(self._state.ports.api)
-
-    def metrics(self, name: str) -> str | None:
-        """The metrics of kube-controller-manager or kube-scheduler; None without an answer."""
-        server = self._servers.get(name)
-        if server is None:
-            raise ClusterUsageError(f"no metrics are read of component {name!r}")
-        return self._as_administrator(server).text("/metrics")
+    def _api(self) -> LocalApi:
+        return self.cluster.server(self.port)  # health needs no credentials
 
     @property
-    def _servers(self) -> dict[str, int]:
-        """What serves beside the API server, and its port."""
-        ports = self._state.ports
-        return {
-            "kube-controller-manager": ports.controller_manager,
-            "kube-scheduler": ports.scheduler,
-        }
+    def port(self) -> int:
+        """Where it listens."""
+        return self.ports[self.name](self.cluster.state.ports)
 
-    def _as_administrator(self, port: int) -> LocalApi:
-        document = yaml.safe_load(self._layout.kubeconfig.read_text())
-        token = document["users"][0]["user"]["token"]
-        return LocalApi(LOOPBACK, port, ca=self._ca, token=token)
+    def is_ready(self) -> bool:
+        """Whether a GET of its health path answers 200."""
+        return self._api.healthy(self.awaited)
 
-    def wait_ready(self, name: str) -> None:
-        """Wait until the component does its work.
+    def metrics(self) -> str | None:
+        """What it counts, as text; None without an answer."""
+        return self.cluster.as_administrator(self.port).text("/metrics")
 
-        Raises:
-            ClusterError: it exited, or took more than `READY_SECONDS`.
-        """
-        check, what = self._readiness(name)
-        self._processes.wait_ready(name, check, READY_SECONDS, what)
 
-    def names(self) -> list[str]:
-        """What can be stopped and started: the components, and each node as a whole."""
-        nodes = self._node_names()
-        others = (*nodes, "reaper", *(f"{name}/{nextdriver.PART}" for name in nodes))
-        parts = [name for name in self._processes.records() if name not in others]
-        if self._other is not None:
-            beside = (f"{name}/{otherdriver.PART}" for name in nodes if f"{name}/driver" in parts)
-            parts += (name for name in beside if name not in parts)
-        return [*parts, *(f"{name}/{NODE}" for name in nodes)]
+class ApiServer(Server):
+    """kube-apiserver."""
 
-    def stop(self, name: str, grace_seconds: float = STOP_SECONDS) -> None:
-        """End a component; a node at once, and with all that it had in memory.
+    awaited = "/readyz"
 
-        Raises:
-            ClusterUsageError: there is no such component.
-            ClusterError: something of a node does not end.
-        """
-        node_name, _, part = name.partition("/")
-        if part == otherdriver.PART and name not in self._processes.records():
-            return
-        if part != NODE:
-            self._spec(name)
-            longest = ETCD_STOP_SECONDS if name == "etcd" else grace_seconds
-            self._processes.stop(name, grace_seconds=min(grace_seconds, longest))
-            return
-        beside = f"{node_name}/{nextdriver.PART}"
-        self._processes.stop(*self._on_node(node_name), beside, grace_seconds=0)
-        layout = self._layout.node(self._index(node_name))
-        poweroff.lose_memory(layout, self._processes.node_init(node_name))
+    @cached_property
+    def _api(self) -> LocalApi:
+        return self.cluster.api
 
-    def start(self, name: str) -> None:
-        """Start a component as before, and wait until it is ready; nothing happens if it runs.
 
-        A driver runs alone then: its next version ends.
+class Etcd(Server):
+    """etcd, which would wait for streams of its clients that a kube-apiserver never ends.
 
-        Raises:
-            ClusterUsageError: there is no such component, or it cannot be started alone.
-            ClusterError: it did not come back.
-        """
-        node_name, _, part = name.partition("/")
-        if part == NODE:
-            for one in self._on_node(node_name):
-                self.start(one)
-            return
-        spec = self._spec(name)
-        runs = self._processes.alive(name)
-        if part == "driver":
-            self.next_driver(name).end(forget=runs)
-        if runs:
-            return
-        if part in _DRIVERS:
-            self.start_driver(spec)
-            return
-        self._processes.start(spec)
-        self.wait_ready(name)
-        still = sum(self._processes.alive(f"{node_name}/{one}") for one in _DRIVERS)
-        if part == "kubelet" and still:
-            self._processes.wait_ready(
-                name,
-                lambda: len(attached.registered_plugins(self._kubelet(node_name))) >= still,
-                attached.READY_SECONDS,
-                "registering the drivers that still run",
-            )
-            # A kubelet that starts may have deleted them.
-            attached.wait_published(self._processes, name, self._driver_name, node_name, self.api)
+    What it has confirmed is on disk, so it may be killed.
+    """
 
-    def remove_other_driver(self, name: str) -> None:
-        """End a node's second driver, by its name among the components, and what there is of it.
+    stop_seconds = 1.0
+    awaited = "/health"
 
-        Raises:
-            ClusterUsageError: there is none.
-        """
-        if self._other is None or name not in self.names():
-            raise ClusterUsageError(f"the local cluster has no {name!r}")
-        layout = self._layout.node(self._index(name.partition("/")[0]))
-        otherdriver.remove(layout, self._other.name, self._processes, self.api, STOP_SECONDS)
+    @cached_property
+    def _api(self) -> LocalApi:
+        return self.cluster.server(self.cluster.state.ports.etcd_http, client="etcd-client")
 
-    def next_driver(self, name: str) -> NextDriver:
-        """The next version of a node's driver, by the driver's name among the components.
 
-        Raises:
-            ClusterUsageError: there is no such driver.
-        """
-        node_name, _, part = name.partition("/")
-        if part != "driver":
-            raise ClusterUsageError(f"{name!r} is no driver, which alone has a next version")
-        self._spec(name)
-        layout, kubelet = self._layout.node(self._index(node_name)), self._kubelet(node_name)
-        return NextDriver(layout, self._processes, self.api, kubelet, self._driver_name)
+class Namespaces(Component):
+    """The process that holds the namespaces of a node, and is named like it."""
 
-    def start_driver(self, spec: ProcessSpec) -> None:
-        """Start a driver on its node and wait until it is attached (driver.py).
+    awaited = "its namespaces"
 
-        Raises:
-            ClusterError: it did not attach.
-        """
-        node_name = spec.name.partition("/")[0]
-        layout = self._layout.node(self._index(node_name))
-        kubelet = self._kubelet(node_name)
-        others = otherdriver.sockets(layout, self._other.name) if self._other else set()
-        name, stays = self._driver_name, others
-        if self._other is not None and spec.name.endswith(f"/{otherdriver.PART}"):
-            name = self._other.name
-            stays = set(map(str, layout.registrar.glob("*"))) - others
-        # A driver that was killed leaves its registration socket; the kubelet takes it for
-        # registered until the socket is gone, and would hide whether the new one registers.
-        for stale in layout.registrar.glob("*"):
-            if str(stale) not in stays:
-                stale.unlink(missing_ok=True)
-        if set(attached.registered_plugins(kubelet)) - stays:
-            self._processes.wait_ready(
-                f"{node_name}/kubelet",
-                lambda: set(attached.registered_plugins(kubelet)) <= stays,
-                attached.READY_SECONDS,
-                "waiting for the earlier driver to be unregistered",
-            )
-        self._processes.start(spec)
-        attached.wait_attached(self._processes, spec.name, name, layout, self.api, kubelet, stays)
-
-    def change_driver(self, specs: Sequence[ProcessSpec]) -> None:
-        """Have our own driver show other devices: one spec for each node.
-
-        Raises:
-            ClusterUsageError: devices are in use.
-            ClusterError: a driver did not attach.
-        """
-        document = self.api.get(_CLAIMS_PATH)
-        owndriver.check_unused(document["items"] if document else (), self._driver_name)
-        selector = f"?fieldSelector=spec.driver%3D{self._driver_name}"
-        self._processes.stop(*(spec.name for spec in specs), grace_seconds=STOP_SECONDS)
-        for spec in specs:
-            owndriver.forget(self._layout.node(self._index(spec.name.partition("/")[0])))
-        # They would be taken for the next driver's.
-        self.api.delete(attached.SLICES_PATH + selector)
-        for spec in specs:
-            self.start_driver(spec)
-
-    def _spec(self, name: str) -> ProcessSpec:
-        records = self._processes.records()
-        node_name, _, part = name.partition("/")
-        if part == otherdriver.PART and self._other is not None and name in self.names():
-            return otherdriver.spec(self._layout, self._other, self._index(node_name))
-        if name not in self.names() or name not in records:
-            raise ClusterUsageError(
-                f"the local cluster has no component {name!r} that can be stopped or started; "
-                f"it has: {', '.join(self.names())}"
-            )
-        return records[name].spec
-
-    def _on_node(self, node_name: str) -> list[str]:
-        """The components of a node, in the order in which they start."""
-        names = [f"{node_name}/{part}" for part in ("containerd", "kubelet", *_DRIVERS)]
-        return [name for name in names if name in self._processes.records()]
-
-    def _readiness(self, name: str) -> tuple[Callable[[], bool], str]:
-        ports = self._state.ports
-        pki = self._layout.pki
-        if name == "etcd":
-            pair = (pki / "etcd-client.crt", pki / "etcd-client.key")
-            etcd = LocalApi(LOOPBACK, ports.etcd_http, ca=self._ca, client=pair)
-            return partial(etcd.healthy, "/health"), "waiting for /health"
-        if name == "kube-apiserver":
-            return partial(self.api.healthy, "/readyz"), "waiting for /readyz"
-        if name in self._servers:
-            server = LocalApi(LOOPBACK, self._servers[name], ca=self._ca)
-            return partial(server.healthy, "/healthz"), "waiting for /healthz"
-        node_name, _, part = name.partition("/")
-        if part == "":
-            return partial(self._holds_namespaces, node_name), "making namespaces"
-        if part == "containerd":
-            path = self._layout.node(self._index(node_name)).containerd_socket
-            return partial(node.accepts_connections, path), f"waiting for {path}"
-        if part == "kubelet":
-            ready = partial(self._node_ready, node_name)
-            return ready, f"waiting for node {node_name} to be Ready"
-        raise ClusterUsageError(f"no component {name!r}")
-
-    def _holds_namespaces(self, node_name: str) -> bool:
+    def is_ready(self) -> bool:
+        """Whether all is set up: it becomes `sleep` then."""
         try:
-            init = self._processes.node_init(node_name)
+            init = self.processes.node_init(self.name)
         except ClusterError:
             return False
-        return procfs.command_name(init) == "sleep"  # what it becomes when all is set up
+        return procfs.command_name(init) == "sleep"
 
-    def _node_ready(self, name: str) -> bool:
-        if not self._kubelet(name).healthy("/healthz"):
+
+class Containerd(OfNode):
+    """containerd."""
+
+    awaited = "its socket"
+
+    def is_ready(self) -> bool:
+        """Whether it answers at its socket."""
+        return accepts_connections(self.node.containerd_socket)
+
+
+class Kubelet(OfNode):
+    """The kubelet, and with it the node as the API server knows it."""
+
+    awaited = "its node to be Ready"
+
+    def is_ready(self) -> bool:
+        """Whether the node is Ready, and not tainted for an earlier moment when it was not."""
+        if not self.kubelet.healthy("/healthz"):
             return False
-        document = self.api.get(f"/api/v1/nodes/{name}")
+        document = self.cluster.api.get(f"/api/v1/nodes/{self.node.name}")
         if document is None:
             return False
         conditions = {
@@ -296,17 +127,140 @@ class Components:
         taints = {one["key"] for one in document["spec"].get("taints", ())}
         return conditions.get("Ready") == "True" and _NOT_READY_TAINT not in taints
 
-    def _kubelet(self, node_name: str) -> LocalApi:
-        assert self._state.network is not None, "a cluster with nodes has a network"
-        address = self._state.network.node_address(self._index(node_name))
-        return driver.kubelet_api(self._layout, address, nodeconfig.KUBELET_PORT)
+    def launch(self, spec: ProcessSpec) -> None:
+        """Start it, and wait until the drivers that run are registered and published again."""
+        super().launch(spec)
+        running = [one for one in drivers_of(self.cluster, self.node) if one.alive()]
+        if not running:
+            return
+        self.processes.wait_ready(
+            self.name,
+            lambda: len(registered_plugins(self.kubelet)) >= len(running),
+            ATTACH_SECONDS,
+            "registering the drivers that still run",
+        )
+        for one in running:
+            one.wait_published(self.name)  # a kubelet that starts may have deleted its slices
 
-    def _index(self, node_name: str) -> int:
-        return self._node_names().index(node_name) + 1
 
-    def _node_names(self) -> list[str]:
-        return [self._layout.node(index).name for index in range(1, self._state.nodes + 1)]
+class WholeNode(OfNode):
+    """All that runs on a node: ``node-1/node``."""
 
-    @property
-    def _ca(self) -> Path:
-        return self._layout.pki / "ca.crt"
+    def start(self) -> None:
+        """Start each of its components, and wait for it."""
+        for one in self._parts():
+            one.start()
+
+    def stop(self, _grace_seconds: float) -> None:
+        """End it at once, and with all that it had in memory.
+
+        Raises:
+            ClusterError: something of it does not end.
+        """
+        names = [one.name for one in self._parts()]
+        self.processes.stop(*names, f"{self.node.name}/{NEXT}", grace_seconds=0)
+        poweroff.lose_memory(self.node, self.processes.node_init(self.node.name))
+        own.reboot(self.node)
+
+    def _parts(self) -> list[Component]:
+        """What runs on it, in the order in which it starts."""
+        name, cluster = self.node.name, self.cluster
+        parts = [Containerd(cluster, f"{name}/containerd"), Kubelet(cluster, f"{name}/kubelet")]
+        known = self.processes.records()
+        return [one for one in (*parts, *drivers_of(cluster, self.node)) if one.name in known]
+
+
+_KINDS: Final[dict[str, type[Component]]] = {
+    "etcd": Etcd,
+    "kube-apiserver": ApiServer,
+    **dict.fromkeys(Server.ports, Server),
+    "containerd": Containerd,
+    "kubelet": Kubelet,
+    Driver.role: Driver,
+    OtherDriver.role: OtherDriver,
+    NODE: WholeNode,
+}
+
+
+class Components:
+    """The components of one cluster by name."""
+
+    def __init__(self, cluster: Running) -> None:
+        self._cluster = cluster
+
+    def names(self) -> list[str]:
+        """What can be stopped and started: the components, and each node as a whole."""
+        cluster = self._cluster
+        parts = [
+            name
+            for name in cluster.processes.records()
+            if name not in cluster.nodes and name.rpartition("/")[2] in _KINDS
+        ]
+        if cluster.other_driver is not None:
+            beside = (
+                f"{name}/{OtherDriver.role}"
+                for name in cluster.nodes
+                if f"{name}/{Driver.role}" in parts
+            )
+            parts += (name for name in beside if name not in parts)
+        return [*parts, *(f"{name}/{NODE}" for name in cluster.nodes)]
+
+    def of(self, name: str) -> Component:
+        """The component of that name, whether or not it was ever started."""
+        kind = Namespaces if name in self._cluster.nodes else _KINDS[name.rpartition("/")[2]]
+        return kind(self._cluster, name)
+
+    def launch(self, spec: ProcessSpec) -> None:
+        """Start the component that a spec names, and wait until it is ready.
+
+        Raises:
+            ClusterError: it did not get ready.
+        """
+        self.of(spec.name).launch(spec)
+
+    def known(self, name: str) -> Component:
+        """One of `names`.
+
+        Raises:
+            ClusterUsageError: there is no such component.
+        """
+        if name not in (names := self.names()):
+            raise ClusterUsageError(
+                f"the local cluster has no component {name!r} that can be stopped or started; "
+                f"it has: {', '.join(names)}"
+            )
+        return self.of(name)
+
+    def driver(self, name: str) -> Driver:
+        """A driver among `names`, not the second one of a node.
+
+        Raises:
+            ClusterUsageError: there is no such driver.
+        """
+        found = self.known(name)
+        if type(found) is not Driver:
+            raise ClusterUsageError(f"{name!r} is no driver, which alone has a next version")
+        return found
+
+    def change_driver(self, specs: Sequence[ProcessSpec]) -> None:
+        """Have our own driver show other devices: one spec for each node.
+
+        Raises:
+            ClusterUsageError: devices are in use.
+            ClusterError: a driver did not attach.
+        """
+        api, name = self._cluster.api, self._cluster.driver_name
+        document = api.get(_CLAIMS_PATH)
+        own.check_unused(document["items"] if document else (), name)
+        self._cluster.processes.stop(*(one.name for one in specs), grace_seconds=STOP_SECONDS)
+        for node in self._cluster.nodes.values():
+            own.forget(node)
+        delete_slices(api, name)  # they would be taken for the next driver's
+        for spec in specs:
+            self.launch(spec)
+
+
+def drivers_of(cluster: Running, node: NodeLayout) -> list[Driver]:
+    """The driver of a node, and the second one where there is one."""
+    kinds = (Driver, OtherDriver) if cluster.other_driver else (Driver,)
+    return [kind(cluster, f"{node.name}/{kind.role}") for kind in kinds]

@@ -54,9 +54,13 @@ _ENTRIES = {
 class NodeLayout:
     """Files of one node. Names are short because the kubelet's sockets lie deep below them."""
 
-    name: str
+    index: int
     dir: Path
-    logs: Path
+
+    @property
+    def name(self) -> str:
+        """As the API server knows it."""
+        return f"node-{self.index}"
 
     @property
     def kubelet_root(self) -> Path:
@@ -95,7 +99,7 @@ class NodeLayout:
 
     @property
     def private(self) -> Path:
-        """What the node sees in place of the machine's own fixed directories (node.py)."""
+        """What the node sees in place of the machine's own fixed directories (node/machine.py)."""
         return self.dir / "p"
 
     @property
@@ -138,7 +142,7 @@ class Layout:
 
     @property
     def processes(self) -> Path:
-        """One record for each process (processes.py)."""
+        """One record for each process (processes/)."""
         return self.dir / "processes"
 
     @property
@@ -188,7 +192,7 @@ class Layout:
 
     def node(self, index: int) -> NodeLayout:
         """Files of node `index` (from 1)."""
-        return NodeLayout(f"node-{index}", self.dir / f"n{index}", self.logs / f"node-{index}")
+        return NodeLayout(index, self.dir / f"n{index}")
 
     def log(self, component: str) -> Path:
         """Log file of `component` ("etcd", "node-1/kubelet")."""

@@ -8,23 +8,31 @@ from pathlib import Path
 from typing import NamedTuple
 
 from conformance.clusters.base import ClusterUsageError
-from conformance.clusters.local.versions import KUBERNETES
+from conformance.clusters.local.binaries.versions import KUBERNETES
 
 MAX_NODES = 9
 
 
-class OtherDriver(NamedTuple):
-    """A second driver, our own on simulated GPUs, that can be started beside each node's.
+SIMULATE, DYNAMIC_MIG = "--simulate", "--dynamic-mig"
+
+
+class Simulation(NamedTuple):
+    """Our own driver on simulated GPUs.
 
     Attributes:
-        name: that its ResourceSlices carry in spec.driver.
-        simulate: which GPUs it shows: a profile of nvml_driver.
+        simulate: which GPUs it shows: a profile of nvml_driver, or a file.
+        dynamic_mig: whether it publishes the MIG devices that could be made.
+        driver_name: what its ResourceSlices carry in spec.driver.
         prefix: stands before the names of what containers get from it.
     """
 
-    name: str
     simulate: str
-    prefix: str
+    dynamic_mig: bool
+    driver_name: str
+    prefix: str = ""
+
+    def __str__(self) -> str:
+        return f"{SIMULATE} {self.simulate}" + (f" {DYNAMIC_MIG}" if self.dynamic_mig else "")
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ class LocalOptions:
 
     Attributes:
         name: the cluster's name: part of its directory, context and interface names.
-        state_dir: its directory; None: the one of that name under layout.default_root().
+        state_dir: its directory; None: the one of that name under `layout.default_root`.
         binaries: directory with all the cluster's binaries; None: the cache, built when empty.
         kubernetes: version of the binaries in the cache, for example "v1.37.1".
         nodes: number of nodes with a kubelet, 0 to 9; 0 is a control plane only (no root needed).
@@ -42,10 +50,9 @@ class LocalOptions:
         driver_command: the driver to run; None: our own, on simulated NVML.
         driver_name: the name its ResourceSlices carry in spec.driver.
         driver_prefix: stands before the names of what containers get from our own driver.
-        driver_env: environment variables for the driver, beside those that it always gets.
         simulate: which simulated GPUs our own driver shows: a profile of nvml_driver, or a file.
         dynamic_mig: whether our own driver publishes the MIG devices that could be made.
-        other_driver: one that runs while somebody needs it.
+        other_driver: a second driver that can be started beside each node's.
         persistent: True: the cluster stays until `down` (`cluster up`). False: it belongs to the
             program that started it and is removed when that program ends, however it ends.
     """
@@ -60,11 +67,15 @@ class LocalOptions:
     driver_command: tuple[str, ...] | None = None
     driver_name: str = "gpu.nvidia.com"
     driver_prefix: str = ""
-    driver_env: Mapping[str, str] = field(default_factory=dict)
     simulate: str = "t4x4"
     dynamic_mig: bool = False
-    other_driver: OtherDriver | None = None
+    other_driver: Simulation | None = None
     persistent: bool = False
+
+    @property
+    def simulation(self) -> Simulation:
+        """What our own driver shows, where it is the driver."""
+        return Simulation(self.simulate, self.dynamic_mig, self.driver_name, self.driver_prefix)
 
     def __post_init__(self) -> None:
         """Refuse what cannot work.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.gocommand import compiler, find_go
-from conformance.clusters.local.tools import locate_tool, search_path
+from conformance.clusters.local.processes.tools import locate_tool, search_path
 
 _PROGRAMS = ("env", "mount", "nsenter", "sleep", "umount", "unshare")
 """Of coreutils and util-linux, which the base system of every Linux distribution has."""

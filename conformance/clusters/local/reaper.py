@@ -13,11 +13,11 @@ from pathlib import Path
 
 from conformance.clusters.base import ClusterError
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.processes import ProcessSpec
-from conformance.clusters.local.procfs import identify, wait_gone
+from conformance.clusters.local.processes.procfs import identify, wait_gone
+from conformance.clusters.local.processes.supervision import ProcessSpec
+from conformance.clusters.local.processes.tools import python_path
 from conformance.clusters.local.removal import remove_cluster
 from conformance.clusters.local.state import read_state
-from conformance.clusters.local.tools import python_path
 from conformance.locks import file_lock
 
 NAME = "reaper"

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
 import time
-from pathlib import Path
 
 from conformance.clusters.base import ClusterError, Progress
-from conformance.clusters.local import cgroups, network, procfs
-from conformance.clusters.local.controlplane import STOP_ORDER
-from conformance.clusters.local.driver import STOP_SECONDS
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.processes import POLL_SECONDS, Processes
-from conformance.clusters.local.procfs import send
-from conformance.clusters.local.tools import find_tool
+from conformance.clusters.local.node import cgroups, network
+from conformance.clusters.local.processes import procfs
+from conformance.clusters.local.processes.supervision import Processes
+from conformance.clusters.local.processes.tools import failure_of, find_tool
 
+_CONTROL_PLANE = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
+"""In the order in which it stops."""
+
+_DRIVER_SECONDS = 10.0
 _GONE_SECONDS = 20.0
 _HURRY_SECONDS = 3.0
 
@@ -68,27 +67,22 @@ def _stop_recorded(processes: Processes) -> None:
     drivers = [name for name in records if name.endswith("/driver")]
     # Without an API server there is nothing that a driver could undo there, but it would try.
     hurry = not processes.alive("kube-apiserver")
-    processes.stop(*drivers, grace_seconds=_HURRY_SECONDS if hurry else STOP_SECONDS)
+    processes.stop(*drivers, grace_seconds=_HURRY_SECONDS if hurry else _DRIVER_SECONDS)
     on_nodes = [name for name in records if name.startswith("node-")]
     for part in (
         [name for name in on_nodes if name.endswith("/kubelet")],
         [name for name in on_nodes if "/" in name],
         on_nodes,
-        STOP_ORDER,
+        _CONTROL_PLANE,
     ):
         processes.stop(*part, grace_seconds=0)
 
 
 def _kill_rest(layout: Layout) -> list[str]:
-    deadline = time.monotonic() + _GONE_SECONDS
-    while True:
-        pids = {*procfs.marked(layout.dir), *procfs.in_cgroup(layout.cgroup)} - {os.getpid()}
-        if not pids:
-            return []
-        if time.monotonic() > deadline:
-            return [f"process {pid}" for pid in sorted(pids)]
-        send(sorted(pids), signal.SIGKILL)
-        time.sleep(POLL_SECONDS)
+    def find() -> set[int]:
+        return {*procfs.marked(layout.dir), *procfs.in_cgroup(layout.cgroup)} - {os.getpid()}
+
+    return [f"process {pid}" for pid in procfs.kill_all(find, _GONE_SECONDS)]
 
 
 def _unmount(layout: Layout) -> list[str]:
@@ -97,25 +91,9 @@ def _unmount(layout: Layout) -> list[str]:
     A node's mounts are in a namespace of its own and gone by now; this is for what a driver has
     mounted outside.
     """
-    points = mounts_below(layout.dir)
-    for point in points:
-        subprocess.run(
-            [find_tool("umount"), "--lazy", str(point)],
-            capture_output=True,
-            check=False,
-            timeout=60,
-        )
-    return [f"mount {point}" for point in mounts_below(layout.dir)]
-
-
-def mounts_below(directory: Path) -> list[Path]:
-    """Mount points below a directory, the deepest first."""
-    points = []
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        point = Path(line.split()[4].encode().decode("unicode_escape"))
-        if directory in point.parents or point == directory:
-            points.append(point)
-    return sorted(points, key=lambda point: len(point.parts), reverse=True)
+    for point in procfs.mounts_below(layout.dir):
+        failure_of(find_tool("umount"), "--lazy", str(point))
+    return [f"mount {point}" for point in procfs.mounts_below(layout.dir)]
 
 
 def _remove_cgroups(layout: Layout) -> list[str]:
@@ -125,7 +103,7 @@ def _remove_cgroups(layout: Layout) -> list[str]:
         left = cgroups.remove(layout.cgroup)
         if not left or time.monotonic() > deadline:
             return left
-        time.sleep(POLL_SECONDS)
+        time.sleep(procfs.POLL_SECONDS)
 
 
 def _remove_files(layout: Layout, keep_logs: bool) -> list[str]:

@@ -13,25 +13,20 @@ from functools import partial
 from pathlib import Path
 
 from conformance.clusters.base import ClusterAccess, Progress
-from conformance.clusters.local import (
-    cgroups,
-    controlplane,
-    deaths,
-    driver,
-    images,
-    network,
-    node,
-    nodeconfig,
-    procfs,
-    reaper,
-)
+from conformance.clusters.local import reaper
+from conformance.clusters.local.binaries import images
+from conformance.clusters.local.binaries.versions import POD_SHELL
+from conformance.clusters.local.component import Running
 from conformance.clusters.local.components import Components
-from conformance.clusters.local.kubeconfigs import context_name
+from conformance.clusters.local.controlplane import servers
+from conformance.clusters.local.controlplane.credentials import context_name, write_credentials
+from conformance.clusters.local.driver.spec import create_role, driver_spec
 from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.node import cgroups, config, machine, network
 from conformance.clusters.local.options import LocalOptions
-from conformance.clusters.local.processes import Processes
+from conformance.clusters.local.processes import deaths, procfs
+from conformance.clusters.local.processes.supervision import Processes
 from conformance.clusters.local.state import State, free_ports, write_state
-from conformance.clusters.local.versions import POD_SHELL
 
 
 class Start:
@@ -68,13 +63,14 @@ class Start:
         write_state(layout, state)
         if owner is not None:
             self._processes.start(reaper.reaper_spec(layout, owner.pid))
-        controlplane.write_credentials(layout, state)
-        controlplane.write_scheduler_config(layout)
-        components = Components(layout, state, self._processes, options.driver_name)
+        write_credentials(layout, state)
+        servers.write_scheduler_config(layout)
+        cluster = Running(layout, state, self._processes, options.driver_name)
+        components = Components(cluster)
         pool = ThreadPoolExecutor(max_workers=options.nodes + 3)
         try:
             runtimes = self._start_runtimes(pool, state, components)
-            state = self._start_control_plane(pool, state, components)
+            state = self._start_control_plane(pool, cluster, components)
             for future in runtimes:
                 future.result()
             self._start_kubelets(pool, state, components)
@@ -89,32 +85,24 @@ class Start:
         return make_access(layout, state)
 
     def _start_control_plane(
-        self, pool: ThreadPoolExecutor, state: State, components: Components
+        self, pool: ThreadPoolExecutor, cluster: Running, components: Components
     ) -> State:
         """Start it; returns the state with the version that the API server reports."""
-        layout, ports = self._layout, state.ports
+        layout, binaries, state = self._layout, self._binaries, cluster.state
         self._progress("starting etcd")
-        self._processes.start(controlplane.etcd_spec(layout, self._binaries, ports))
-        components.wait_ready("etcd")
+        components.launch(servers.etcd_spec(layout, binaries, state.ports))
         self._progress("starting kube-apiserver")
-        self._processes.start(controlplane.apiserver_spec(layout, self._binaries, state))
-        components.wait_ready("kube-apiserver")
-        document = components.api.get("/version")
+        components.launch(servers.apiserver_spec(layout, binaries, state))
+        document = cluster.api.get("/version")
         version = "" if document is None else str(document["gitVersion"])
         state = dataclasses.replace(state, kubernetes_version=version)
         self._progress("starting kube-controller-manager and kube-scheduler")
-        for spec in (
-            controlplane.controller_manager_spec(layout, self._binaries, state),
-            controlplane.scheduler_spec(layout, self._binaries, state),
-        ):
-            self._processes.start(spec)
-        waits = [
-            pool.submit(components.wait_ready, name)
-            for name in ("kube-controller-manager", "kube-scheduler")
-        ]
-        for wait in waits:
-            wait.result()
-        driver.create_role(components.api)
+        specs = (
+            servers.controller_manager_spec(layout, binaries, state),
+            servers.scheduler_spec(layout, binaries, state),
+        )
+        list(pool.map(components.launch, specs))
+        create_role(cluster.api)
         return state
 
     def _start_runtimes(
@@ -138,16 +126,14 @@ class Start:
     ) -> None:
         layout, one = self._layout, self._layout.node(index)
         assert state.network is not None
-        nodeconfig.write_node_config(layout, state, index)
-        cgroups.create(nodeconfig.node_cgroup(layout, one))
-        self._processes.start(node.holder_spec(one, layout))
-        components.wait_ready(one.name)
+        config.write_node_config(layout, state, index)
+        cgroups.create(config.node_cgroup(layout, one))
+        components.launch(machine.holder_spec(one, layout))
         init = self._processes.node_init(one.name)
         network.attach_node(layout, state.network, index, init)
-        node.prepare_mounts(one, init)
-        self._processes.start(node.containerd_spec(layout, state, index))
-        components.wait_ready(f"{one.name}/containerd")
-        node.import_images(state, one, archive)
+        machine.prepare_mounts(one, init)
+        components.launch(machine.containerd_spec(layout, state, index))
+        machine.import_images(state, one, archive)
 
     def _start_kubelets(
         self, pool: ThreadPoolExecutor, state: State, components: Components
@@ -155,28 +141,22 @@ class Start:
         if not state.nodes:
             return
         self._progress(f"starting {state.nodes} kubelet(s) and waiting until nodes are Ready")
-        records = [
-            self._processes.start(node.kubelet_spec(self._layout, state, index))
-            for index in range(1, state.nodes + 1)
-        ]
-        for wait in [pool.submit(components.wait_ready, one.spec.name) for one in records]:
-            wait.result()
+        indexes = range(1, state.nodes + 1)
+        specs = [machine.kubelet_spec(self._layout, state, index) for index in indexes]
+        list(pool.map(components.launch, specs))
 
     def _start_drivers(
         self, pool: ThreadPoolExecutor, state: State, components: Components
     ) -> None:
         self._progress(f"attaching driver {self._options.driver_name}")
-        waits = [
-            pool.submit(components.start_driver, driver.driver_spec(self._layout, self._options, i))
-            for i in range(1, state.nodes + 1)
-        ]
-        for wait in waits:
-            wait.result()
+        indexes = range(1, state.nodes + 1)
+        specs = [driver_spec(self._layout, self._options, index) for index in indexes]
+        list(pool.map(components.launch, specs))
         # Every five seconds the controller-manager looks for nodes that are not ready, and taints
         # them a moment later; on a busy machine one that has become Ready in between. On a tainted
         # node no device would be free.
-        for i in range(1, state.nodes + 1):
-            components.wait_ready(f"{self._layout.node(i).name}/kubelet")
+        for index in indexes:
+            components.of(f"{self._layout.node(index).name}/kubelet").wait_ready()
 
 
 def make_access(layout: Layout, state: State) -> ClusterAccess:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import ipaddress
 import json
 import socket
 from collections.abc import Mapping
@@ -15,11 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.clusters.base import ClusterError
-from conformance.clusters.local import procfs
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.network import Network
+from conformance.clusters.local.processes import procfs
 
 FORMAT = 2
+
+LOOPBACK = "127.0.0.1"
+
+_FIRST_NODE = 10
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,29 @@ def free_ports() -> Ports:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in dataclasses.fields(Ports)]
         for one in sockets:
-            one.bind(("127.0.0.1", 0))
+            one.bind((LOOPBACK, 0))
         return Ports(*(one.getsockname()[1] for one in sockets))
+
+
+@dataclass(frozen=True)
+class Network:
+    """The subnet that joins a cluster's nodes, for example "10.213.7.0/24"."""
+
+    subnet: str
+
+    @property
+    def gateway(self) -> str:
+        """The bridge's address: this machine, as the nodes see it."""
+        return str(ipaddress.ip_network(self.subnet)[1])
+
+    @property
+    def prefix(self) -> int:
+        """Length of the subnet's prefix."""
+        return ipaddress.ip_network(self.subnet).prefixlen
+
+    def node_address(self, index: int) -> str:
+        """Address of node `index` (from 1)."""
+        return str(ipaddress.ip_network(self.subnet)[_FIRST_NODE + index])
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import uuid
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from conformance.clusters.local.registration import INFO_SECONDS
+from conformance.clusters.local.driver.attached import INFO_SECONDS
 from conformance.drivercheck import kubelet
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section

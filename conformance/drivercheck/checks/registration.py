@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from conformance.clusters.local.registration import PLUGIN_TYPE
+from conformance.clusters.local.driver.attached import PLUGIN_TYPE
 from conformance.drivercheck import kubelet
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
+from conformance.clusters.base import OTHER_DRIVER, REMOVE
 from conformance.targets.base import TargetError
-from conformance.targets.components import API, OTHER_DRIVER, REMOVE, role_of
+from conformance.targets.components import API, role_of
 from conformance.targets.reference.nodes.kubelet import Kubelet
 
 MANAGER: Final = "kube-controller-manager"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance import __version__
-from conformance.clusters.base import usable_nodes
+from conformance.clusters.base import OTHER_DRIVER, usable_nodes
 from conformance.scenario.accounts import IMPERSONATION
 from conformance.scenario.metrics import CONTROL_PLANE, ability
 from conformance.scenario.shape import ShapeNode
@@ -34,7 +34,7 @@ from conformance.targets.base import (
     Ref,
     Tier,
 )
-from conformance.targets.components import OTHER_DRIVER, fault_abilities
+from conformance.targets.components import fault_abilities
 from conformance.targets.reference.nodes.device_source import (
     DescribedDevices,
     DeviceSource,

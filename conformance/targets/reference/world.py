@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from conformance.clusters.base import OTHER_DRIVER
 from conformance.scenario.shape import ShapeNode
 from conformance.scenario.stimulus import Health
 from conformance.targets.base import Obj, TargetError
-from conformance.targets.components import OTHER_DRIVER
 from conformance.targets.overlaps import ClaimHolders
 from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.server import ApiServer

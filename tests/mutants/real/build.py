@@ -13,8 +13,8 @@ from pathlib import Path
 
 from conformance.clusters.base import ClusterError, ClusterUsageError, Progress, silent
 from conformance.clusters.gocommand import find_go
-from conformance.clusters.local.binaries import run_build
-from conformance.clusters.local.versions import KUBERNETES, Build, builds, cache_key
+from conformance.clusters.local.binaries.build import run_build
+from conformance.clusters.local.binaries.versions import KUBERNETES, Build, builds, cache_key
 from conformance.data import cache_folder, local_cluster_modules_dir
 from conformance.locks import file_lock
 from tests.mutants.real import sources

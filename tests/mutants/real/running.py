@@ -21,8 +21,9 @@ import yaml
 
 from conformance.clusters.base import Progress, silent
 from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.clusters.local.components import STOP_SECONDS, Components
-from conformance.clusters.local.processes import Processes
+from conformance.clusters.local.component import STOP_SECONDS, Running
+from conformance.clusters.local.components import Components
+from conformance.clusters.local.processes.supervision import Processes
 from conformance.data import scenarios_dir
 
 GATES = {"DRANodeAllocatableResources": True}
@@ -91,9 +92,9 @@ class Schedulers:
         )
         self._processes.stop(_SCHEDULER, grace_seconds=STOP_SECONDS)
         spec.log.unlink(missing_ok=True)
-        self._processes.start(spec)
         driver = self._cluster.options.driver_name
-        Components(self._cluster.layout, state, self._processes, driver).wait_ready(_SCHEDULER)
+        running = Running(self._cluster.layout, state, self._processes, driver)
+        Components(running).launch(spec)
 
     def meet(self, scenarios: Collection[str], folder: Path, seconds: float = 0) -> Seen:
         """Run scenarios against the scheduler of the moment.

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.clusters.base import ClusterAccess
 from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.clusters.local.processes import Processes
+from conformance.clusters.local.processes.supervision import Processes
 from conformance.engine.events import Event, Outcome, StepStarted
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite

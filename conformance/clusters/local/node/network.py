@@ -8,54 +8,28 @@ the API server at the bridge's address; they do not reach the internet.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import ipaddress
-import os
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from conformance.clusters.base import ClusterError
 from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.state import Network
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute
 
 Result = TypeVar("Result")
 
-LOOPBACK = "127.0.0.1"
 NODE_INTERFACE = "eth0"
 
 _CANDIDATES = ipaddress.IPv4Network("10.213.0.0/16")
-_FIRST_NODE = 10
 
-_CLONE_NEWNET = 0x40000000  # setns(2)
 _RTN_UNICAST, _RTN_LOCAL = 1, 2  # rtnetlink(7), rtm_type
-
-
-@dataclass(frozen=True)
-class Network:
-    """The subnet that joins a cluster's nodes, for example "10.213.7.0/24"."""
-
-    subnet: str
-
-    @property
-    def gateway(self) -> str:
-        """The bridge's address: this machine, as the nodes see it."""
-        return str(ipaddress.ip_network(self.subnet)[1])
-
-    @property
-    def prefix(self) -> int:
-        """Length of the subnet's prefix."""
-        return ipaddress.ip_network(self.subnet).prefixlen
-
-    def node_address(self, index: int) -> str:
-        """Address of node `index` (from 1)."""
-        return str(ipaddress.ip_network(self.subnet)[_FIRST_NODE + index])
 
 
 def pod_subnet(index: int) -> str:
@@ -139,22 +113,18 @@ def call_in_network(pid: int, function: Callable[[], Result]) -> Result:
     Raises:
         ClusterError: the namespace cannot be entered.
     """
+    from pyroute2.netns import setns  # Python 3.12 has os.setns
 
     def inside() -> Result:
-        _enter_network(pid)
+        try:
+            with Path(f"/proc/{pid}/ns/net").open() as namespace:
+                setns(namespace.fileno())
+        except OSError as error:
+            raise ClusterError(f"cannot enter the network of process {pid}: {error}") from error
         return function()
 
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(inside).result()
-
-
-def _enter_network(pid: int) -> None:
-    """Move the calling thread to the network namespace of a process; Python 3.12 has os.setns."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    with Path(f"/proc/{pid}/ns/net").open() as namespace:
-        if libc.setns(namespace.fileno(), _CLONE_NEWNET) != 0:
-            number = ctypes.get_errno()
-            raise ClusterError(f"cannot enter the network of process {pid}: {os.strerror(number)}")
 
 
 def remove_interfaces(layout: Layout) -> None:

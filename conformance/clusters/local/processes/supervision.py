@@ -19,13 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.clusters.base import ClusterError
-from conformance.clusters.local import procfs
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.logs import describe_log
-from conformance.clusters.local.tools import find_tool
-
-POLL_SECONDS = 0.05
-"""Pause between two looks at something that gives no event (an HTTP health endpoint, a file)."""
+from conformance.clusters.local.processes import procfs
+from conformance.clusters.local.processes.logs import describe_log
+from conformance.clusters.local.processes.tools import find_tool
 
 
 @dataclass(frozen=True)
@@ -76,6 +73,23 @@ class ProcessRecord:
         return cls(ProcessSpec(**spec), procfs.Identity(**document["identity"]))
 
 
+@dataclass(frozen=True)
+class ComponentStatus:
+    """One component, as `dra-conformance cluster status` shows it.
+
+    Attributes:
+        name: "etcd", or "node-1/kubelet" for one of a node; "node-1" holds the node's namespaces.
+        running: whether its process runs.
+        pid: the process, as this machine numbers it.
+        log: its log file.
+    """
+
+    name: str
+    running: bool
+    pid: int
+    log: Path
+
+
 class Processes:
     """The processes of one cluster, by name."""
 
@@ -102,6 +116,15 @@ class Processes:
                 continue
             found[record.spec.name] = record
         return found
+
+    def statuses(self) -> list[ComponentStatus]:
+        """All recorded components, running or not, by name."""
+        return [
+            ComponentStatus(
+                name, procfs.is_alive(record.identity), record.identity.pid, record.spec.log
+            )
+            for name, record in self.records().items()
+        ]
 
     def alive(self, name: str) -> bool:
         """Whether the recorded process of that name runs."""
@@ -202,7 +225,7 @@ class Processes:
                     f"{name}: gave up after {timeout_seconds:.0f} s of {what} "
                     f"{describe_log(record.spec.log)}"
                 )
-            self._closed.wait(POLL_SECONDS)
+            self._closed.wait(procfs.POLL_SECONDS)
 
     def node_init(self, node: str) -> int:
         """Pid of the process that holds the node's namespaces (the first one in them).

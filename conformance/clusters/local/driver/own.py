@@ -10,52 +10,29 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.layout import NodeLayout
-from conformance.clusters.local.options import LocalOptions, OtherDriver
+from conformance.clusters.local.options import DYNAMIC_MIG, SIMULATE, Simulation
 from nvml_driver.errors import ProfileError
 from nvml_driver.simulated import shipped
 from nvml_driver.simulated.profile import load
 
 PROGRAM = ("-m", "nvml_driver", "run")
-SIMULATE, DYNAMIC_MIG, DRIVER_NAME = "--simulate", "--dynamic-mig", "--driver-name"
-PREFIX = "--container-prefix"
+DRIVER_NAME, PREFIX = "--driver-name", "--container-prefix"
 
 
-class Simulation(NamedTuple):
-    """The simulated GPUs of our own driver."""
-
-    simulate: str
-    dynamic_mig: bool
-    driver_name: str
-
-    def __str__(self) -> str:
-        return f"{SIMULATE} {self.simulate}" + (f" {DYNAMIC_MIG}" if self.dynamic_mig else "")
-
-
-def command(options: LocalOptions, node: NodeLayout) -> tuple[str, ...]:
-    """Our own driver on simulated GPUs; what it keeps lies in the node's directory."""
-    return (
-        *_command(options.driver_name, options.simulate, node.driver),
-        *((PREFIX, options.driver_prefix) if options.driver_prefix else ()),
-        *((DYNAMIC_MIG,) if options.dynamic_mig else ()),
-    )
-
-
-def other_command(other: OtherDriver, node: NodeLayout) -> tuple[str, ...]:
-    """The same as the node's second driver."""
-    return (*_command(other.name, other.simulate, node.other), PREFIX, other.prefix)
-
-
-def _command(name: str, simulate: str, folder: Path) -> tuple[str, ...]:
+def command(shown: Simulation, folder: Path) -> tuple[str, ...]:
+    """Our own driver on simulated GPUs; what it keeps lies in the folder."""
     return (
         *(sys.executable, *PROGRAM),
-        *(DRIVER_NAME, name),
-        *(SIMULATE, name_or_file(simulate)),
+        *(DRIVER_NAME, shown.driver_name),
+        *(SIMULATE, name_or_file(shown.simulate)),
         *("--device-root", str(folder / "devices")),
         *("--state-dir", str(folder / "state")),
+        *((PREFIX, shown.prefix) if shown.prefix else ()),
+        *((DYNAMIC_MIG,) if shown.dynamic_mig else ()),
     )
 
 
@@ -70,7 +47,9 @@ def read_simulation(started: Sequence[str]) -> Simulation | None:
     if tuple(started[1 : 1 + len(PROGRAM)]) != PROGRAM or SIMULATE not in started:
         return None
     after = dict(pairwise(started))
-    return Simulation(after[SIMULATE], DYNAMIC_MIG in started, after[DRIVER_NAME])
+    return Simulation(
+        after[SIMULATE], DYNAMIC_MIG in started, after[DRIVER_NAME], after.get(PREFIX, "")
+    )
 
 
 def check_simulation(simulate: str, dynamic_mig: bool) -> None:

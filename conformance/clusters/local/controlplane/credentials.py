@@ -1,4 +1,4 @@
-"""Certificates, keys and tokens of one local cluster.
+"""Certificates, keys, tokens and kubeconfigs of one local cluster.
 
 A certificate authority of its own signs every serving certificate and the few client certificates
 (API server to etcd, API server to kubelet). Users of the API authenticate by token instead, because
@@ -7,6 +7,7 @@ a static token file says in one line who somebody is and in which groups.
 
 from __future__ import annotations
 
+import base64
 import os
 import secrets
 from collections.abc import Iterable, Sequence
@@ -14,8 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import trustme
+import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+
+from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.state import LOOPBACK, State
+
+SERVICE_IP = "10.96.0.1"
+"""Address of the `kubernetes` service. Nothing routes it: there is no kube-proxy."""
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -103,3 +111,73 @@ def write_tokens(path: Path, users: Iterable[User]) -> dict[str, str]:
         lines.append(f'{tokens[user.name]},{user.username},{user.username},"{groups}"\n')
     write_private(path, "".join(lines).encode())
     return tokens
+
+
+def context_name(cluster: str) -> str:
+    """The context that users name; it cannot be taken for one of their own clusters."""
+    return f"dra-conformance-{cluster}"
+
+
+def write_kubeconfig(
+    path: Path, *, cluster: str, server: str, ca: Path, user: str, token: str
+) -> None:
+    """Write a kubeconfig of one user and one context, which only its owner may read.
+
+    The authority's certificate is copied in, so that the file can be moved.
+    """
+    context = context_name(cluster)
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": context,
+                "cluster": {
+                    "server": server,
+                    "certificate-authority-data": base64.b64encode(ca.read_bytes()).decode(),
+                },
+            }
+        ],
+        "users": [{"name": user, "user": {"token": token}}],
+        "contexts": [{"name": context, "context": {"cluster": context, "user": user}}],
+        "current-context": context,
+    }
+    write_private(path, yaml.safe_dump(document, sort_keys=False).encode())
+
+
+def write_credentials(layout: Layout, state: State) -> None:
+    """Make certificates, tokens and kubeconfigs of the whole cluster."""
+    authority = Authority(layout.pki, f"dra-conformance local cluster {layout.name}")
+    local = ("localhost", LOOPBACK)
+    authority.issue("etcd", names=local)
+    service = [f"kubernetes{rest}" for rest in ("", ".default", ".default.svc")]
+    addresses = [SERVICE_IP, *([state.network.gateway] if state.network else [])]
+    authority.issue("kube-apiserver", names=[*local, *service, *addresses])
+    for name in ("kube-controller-manager", "kube-scheduler"):
+        authority.issue(name, names=local)
+    authority.issue("etcd-client")
+    authority.issue("kubelet-client", organization="system:masters")
+    write_signing_key(layout.pki)
+    users = [
+        User("admin", "dra-conformance:admin", ["system:masters"]),
+        User("controller-manager", "system:kube-controller-manager"),
+        User("scheduler", "system:kube-scheduler"),
+        User("driver", "dra-conformance:driver"),
+    ]
+    for index in range(1, state.nodes + 1):
+        name = layout.node(index).name
+        assert state.network is not None, "a cluster with nodes has a network"
+        authority.issue(name, names=[name, state.network.node_address(index)])
+        users.append(User(name, f"system:node:{name}", ["system:nodes"]))
+    tokens = write_tokens(layout.pki / "tokens.csv", users)
+    for user, token in tokens.items():
+        on_node = state.network if user.startswith("node-") else None
+        host = on_node.gateway if on_node else LOOPBACK
+        write_kubeconfig(
+            layout.kubeconfig if user == "admin" else layout.kubeconfig_for(user),
+            cluster=layout.name,
+            server=f"https://{host}:{state.ports.api}",
+            ca=authority.certificate,
+            user=user,
+            token=token,
+        )

@@ -12,68 +12,16 @@ from pathlib import Path
 
 import yaml
 
-from conformance.clusters.local.certs import (
-    Authority,
-    User,
-    write_signing_key,
-    write_tokens,
-)
-from conformance.clusters.local.kubeconfigs import write_kubeconfig
+from conformance.clusters.local.binaries.versions import minor_number
 from conformance.clusters.local.layout import Layout
-from conformance.clusters.local.network import LOOPBACK
-from conformance.clusters.local.processes import ProcessSpec
-from conformance.clusters.local.state import Ports, State
-from conformance.clusters.local.versions import minor_number
+from conformance.clusters.local.processes.supervision import ProcessSpec
+from conformance.clusters.local.state import LOOPBACK, Ports, State
 
 SERVICE_CIDR = "10.96.0.0/16"
-SERVICE_IP = "10.96.0.1"
-"""Address of the `kubernetes` service. Nothing routes it: there is no kube-proxy."""
-
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 (nodes come in over the bridge; nobody without a token)
 
 QPS = 1000
 BURST = 2000
-
-STOP_ORDER = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
-
-
-def write_credentials(layout: Layout, state: State) -> str:
-    """Make certificates, tokens and kubeconfigs of the whole cluster; returns the admin's token."""
-    authority = Authority(layout.pki, f"dra-conformance local cluster {layout.name}")
-    local = ("localhost", LOOPBACK)
-    authority.issue("etcd", names=local)
-    service = [f"kubernetes{rest}" for rest in ("", ".default", ".default.svc")]
-    addresses = [SERVICE_IP, *([state.network.gateway] if state.network else [])]
-    authority.issue("kube-apiserver", names=[*local, *service, *addresses])
-    for name in ("kube-controller-manager", "kube-scheduler"):
-        authority.issue(name, names=local)
-    authority.issue("etcd-client")
-    authority.issue("kubelet-client", organization="system:masters")
-    write_signing_key(layout.pki)
-    users = [
-        User("admin", "dra-conformance:admin", ["system:masters"]),
-        User("controller-manager", "system:kube-controller-manager"),
-        User("scheduler", "system:kube-scheduler"),
-        User("driver", "dra-conformance:driver"),
-    ]
-    for index in range(1, state.nodes + 1):
-        name = layout.node(index).name
-        assert state.network is not None, "a cluster with nodes has a network"
-        authority.issue(name, names=[name, state.network.node_address(index)])
-        users.append(User(name, f"system:node:{name}", ["system:nodes"]))
-    tokens = write_tokens(layout.pki / "tokens.csv", users)
-    for user, token in tokens.items():
-        on_node = user.startswith("node-") and state.network is not None
-        host = state.network.gateway if on_node and state.network else LOOPBACK
-        write_kubeconfig(
-            layout.kubeconfig if user == "admin" else layout.kubeconfig_for(user),
-            cluster=layout.name,
-            server=f"https://{host}:{state.ports.api}",
-            ca=authority.certificate,
-            user=user,
-            token=token,
-        )
-    return tokens["admin"]
 
 
 def etcd_spec(layout: Layout, binaries: Path, ports: Ports) -> ProcessSpec:

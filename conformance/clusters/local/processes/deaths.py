@@ -11,10 +11,13 @@ import signal
 import threading
 from collections.abc import Callable
 
-from conformance.clusters.local import nextdriver
-from conformance.clusters.local.logs import end_of
-from conformance.clusters.local.processes import Processes, ProcessRecord
-from conformance.clusters.local.procfs import exit_status, is_alive
+from conformance.clusters.local.processes.logs import end_of
+from conformance.clusters.local.processes.procfs import exit_status, is_alive
+from conformance.clusters.local.processes.supervision import Processes, ProcessRecord
+
+REAPER = "reaper"
+NEXT = "next-driver"
+"""Stands behind a node's name for the next version of its driver, while that runs beside it."""
 
 LOOK_SECONDS = 0.5
 """Between two looks. The process would give an event, but what takes its place later does not."""
@@ -57,7 +60,7 @@ def first_dead(processes: Processes) -> ProcessRecord | None:
     A next version of a driver that does not stay is no matter of the cluster: the old one runs on.
     """
     for name, record in processes.records().items():
-        if name.rpartition("/")[2] in ("reaper", nextdriver.PART):
+        if name.rpartition("/")[2] in (REAPER, NEXT):
             continue
         if not is_alive(record.identity) and not processes.was_stopped(record):
             return record

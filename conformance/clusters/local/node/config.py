@@ -12,11 +12,12 @@ from typing import Any
 
 import yaml
 
-from conformance.clusters.local.images import SANDBOX_IMAGE
+from conformance.clusters.local.binaries.images import SANDBOX_IMAGE
+from conformance.clusters.local.binaries.versions import RUNTIME
 from conformance.clusters.local.layout import Layout, NodeLayout
-from conformance.clusters.local.network import pod_subnet
+from conformance.clusters.local.node.network import pod_subnet
+from conformance.clusters.local.processes import procfs
 from conformance.clusters.local.state import State
-from conformance.clusters.local.versions import RUNTIME
 
 KUBELET_PORT = 10250
 """On the node's own address, so every node has the usual one."""
@@ -174,13 +175,9 @@ def node_cgroup(layout: Layout, node: NodeLayout) -> str:
 
 
 def filesystem_type(path: Path) -> str:
-    """Type of the filesystem that `path` lies on ("ext4"), from /proc/self/mountinfo."""
+    """Type of the filesystem that `path` lies on, for example "ext4"."""
     resolved = path.resolve()
-    best = ("", "")
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        left, _, right = line.partition(" - ")
-        point = left.split()[4].encode().decode("unicode_escape")
-        inside = resolved == Path(point) or Path(point) in resolved.parents
-        if inside and len(point) >= len(best[0]):  # a later mount at the same place covers it
-            best = (point, right.split()[0])
-    return best[1]
+    around = [(point, kind) for point, kind in procfs.mounts() if resolved.is_relative_to(point)]
+    # A later mount at the same place covers an earlier one.
+    deepest = max(len(point.parts) for point, _ in around)
+    return [kind for point, kind in around if len(point.parts) == deepest][-1]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 from conformance.clusters.base import ClusterUsageError
@@ -36,7 +37,13 @@ def find_tool(name: str) -> str:
     return path
 
 
+def failure_of(*command: str) -> str:
+    """Run a command; what it says if it fails, "" if it does not."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return (done.stderr.strip() or "it failed") if done.returncode else ""
+
+
 def python_path() -> str:
     """PYTHONPATH with which a child finds this package, also from a checkout not installed."""
-    root = str(Path(__file__).resolve().parents[3])
+    root = str(Path(__file__).resolve().parents[4])
     return os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))

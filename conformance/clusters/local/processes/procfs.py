@@ -14,6 +14,8 @@ import contextlib
 import os
 import select
 import signal
+import time
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,9 @@ import psutil
 
 MARK = "DRA_CONFORMANCE_LOCAL_CLUSTER"
 """Environment variable that every process of a local cluster inherits; its state directory."""
+
+POLL_SECONDS = 0.05
+"""Pause between two looks at something that gives no event (an HTTP health endpoint, a file)."""
 
 _PROC = Path("/proc")
 
@@ -115,17 +120,21 @@ def command_name(pid: int) -> str:
     return ""
 
 
-def children(pid: int) -> list[int]:
-    """Pids of the direct children of `pid`."""
+def children(pid: int, *, recursive: bool = False) -> list[int]:
+    """Pids of the children of `pid`, and if wanted of theirs."""
     with contextlib.suppress(psutil.Error):
-        return [child.pid for child in psutil.Process(pid).children()]
+        return [child.pid for child in psutil.Process(pid).children(recursive=recursive)]
     return []
 
 
-def descendants(pid: int) -> list[int]:
-    """Pids of all processes below `pid`."""
-    with contextlib.suppress(psutil.Error):
-        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+def kill_all(find: Callable[[], Collection[int]], timeout_seconds: float) -> list[int]:
+    """Kill what `find` finds until it finds nothing more; those that are left when time is over."""
+    deadline = time.monotonic() + timeout_seconds
+    while left := sorted(find()):
+        if time.monotonic() > deadline:
+            return left
+        send(left, signal.SIGKILL)
+        time.sleep(POLL_SECONDS)
     return []
 
 
@@ -151,6 +160,25 @@ def in_cgroup(name: str) -> list[int]:
         if any(path == name or path.startswith(name + "/") for path in paths):
             found.append(pid)
     return found
+
+
+def mounts(pid: int | str = "self") -> list[tuple[Path, str]]:
+    """Mount points as a process sees them, and the types of what is mounted there.
+
+    Source: proc_pid_mountinfo(5).
+    """
+    found = []
+    for line in (_PROC / str(pid) / "mountinfo").read_text().splitlines():
+        left, _, right = line.partition(" - ")
+        point = left.split()[4].encode().decode("unicode_escape")
+        found.append((Path(point), right.split()[0]))
+    return found
+
+
+def mounts_below(directory: Path, pid: int | str = "self") -> list[Path]:
+    """Mount points at or below a directory as a process sees them, the deepest first."""
+    points = [point for point, _ in mounts(pid) if point.is_relative_to(directory)]
+    return sorted(points, key=lambda point: len(point.parts), reverse=True)
 
 
 def _stat(pid: int) -> tuple[str, int, int]:

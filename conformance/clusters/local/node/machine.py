@@ -12,15 +12,13 @@ directories of this node, so that nodes do not meet each other or the machine's 
 
 from __future__ import annotations
 
-import socket
-import subprocess
 from pathlib import Path
 
 from conformance.clusters.base import ClusterError
 from conformance.clusters.local.layout import Layout, NodeLayout
-from conformance.clusters.local.processes import ProcessSpec, enter_command
+from conformance.clusters.local.processes.supervision import ProcessSpec, enter_command
+from conformance.clusters.local.processes.tools import SYSTEM_PATH, failure_of, find_tool
 from conformance.clusters.local.state import State
-from conformance.clusters.local.tools import SYSTEM_PATH, find_tool
 
 PRIVATE_DIRECTORIES = {
     "/run/containerd": "run-containerd",
@@ -111,17 +109,6 @@ def kubelet_spec(layout: Layout, state: State, index: int) -> ProcessSpec:
     return ProcessSpec(name, command, layout.log(name), env=env, inside=node.name)
 
 
-def accepts_connections(path: Path) -> bool:
-    """Whether somebody answers at a unix socket."""
-    with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(1)
-        try:
-            client.connect(str(path))
-        except OSError:
-            return False
-        return True
-
-
 def import_images(state: State, node: NodeLayout, archive: Path) -> None:
     """Load the images into the node's containerd, where its CRI plugin looks for them."""
     ctr = str(state.binaries / "ctr")
@@ -130,6 +117,5 @@ def import_images(state: State, node: NodeLayout, archive: Path) -> None:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    if done.returncode != 0:
-        raise ClusterError(f"`{' '.join(command)}` failed: {done.stderr.strip()}")
+    if failure := failure_of(*command):
+        raise ClusterError(f"`{' '.join(command)}` failed: {failure}")

@@ -19,9 +19,8 @@ from pathlib import Path
 
 from conformance.clusters.base import ClusterError, ClusterUsageError, Progress
 from conformance.clusters.gocommand import compiler, environment, find_go
-from conformance.clusters.local.gomod import make_go_mod
-from conformance.clusters.local.layout import default_cache
-from conformance.clusters.local.versions import (
+from conformance.clusters.local.binaries.gomod import make_go_mod
+from conformance.clusters.local.binaries.versions import (
     COMPILE,
     CONTROL_PLANE_BINARIES,
     KUBERNETES,
@@ -32,6 +31,7 @@ from conformance.clusters.local.versions import (
     full_version,
     pinned_go_mod,
 )
+from conformance.clusters.local.layout import default_cache
 from conformance.data import local_cluster_modules_dir
 from conformance.locks import file_lock
 

@@ -9,17 +9,14 @@ driver that is not our own reads the machine's boot id, for it runs outside of t
 from __future__ import annotations
 
 import shutil
-import signal
-import subprocess
-import time
 import uuid
 from pathlib import Path
 
 from conformance.clusters.base import ClusterError
-from conformance.clusters.local import owndriver, procfs
 from conformance.clusters.local.layout import NodeLayout
-from conformance.clusters.local.processes import POLL_SECONDS, enter_command
-from conformance.clusters.local.tools import find_tool
+from conformance.clusters.local.processes import procfs
+from conformance.clusters.local.processes.supervision import enter_command
+from conformance.clusters.local.processes.tools import failure_of, find_tool
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _GONE_SECONDS = 20.0
@@ -35,49 +32,24 @@ def lose_memory(node: NodeLayout, init: int) -> None:
     Raises:
         ClusterError: something does not end, or cannot be unmounted.
     """
-    _kill_all(node, init)
+    if left := procfs.kill_all(lambda: procfs.children(init, recursive=True), _GONE_SECONDS):
+        raise ClusterError(f"{node.name}: processes {left} do not end")
     inside = enter_command(init, pid_namespace=True)  # umount reads the /proc that it finds there
-    for point in _mounts_below(node.dir, init):
+    for point in procfs.mounts_below(node.dir, init):
         # Some go with others, for what is mounted once may be seen in several places.
-        _run(*inside, find_tool("umount"), "--lazy", str(point))
-    if left := _mounts_below(node.dir, init):
-        raise ClusterError(f"{node.name}: still mounted: {', '.join(map(str, left))}")
+        failure_of(*inside, find_tool("umount"), "--lazy", str(point))
+    if mounted := procfs.mounts_below(node.dir, init):
+        raise ClusterError(f"{node.name}: still mounted: {', '.join(map(str, mounted))}")
     for folder in (node.containerd / "state", node.cdi, node.private / "run-containerd"):
         for path in folder.iterdir() if folder.is_dir() else ():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink()
-    owndriver.reboot(node)
     boot_id = node.private / "boot_id"
     command = (
         () if boot_id.exists() else (find_tool("mount"), "--bind", str(boot_id), str(_BOOT_ID))
     )
     boot_id.write_text(f"{uuid.uuid4()}\n", encoding="ascii")
-    if command and (failed := _run(*inside, *command)):
+    if command and (failed := failure_of(*inside, *command)):
         raise ClusterError(f"{node.name}: no new boot id: {failed}")
-
-
-def _kill_all(node: NodeLayout, init: int) -> None:
-    deadline = time.monotonic() + _GONE_SECONDS
-    while left := procfs.descendants(init):
-        if time.monotonic() > deadline:
-            raise ClusterError(f"{node.name}: processes {left} do not end")
-        procfs.send(left, signal.SIGKILL)
-        time.sleep(POLL_SECONDS)
-
-
-def _mounts_below(directory: Path, pid: int) -> list[Path]:
-    """Mount points below a directory as a process sees them, the deepest first."""
-    points = []
-    for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines():
-        point = Path(line.split()[4].encode().decode("unicode_escape"))
-        if directory in point.parents:
-            points.append(point)
-    return sorted(points, key=lambda point: len(point.parts), reverse=True)
-
-
-def _run(*command: str) -> str:
-    """Run a command; what it says if it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    return done.stderr.strip() if done.returncode else ""

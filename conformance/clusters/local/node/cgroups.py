@@ -11,16 +11,12 @@ import os
 from pathlib import Path
 
 from conformance.clusters.base import ClusterError
+from conformance.clusters.local.processes import procfs
 
 
 def mount_points() -> list[Path]:
     """Where cgroup hierarchies are mounted, v1 and v2."""
-    points = []
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        left, _, right = line.partition(" - ")
-        if right.split()[0] in ("cgroup", "cgroup2"):
-            points.append(Path(left.split()[4]))
-    return points
+    return [point for point, kind in procfs.mounts() if kind in ("cgroup", "cgroup2")]
 
 
 def create(name: str) -> None:

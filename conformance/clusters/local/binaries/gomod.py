@@ -16,7 +16,7 @@ from typing import Any
 
 from conformance.clusters.base import ClusterUsageError, Progress
 from conformance.clusters.gocommand import environment
-from conformance.clusters.local.versions import KUBERNETES_COMMANDS, PINNED, minor_number
+from conformance.clusters.local.binaries.versions import KUBERNETES_COMMANDS, PINNED, minor_number
 from conformance.data import local_cluster_modules_dir
 
 _MINUTES = 10

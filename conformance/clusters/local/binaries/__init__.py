@@ -1,0 +1,1 @@
+"""The programs of a local cluster: their versions, their builds, and the images of its pods."""

@@ -1,0 +1,141 @@
+"""What all components of a running cluster have in common, and what they are told of the cluster.
+
+Each kind of component is a class: how to start it, when it is ready, how long it may take to end. A
+start and a restart wait for the same sign, so it is written down once, there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import yaml
+
+from conformance.clusters.base import ClusterUsageError
+from conformance.clusters.local.api import LocalApi
+from conformance.clusters.local.layout import Layout, NodeLayout
+from conformance.clusters.local.node.config import KUBELET_PORT
+from conformance.clusters.local.options import Simulation
+from conformance.clusters.local.processes.supervision import Processes, ProcessSpec
+from conformance.clusters.local.state import LOOPBACK, State
+
+READY_SECONDS = 120.0
+"""Longest that a component may take. Ordinary machines need 1 to 10 s; a loaded one much more."""
+
+STOP_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running cluster.
+
+    Attributes:
+        driver_name: what the ResourceSlices of each node's driver carry.
+        other_driver: a second driver that can be started on each node; None without one.
+    """
+
+    layout: Layout
+    state: State
+    processes: Processes
+    driver_name: str
+    other_driver: Simulation | None = None
+
+    @cached_property
+    def api(self) -> LocalApi:
+        """The API server, as administrator."""
+        return self.as_administrator(self.state.ports.api)
+
+    def as_administrator(self, port: int) -> LocalApi:
+        """The server of the control plane that listens on a port, as administrator."""
+        document = yaml.safe_load(self.layout.kubeconfig.read_text())
+        return self.server(port, token=document["users"][0]["user"]["token"])
+
+    def server(self, port: int, token: str = "", client: str = "") -> LocalApi:
+        """The server on a port of this machine, with a token or a client certificate's name."""
+        return LocalApi(LOOPBACK, port, self.layout.pki, token=token, client=client)
+
+    def kubelet(self, node: NodeLayout) -> LocalApi:
+        """A node's kubelet, as the API server speaks to it."""
+        assert self.state.network is not None, "a cluster with nodes has a network"
+        address = self.state.network.node_address(node.index)
+        return LocalApi(address, KUBELET_PORT, self.layout.pki, client="kubelet-client")
+
+    @cached_property
+    def nodes(self) -> dict[str, NodeLayout]:
+        """Name -> files of each node."""
+        nodes = map(self.layout.node, range(1, self.state.nodes + 1))
+        return {node.name: node for node in nodes}
+
+
+class Component:
+    """A component by its name, whether it runs or not."""
+
+    stop_seconds = STOP_SECONDS
+    """Longest that it is given to end."""
+    awaited = ""
+    """What `is_ready` looks for, in words."""
+
+    def __init__(self, cluster: Running, name: str) -> None:
+        self.name = name
+        self.cluster = cluster
+        self.processes = cluster.processes
+
+    def spec(self) -> ProcessSpec:
+        """How it is started: as it was before.
+
+        Raises:
+            ClusterUsageError: it never was.
+        """
+        record = self.processes.records().get(self.name)
+        if record is None:
+            raise ClusterUsageError(f"the local cluster has never started {self.name}")
+        return record.spec
+
+    def is_ready(self) -> bool:
+        """Whether it does its work."""
+        raise NotImplementedError
+
+    def wait_ready(self) -> None:
+        """Wait until it does its work.
+
+        Raises:
+            ClusterError: it exited, or took more than `READY_SECONDS`.
+        """
+        what = f"waiting for {self.awaited}"
+        self.processes.wait_ready(self.name, self.is_ready, READY_SECONDS, what)
+
+    def launch(self, spec: ProcessSpec) -> None:
+        """Start it in this way and wait until it is ready.
+
+        Raises:
+            ClusterError: it did not get ready.
+        """
+        self.processes.start(spec)
+        self.wait_ready()
+
+    def start(self) -> None:
+        """Start it as before and wait until it is ready; nothing happens if it runs.
+
+        Raises:
+            ClusterError: it did not come back.
+        """
+        if not self.processes.alive(self.name):
+            self.launch(self.spec())
+
+    def stop(self, grace_seconds: float) -> None:
+        """End it; 0 seconds is at once."""
+        longest = min(grace_seconds, self.stop_seconds)
+        self.processes.stop(self.name, grace_seconds=longest)
+
+
+class OfNode(Component):
+    """A component of a node, for example ``node-1/kubelet``."""
+
+    def __init__(self, cluster: Running, name: str) -> None:
+        super().__init__(cluster, name)
+        self.node = cluster.nodes[name.partition("/")[0]]
+
+    @cached_property
+    def kubelet(self) -> LocalApi:
+        """The node's kubelet."""
+        return self.cluster.kubelet(self.node)

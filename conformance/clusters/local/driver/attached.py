@@ -1,0 +1,138 @@
+"""Whether a driver that was started is attached to a node's kubelet, and its devices can be had.
+
+It counts as attached when all of these hold, whatever language it is written in:
+- the kubelet has a registered plugin (leftovers of earlier ones are removed first). A registration
+  socket that exists says little, because the kubelet may have refused the driver; the kubelet's
+  own metric `plugin_manager_total_plugins{state="actual_state_of_world"}` counts those that it
+  accepted (pkg/kubelet/pluginmanager/metrics, 1.12 and later).
+- the driver calls itself by the name that its slices shall have. A kubelet reports a refusal to the
+  driver alone, and accepts a driver under any name, so that pods would wait for one that never
+  comes. Asking the same question on the same sockets shows both before a pod does.
+- the API server has a ResourceSlice of the driver's name and this node, and as many slices of its
+  pool's newest generation as `spec.pool.resourceSliceCount` says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+
+from conformance.clusters.local.api import LocalApi
+from nvml_driver.kubelet.rpc import stub
+from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
+
+ATTACH_SECONDS = 60.0
+"""Longest that a driver may take for a step of becoming attached."""
+
+NAMED_SECONDS = 10.0
+"""From the first plugin that is registered; one command may start several drivers."""
+
+KNOWN_SERVICES: Final = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
+"""`servicesSupportedByKubelet` in pkg/kubelet/cm/dra/plugin/dra_plugin.go, in 1.34 to 1.37."""
+
+PLUGIN_TYPE: Final = "DRAPlugin"
+INFO_SECONDS: Final = 1.0
+"""For GetInfo (pkg/kubelet/pluginmanager/operationexecutor, RegisterPlugin)."""
+
+_SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
+
+_REGISTERED: Final = re.compile(
+    r'^plugin_manager_total_plugins\{(?=[^}]*state="actual_state_of_world")'
+    r'[^}]*socket_path="(?P<path>[^"]*)"[^}]*\} (?P<count>\S+)$',
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A driver's answer.
+
+    Attributes:
+        name: of the driver.
+        services: that it serves, best first.
+    """
+
+    name: str
+    services: tuple[str, ...]
+
+
+def offers(registrar: Path) -> list[Offer]:
+    """What the DRA drivers below a kubelet's directory for registration sockets answer now."""
+    found = []
+    for path in sorted(path for path in registrar.rglob("*") if path.is_socket()):
+        with grpc.insecure_channel(f"unix:{path}") as channel:
+            ask = stub(registration, channel).GetInfo
+            try:
+                info = ask(registration.InfoRequest(), timeout=INFO_SECONDS)
+            except grpc.RpcError:
+                continue  # it does not serve yet, or not any more
+        if info.type == PLUGIN_TYPE:
+            found.append(Offer(info.name, tuple(info.supported_versions)))
+    return found
+
+
+def refusal(found: Collection[Offer]) -> str:
+    """Why no kubelet will register any of these drivers; "" if one can be, or there is none."""
+    if not found or any(set(offer.services) & set(KNOWN_SERVICES) for offer in found):
+        return ""
+    told = (f"{one.name} offers {', '.join(one.services) or 'no service'}" for one in found)
+    return (
+        f"no kubelet registers it: {'; '.join(told)}; what kubelets of Kubernetes 1.34 to 1.37 "
+        f"know is {', '.join(KNOWN_SERVICES)}"
+    )
+
+
+def registered_plugins(kubelet: LocalApi) -> dict[str, int]:
+    """Registration socket -> how often its plugin is registered, as the kubelet counts."""
+    text = kubelet.text("/metrics") or ""
+    return {
+        match["path"]: int(float(match["count"]))
+        for match in _REGISTERED.finditer(text)
+        if float(match["count"]) > 0
+    }
+
+
+def published(api: LocalApi, driver_name: str, node_name: str) -> bool:
+    """Whether each of the driver's pools for this node is complete, and there is one."""
+    document = api.get(_SLICES)
+    items = [] if document is None else document["items"]
+    specs = [item["spec"] for item in items]
+    return pools_complete(
+        [one for one in specs if one["driver"] == driver_name and one.get("nodeName") == node_name]
+    )
+
+
+def pools_complete(specs: list[dict[str, Any]]) -> bool:
+    """Whether these ResourceSlice specs are whole pools, and at least one.
+
+    A pool is whole when all slices of its newest generation are there (resource.k8s.io/v1
+    ResourcePool: generation, resourceSliceCount).
+    """
+    pools: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for spec in specs:
+        pools[spec["pool"]["name"]].append(spec["pool"])
+    for slices in pools.values():
+        newest = max(pool["generation"] for pool in slices)
+        current = [pool for pool in slices if pool["generation"] == newest]
+        if len(current) < current[0]["resourceSliceCount"]:
+            return False
+    return bool(pools)
+
+
+def delete_slices(api: LocalApi, driver_name: str, node_name: str = "") -> None:
+    """Delete the driver's ResourceSlices, of one node or of all.
+
+    Raises:
+        ApiError: the server refused it.
+        TargetError: it did not answer.
+    """
+    selector = f"spec.driver%3D{driver_name}"
+    if node_name:
+        selector += f",spec.nodeName%3D{node_name}"
+    api.delete(f"{_SLICES}?fieldSelector={selector}")

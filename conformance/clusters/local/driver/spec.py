@@ -1,0 +1,117 @@
+"""How a DRA driver is started: as an ordinary process beside each node's kubelet.
+
+The driver gets what upstream's example driver and others read from their environment: NODE_NAME,
+KUBECONFIG, CDI_ROOT, KUBELET_REGISTRAR_DIRECTORY_PATH and KUBELET_PLUGINS_DIRECTORY_PATH. A folder
+for files of its own, which a profile's `stimulus` speaks of, is DRA_CONFORMANCE_DRIVER_DIRECTORY.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from conformance.clusters.base import OTHER_DRIVER, ClusterUsageError
+from conformance.clusters.local.api import LocalApi
+from conformance.clusters.local.driver import own
+from conformance.clusters.local.layout import Layout, NodeLayout
+from conformance.clusters.local.options import LocalOptions, Simulation
+from conformance.clusters.local.processes.supervision import ProcessSpec
+from conformance.clusters.local.processes.tools import python_path, search_path
+
+_RBAC = "rbac.authorization.k8s.io"
+_NAME = "dra-conformance:driver"
+RULES: list[dict[str, Any]] = [
+    {
+        "apiGroups": ["resource.k8s.io"],
+        "resources": ["resourceslices"],
+        "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"],
+    },
+    {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
+]
+"""All that a kubelet plugin needs: publish slices, read the claims it prepares, own its slices."""
+
+
+def create_role(api: LocalApi) -> None:
+    """Let the user `dra-conformance:driver` do what a driver must, and no more.
+
+    Raises:
+        ApiError: the API server refused it.
+    """
+    role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": _NAME}
+    user = {"apiGroup": _RBAC, "kind": "User", "name": _NAME}
+    for kind, body in (
+        ("ClusterRole", {"rules": RULES}),
+        ("ClusterRoleBinding", {"roleRef": role, "subjects": [user]}),
+    ):
+        obj = {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": {"name": _NAME}, **body}
+        api.create(f"/apis/{_RBAC}/v1/{kind.lower()}s", obj)
+
+
+def driver_environment(layout: Layout, node: NodeLayout) -> dict[str, str]:
+    """The variables that every driver gets."""
+    return {
+        "NODE_NAME": node.name,
+        "KUBECONFIG": str(layout.kubeconfig_for("driver")),
+        "CDI_ROOT": str(node.cdi),
+        "KUBELET_REGISTRAR_DIRECTORY_PATH": str(node.registrar),
+        "KUBELET_PLUGINS_DIRECTORY_PATH": str(node.plugins),
+        "DRA_CONFORMANCE_DRIVER_DIRECTORY": str(node.driver),
+    }
+
+
+def check_command(options: LocalOptions) -> None:
+    """Find the driver's program, or what our own is to show, before anything is started.
+
+    Raises:
+        ClusterUsageError: there is no such program or profile.
+    """
+    if options.driver and options.driver_command is not None:
+        find_program(options.driver_command[0])
+    elif options.driver:
+        own.check_simulation(options.simulate, options.dynamic_mig)
+
+
+def find_program(name: str) -> str:
+    """Absolute path of the driver's program, given by path or looked up in PATH.
+
+    Raises:
+        ClusterUsageError: it is not there or not executable.
+    """
+    path = shutil.which(name, path=search_path())
+    if path is None:
+        raise ClusterUsageError(
+            f"the driver command's program {name!r} is not there or not executable (looked in "
+            f"{Path.cwd()} and {search_path()})"
+        )
+    return str(Path(path).absolute())
+
+
+def driver_spec(layout: Layout, options: LocalOptions, index: int) -> ProcessSpec:
+    """The driver's process on node `index` (from 1), in the machine's own namespaces."""
+    node = layout.node(index)
+    if options.driver_command is None:
+        return _own_spec(layout, node, "driver", options.simulation, node.driver)
+    program = find_program(options.driver_command[0])
+    return _spec(layout, node, "driver", (program, *options.driver_command[1:]), {})
+
+
+def other_spec(layout: Layout, shown: Simulation, node: NodeLayout) -> ProcessSpec:
+    """The process of a node's second driver, which is our own."""
+    return _own_spec(layout, node, OTHER_DRIVER, shown, node.other)
+
+
+def _own_spec(
+    layout: Layout, node: NodeLayout, role: str, shown: Simulation, folder: Path
+) -> ProcessSpec:
+    env = {"DRA_CONFORMANCE_DRIVER_DIRECTORY": str(folder), "PYTHONPATH": python_path()}
+    return _spec(layout, node, role, own.command(shown, folder), env)
+
+
+def _spec(
+    layout: Layout, node: NodeLayout, role: str, command: tuple[str, ...], env: dict[str, str]
+) -> ProcessSpec:
+    name = f"{node.name}/{role}"
+    env = driver_environment(layout, node) | env
+    return ProcessSpec(name, command, layout.log(name), env=env, inherit_env=True)

@@ -1,0 +1,1 @@
+"""One node: its namespaces, network, control groups, containerd and kubelet."""
