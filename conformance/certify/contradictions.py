@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conformance.certify.codes import Code, Finding
 from conformance.certify.parts import parts, resumed
 from conformance.compare.compare import compare_scenario
 from conformance.digest import document_digest, set_digest
@@ -37,14 +38,16 @@ class Discrepancy:
     Attributes:
         path: where: in the report (``$.profiles[0].statistics.passed``), or file and line in the
             result file.
+        code: which rule is broken; unlike the message it never changes.
         message: what is wrong, with both values.
     """
 
     path: str
+    code: Code
     message: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
+        return f"{self.path}: {self.message} [{self.code}]"
 
 
 class EvidenceError(ConformanceError):
@@ -71,40 +74,35 @@ def contradictions(
     """
     run = result.run
     header = (*_header(run), *parts(run), *resumed(result), *_scenarios(run, catalogue))
-    found = [Discrepancy(result.where("header"), text) for text in header]
+    found = [Discrepancy(result.where("header"), *item) for item in header]
     compared = {item.scenario: item for item in result.compared}
-    seen: set[str] = set()
+    seen: set[Finding] = set()
     for event in result.finished:
-        around = [text for text in _surroundings(event, result.run) if text not in seen]
-        seen.update(around)  # what is wrong in the header is said once
-        where, name = result.where("scenario", event.scenario.id), event.scenario.id
-        found += [
-            Discrepancy(where, f"{name}: {text}")
-            for text in (*_scenario(event, result.run), *around)
-        ]
-        where = result.where("compared", name)
-        texts = _compared(result.run, event, compared.get(name))
-        found += [Discrepancy(where, f"{name}: {text}") for text in texts]
+        name = event.scenario.id
+        around = [item for item in _surroundings(event, run) if item not in seen]
+        seen.update(around)  # what is wrong in the header is reported once
+        for record, findings in (
+            ("scenario", (*_scenario(event, run), *around)),
+            ("compared", _compared(run, event, compared.get(name))),
+        ):
+            where = result.where(record, name)
+            found += [Discrepancy(where, code, f"{name}: {text}") for code, text in findings]
     return tuple(found)
 
 
-def _header(run: RunStarted) -> Iterator[str]:
-    digest = set_digest(run.planned)
-    if digest != run.scenario_set_digest:
-        yield (
-            f"the header's scenario-set digest is {run.scenario_set_digest}, that of its"
-            f" scenarios is {digest}"
-        )
+def _header(run: RunStarted) -> Iterator[Finding]:
+    said, digest = run.scenario_set_digest, set_digest(run.planned)
+    if digest != said:
+        text = f"the header's scenario-set digest is {said}, that of its scenarios is {digest}"
+        yield "scenario-set-digest", text
     if run.driver_profile is not None:
-        digest = document_digest(run.driver_profile)
-        if digest != run.driver_profile_digest:
-            yield (
-                f"the header's driver-profile digest is {run.driver_profile_digest}, that of its"
-                f" driver profile is {digest}"
-            )
+        profile, digest = run.driver_profile_digest, document_digest(run.driver_profile)
+        if digest != profile:
+            text = f"the header's driver-profile digest is {profile}, that of its profile is"
+            yield "driver-profile-digest", f"{text} {digest}"
 
 
-def _scenarios(run: RunStarted, catalogue: Sequence[PlannedScenario]) -> Iterator[str]:
+def _scenarios(run: RunStarted, catalogue: Sequence[PlannedScenario]) -> Iterator[Finding]:
     """Whether scenarios with the ids of the suite's are the suite's."""
     shipped = {item.id: item for item in catalogue}
     for item in sorted(run.planned, key=lambda item: item.id):
@@ -112,10 +110,10 @@ def _scenarios(run: RunStarted, catalogue: Sequence[PlannedScenario]) -> Iterato
         if ours is None:
             continue
         if ours.digest != item.digest:
-            yield f"{item.id}: is not the scenario that the suite ships (its digest differs)"
+            text = "is not the scenario that the suite ships (its digest differs)"
         elif (ours.level, ours.feature) != (item.level, item.feature):
-            yield (
-                f"{item.id}: is {ours.level} {ours.feature} in the suite, the header says"
+            text = (
+                f"is {ours.level} {ours.feature} in the suite, the header says"
                 f" {item.level} {item.feature}"
             )
         elif (ours.tier, ours.kubernetes, ours.provisional) != (
@@ -123,60 +121,73 @@ def _scenarios(run: RunStarted, catalogue: Sequence[PlannedScenario]) -> Iterato
             item.kubernetes,
             item.provisional,
         ):
-            yield f"{item.id}: its tier, versions or provisional are not those in the suite"
+            text = "its tier, versions or provisional are not those in the suite"
+        else:
+            continue
+        yield "scenario-differs", f"{item.id}: {text}"
 
 
-def _scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[str]:
+def _scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]:
     """Whether an outcome is that of the steps and the cleanup."""
     if event.outcome is Outcome.SKIPPED and (event.steps or event.decisions or event.undecided):
-        yield "was skipped, and has steps or decisions"
+        yield "skipped-and-ran", "was skipped, and has steps or decisions"
     if event.outcome is Outcome.KNOWN or event.known_issues:
         failed = replace(event, outcome=Outcome.FAILED, known_issues=())
         version = run.kubernetes_version
         if with_known_issues(failed, run.target, version) != event:
-            yield f"is not a known issue of Kubernetes {version} as the suite knows them"
+            yield (
+                "known-issue",
+                f"is not a known issue of Kubernetes {version} as the suite knows them",
+            )
     if event.outcome not in (Outcome.PASSED, Outcome.FLAKY):
         return
     if (event.outcome is Outcome.FLAKY) is not bool(event.attempts):
-        yield f"is {event.outcome}, and {len(event.attempts)} earlier attempts failed"
+        yield (
+            "earlier-attempts",
+            f"is {event.outcome}, and {len(event.attempts)} earlier attempts failed",
+        )
     if not event.steps:
-        yield "passed without a step"
+        yield "passed-without-step", "passed without a step"
     for step in event.steps:
         if step.outcome is not Outcome.PASSED:
-            yield f"passed, and the outcome of its step {step.index} is {step.outcome}"
+            yield (
+                "passed-with-failed-step",
+                f"passed, and the outcome of its step {step.index} is {step.outcome}",
+            )
     for overlap in event.overlaps:
         if overlap.namespace == event.namespace:
-            yield f"passed, and {overlap}"
+            yield "passed-with-overlap", f"passed, and {overlap}"
     if event.cleanup is Outcome.FAILED or event.left:
-        yield f"passed, and its cleanup left {', '.join(event.left) or 'something'}"
+        yield (
+            "passed-with-remains",
+            f"passed, and its cleanup left {', '.join(event.left) or 'something'}",
+        )
 
 
-def _surroundings(event: ScenarioFinished, run: RunStarted) -> Iterator[str]:
+def _surroundings(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]:
     """What the snapshots of a scenario say of the target, against what the header says."""
-    seen: set[str] = set()
+    seen: set[Finding] = set()
     for snapshot in snapshots(event):
         version = str(snapshot.get("kubernetes", run.kubernetes_version))
         if version != run.kubernetes_version:
-            seen.add(
-                f"a snapshot is of Kubernetes {version}, the header says {run.kubernetes_version}"
-            )
-        for text in _simulated(run.driver, snapshot):
-            if text not in run.simulated and REFERENCE_DEVICES not in run.simulated:
-                seen.add(f"the ResourceSlices say that {text} are simulated, the header does not")
+            text = f"a snapshot is of Kubernetes {version}"
+            seen.add(("kubernetes-version", f"{text}, the header says {run.kubernetes_version}"))
+        for what in _simulated(run.driver, snapshot):
+            if what not in run.simulated and REFERENCE_DEVICES not in run.simulated:
+                text = f"the ResourceSlices say that {what} are simulated, the header does not"
+                seen.add(("simulated", text))
     if event.scenario.tier != "allocation":
         for decision in event.decisions:
             drivers = _drivers(decision)
             if drivers and run.driver not in drivers:
-                seen.add(
-                    f"devices of {', '.join(sorted(drivers))} were allocated, the header says that"
-                    f" the driver is {run.driver}"
-                )
+                text = f"devices of {', '.join(sorted(drivers))} were allocated"
+                seen.add(("driver", f"{text}, the header says that the driver is {run.driver}"))
     yield from sorted(seen)
 
 
 def _compared(
     run: RunStarted, event: ScenarioFinished, claimed: ScenarioCompared | None
-) -> Iterator[str]:
+) -> Iterator[Finding]:
     """Whether judging the decisions of a scenario again gives what the file says.
 
     What the reference observed is not in a result file, so that differences and what the reference
@@ -184,18 +195,21 @@ def _compared(
     """
     if not run.compared:
         if claimed is not None or event.decisions or event.undecided:
-            yield "has decisions or verdicts, and the header says that nothing was compared"
+            yield (
+                "not-asked-to-compare",
+                "has decisions or verdicts, and the header says that nothing was compared",
+            )
         return
     if claimed is None:
-        yield "was not compared, and the header says that the run was"
+        yield "not-compared", "was not compared, and the header says that the run was"
         return
     again = compare_scenario(event)
     said, found = ([str(item.verdict) for item in one.judgements] for one in (claimed, again))
     if said != found:
-        yield f"the verdicts are {_counted(claimed)}, judged again {_counted(again)}"
+        yield "verdicts", f"the verdicts are {_counted(claimed)}, judged again {_counted(again)}"
     for problem in again.problems:
         if problem not in claimed.problems:
-            yield f"cannot be judged again: {problem}"
+            yield "not-judged", f"cannot be judged again: {problem}"
 
 
 def _counted(compared: ScenarioCompared) -> str:

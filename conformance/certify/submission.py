@@ -1,38 +1,39 @@
 """A submission: the folder of one implementation on one Kubernetes minor, below ``reports/``.
 
-``<minor>/<organization>-<project>/`` holds the report, the bundle that proves it, a README and,
-where it was signed, the attestation.
+``<minor>/<organization>-<project>/`` holds the report, the evidence file that proves it, a README
+and, where it was signed, an SSH signature of the evidence.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from conformance.certify import bundle
-from conformance.certify.attestation import Signature, signed, statement, verified
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
 from conformance.certify.contradictions import Discrepancy
-from conformance.certify.markdown import rendered
+from conformance.certify.evidence import MAX_PACKED, read_evidence, write_evidence
 from conformance.certify.model import ConformanceReport, Support
 from conformance.certify.profiles import ProfileSet
-from conformance.certify.verify import Verification, verify_bundle
+from conformance.certify.signature import Signature, signed, verified
+from conformance.certify.verify import Verification, verify_evidence
 from conformance.engine.events import PlannedScenario
 from conformance.errors import UsageError
 from conformance.files import read_regular, write_whole
+from conformance.redaction import redact
 from conformance.resultfile.read import RecordedRun
 from conformance.scenario.base import release
-from conformance.scenario.loader import LoadedScenario
+from conformance.text import inline_code, one_line, visible
 
-REPORT: Final = bundle.REPORT
-EVIDENCE: Final = f"evidence{bundle.SUFFIX}"
-ATTESTATION: Final = "attestation.json"
+REPORT: Final = "report.yaml"
+EVIDENCE: Final = "evidence.json.xz"
+SIGNATURE: Final = f"{EVIDENCE}.sig"
 README: Final = "README.md"
-FILES: Final = frozenset({REPORT, EVIDENCE, ATTESTATION, README})
+FILES: Final = (README, EVIDENCE, SIGNATURE, REPORT)
 
 MAX_REPORT: Final = 8 << 20
 """Bytes."""
@@ -40,10 +41,10 @@ MAX_REPORT: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What became of checking a bundle, alone or in its folder.
+    """The outcome of checking an evidence file, alone or in its folder.
 
     Attributes:
-        path: of the bundle.
+        path: of the evidence file.
         verification: of what is in it, and of the files beside it.
         signature: None where there is none.
     """
@@ -74,11 +75,11 @@ def write_submission(
     report: ConformanceReport,
     result: RecordedRun,
     profiles: ProfileSet,
-    scenarios: Sequence[LoadedScenario],
+    catalogue: Sequence[PlannedScenario],
     *,
     key: Path | None = None,
     reproduce: str = "",
-    replace: bool = False,
+    overwrite: bool = False,
 ) -> bool:
     """Write a submission.
 
@@ -87,61 +88,61 @@ def write_submission(
         report: what was made of the result.
         result: the run.
         profiles: those that the suite ships.
-        scenarios: all that the suite ships.
+        catalogue: every scenario that the suite ships.
         key: SSH key to sign with.
         reproduce: the commands that make it again.
-        replace: overwrite what is there of another run.
+        overwrite: the submission of another run, too.
 
     Returns:
-        Whether something of another run was overwritten.
+        Whether the submission of another run was overwritten.
 
     Raises:
         UsageError: the folder has a submission of another run, or a file cannot be written, or the
             key cannot sign.
     """
-    other = _evidence_in(folder) not in (None, report.evidence.digest)
-    if other and not replace:
+    other = _is_of_another_run(folder, report)
+    if other and not overwrite:
         raise UsageError(
             f"{folder}: has a submission of another run; --replace overwrites it, --into chooses"
             " another place"
         )
+    evidence = folder / EVIDENCE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        bundle.write_bundle(folder / EVIDENCE, report, result, profiles, scenarios)
+        write_evidence(evidence, report, result, profiles, catalogue)
         write_whole(folder / REPORT, report.to_yaml().encode())
         write_whole(folder / README, _readme(report, result, reproduce).encode())
-        (folder / ATTESTATION).unlink(missing_ok=True)
+        (folder / SIGNATURE).unlink(missing_ok=True)
         if key is not None:
-            said = statement(report, _digests(folder / EVIDENCE))
-            write_whole(folder / ATTESTATION, signed(said, key).encode())
+            write_whole(folder / SIGNATURE, signed(evidence.read_bytes(), key))
     except OSError as error:
         raise UsageError(f"{folder}: cannot be written: {error.strerror}") from None
     return other
 
 
-def check_bundle(
+def check_evidence(
     path: Path,
     profiles: ProfileSet,
     catalogue: Sequence[PlannedScenario],
     signers: Path | None = None,
 ) -> Checked:
-    """Check a bundle, and the attestation beside it.
+    """Check an evidence file, and the signature beside it.
 
     Args:
-        path: of the bundle.
+        path: of the evidence file.
         profiles: the profiles that this suite knows.
         catalogue: every scenario that this suite ships.
         signers: ssh-keygen's file of allowed signers.
 
     Raises:
-        UsageError: as :func:`~conformance.certify.verify.verify_bundle`; or its attestation is not
-            good.
+        UsageError: as :func:`~conformance.certify.verify.verify_evidence`.
+        SignatureError: its signature is not good.
     """
-    found = verify_bundle(path, profiles, catalogue)
-    attestation = path.with_name(ATTESTATION)
+    found = verify_evidence(path, profiles, catalogue)
+    beside = path.with_name(f"{path.name}.sig")
     signature = None
-    if attestation.is_file():
-        signature = verified(attestation, found.report, _digests(path), signers)
+    if beside.is_file():
+        signature = verified(beside, read_regular(path, MAX_PACKED), signers)
     return Checked(path, found, signature)
 
 
@@ -151,29 +152,26 @@ def check_folder(
     catalogue: Sequence[PlannedScenario],
     signers: Path | None = None,
 ) -> Checked:
-    """Check a submission: its bundle, and that all else in its folder fits it.
+    """Check a submission: its evidence, and that all else in its folder fits it.
 
     Raises:
-        UsageError: as :func:`check_bundle`.
+        UsageError: as :func:`check_evidence`.
     """
-    checked = check_bundle(folder / EVIDENCE, profiles, catalogue, signers)
+    checked = check_evidence(folder / EVIDENCE, profiles, catalogue, signers)
     report = checked.verification.report
     found = list(checked.verification.discrepancies)
     if not folder.resolve().match(str(folder_of(report))):
-        found.append(Discrepancy(str(folder), f"it belongs in {folder_of(report)}"))
+        found.append(Discrepancy(str(folder), "folder", f"it belongs in {folder_of(report)}"))
     if _read(folder / REPORT) != report.to_yaml().encode():
-        found.append(Discrepancy(str(folder / REPORT), "is not the report in the bundle"))
-    belong = ", ".join(sorted(FILES))
+        text = "is not the report in the evidence"
+        found.append(Discrepancy(str(folder / REPORT), "report-file", text))
     found += [
-        Discrepancy(str(path), f"does not belong here; {belong} do")
+        Discrepancy(str(path), "stray-file", f"does not belong here; {', '.join(FILES)} do")
         for path in sorted(folder.iterdir())
         if path.name not in FILES or path.is_symlink() or not path.is_file()
     ]
-    return Checked(
-        checked.path,
-        checked.verification.with_discrepancies(found),
-        checked.signature,
-    )
+    verification = replace(checked.verification, discrepancies=tuple(found))
+    return replace(checked, verification=verification)
 
 
 def submissions(folder: Path) -> Iterator[Path]:
@@ -191,20 +189,14 @@ def submissions(folder: Path) -> Iterator[Path]:
     yield from found
 
 
-def _evidence_in(folder: Path) -> str | None:
-    """The digest of the evidence of what is there, "?" where it cannot be told."""
+def _is_of_another_run(folder: Path, report: ConformanceReport) -> bool:
+    """Whether a folder has the submission of another run, or one that cannot be read."""
     if not (folder / EVIDENCE).exists() and not (folder / REPORT).exists():
-        return None
+        return False
     try:
-        with bundle.opened_bundle(folder / EVIDENCE) as opened:
-            return f"sha256:{hashlib.sha256(opened.results.read_bytes()).hexdigest()}"
+        return read_evidence(folder / EVIDENCE).report.evidence != report.evidence
     except UsageError:
-        return "?"
-
-
-def _digests(path: Path) -> dict[str, str]:
-    """What is vouched for: the bundle, which has all else in it."""
-    return {EVIDENCE: f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"}
+        return True
 
 
 def _read(path: Path) -> bytes | None:
@@ -228,12 +220,28 @@ def _readme(report: ConformanceReport, result: RecordedRun, reproduce: str) -> s
         "dra-conformance run --target cluster ... --compare -o results   # with the options below\n"
         "dra-conformance submit results/results.ndjson ..."
     )
-    return rendered(
-        "README.md.j2",
+    environment = Environment(
+        loader=PackageLoader("conformance.certify"),
+        autoescape=False,  # noqa: S701 -- it is Markdown; the filters put all foreign text in code
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(code=_code, block=_block)
+    return environment.get_template("README.md.j2").render(
         report=report,
         about=report.implementation,
         features=features,
-        bundle=EVIDENCE,
+        evidence=EVIDENCE,
         reproduce=commands,
         options=json.dumps(dict(result.run.options), sort_keys=True),
     )
+
+
+def _code(text: object) -> str:
+    return inline_code(one_line(visible(redact(str(text))), 400))
+
+
+def _block(text: object) -> str:
+    safe = visible(redact(str(text))).replace("```", "'''")
+    return f"```\n{safe}\n```"

@@ -10,22 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from conformance import __version__
 from conformance.certify.build import OtherSuiteError, believed, others
-from conformance.certify.bundle import Bundle, opened_bundle
 from conformance.certify.contradictions import Discrepancy, contradictions
+from conformance.certify.evidence import Evidence, read_evidence
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import Profile, ProfileSet
+from conformance.certify.values import Result
 from conformance.data import scenarios_dir
 from conformance.engine.events import PlannedScenario, RunStarted
 from conformance.errors import ExitCode, UsageError
 from conformance.jsondiff import differences, json_text
-from conformance.resultfile.read import ResultFileError, load_results
+from conformance.resultfile.read import RecordedRun, ResultFileError, load_results
 from conformance.scenario.profile import load_profile
 from conformance.scenario.validate import load_document
 from conformance.text import counted
+
+CLOCK_SKEW = timedelta(days=1)
+"""How far in the future a run may have ended: clocks are not all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Verification:
         report: the report as it was read.
         discrepancies: all that is not as claimed, in a stable order.
         notes: what could not be checked, and why.
-        departures: where scenarios and profiles of a bundle are not those of this suite.
+        departures: where the evidence's scenarios and profiles are not those of this suite.
     """
 
     report: ConformanceReport
@@ -44,14 +49,38 @@ class Verification:
     notes: tuple[str, ...] = ()
     departures: tuple[str, ...] = ()
 
-    def with_discrepancies(self, found: Sequence[Discrepancy]) -> Verification:
-        """The same, with these discrepancies instead."""
-        return replace(self, discrepancies=tuple(found))
-
     @property
     def exit_code(self) -> ExitCode:
         """0: the report says what the result file says; 1: it does not."""
         return ExitCode.NOT_CONFORMANT if self.discrepancies else ExitCode.CONFORMANT
+
+    def no_success(self) -> Iterator[str]:
+        """Why not every profile is a success by the scenarios and profiles of this suite."""
+        for item in self.report.profiles:
+            if item.result is not Result.SUCCESS:
+                yield f"{item.name} is {item.result}"
+        if self.departures:
+            yield (
+                "its scenarios and profiles are not those of this suite; verify it with"
+                f" dra-conformance {self.report.suite.version}"
+            )
+        if self.report.inventory is None or not self.report.inventory.devices:
+            yield "no device of the driver was seen in a snapshot"
+
+    def too_old(self, most: timedelta, now: datetime) -> Iterator[str]:
+        """Why the run did not end within that time before ``now``, if so."""
+        date = self.report.date
+        try:
+            ended = datetime.fromisoformat(date)
+        except ValueError:
+            yield f"{date!r:.40} is no date"
+            return
+        if ended.tzinfo is None:
+            ended = ended.replace(tzinfo=UTC)
+        if ended > now + CLOCK_SKEW:
+            yield f"the run ended on {date}, which is in the future"
+        elif now - ended > most:
+            yield f"the run ended on {date}, {(now - ended).days} days ago"
 
 
 def verify_report(
@@ -59,8 +88,6 @@ def verify_report(
     results_path: Path,
     profiles: ProfileSet,
     catalogue: Sequence[PlannedScenario],
-    *,
-    any_suite: bool = False,
 ) -> Verification:
     """Check a report.
 
@@ -69,7 +96,6 @@ def verify_report(
         results_path: the result file that it claims to be made from.
         profiles: the profiles that the suite knows.
         catalogue: every scenario that this suite ships.
-        any_suite: profiles and catalogue are those of the suite that ran, whichever that was.
 
     Raises:
         UsageError: one of the files cannot be read, the report is malformed, or the result file is
@@ -82,19 +108,50 @@ def verify_report(
     try:
         result = load_results(results_path)
     except ResultFileError as error:
-        return Verification(report, (Discrepancy("results", str(error)),))
-    if result.run.suite_version != __version__ and not any_suite:
+        return Verification(report, (Discrepancy("results", "result-file", str(error)),))
+    if result.run.suite_version != __version__:
         raise OtherSuiteError(result)
+    return _verified(report, result, profiles, catalogue)
+
+
+def verify_evidence(
+    path: Path, profiles: ProfileSet, catalogue: Sequence[PlannedScenario]
+) -> Verification:
+    """Check an evidence file by the scenarios and profiles in it; say where they are not ours.
+
+    Args:
+        path: of the evidence file.
+        profiles: the profiles that this suite knows.
+        catalogue: every scenario that this suite ships.
+
+    Raises:
+        UsageError: it cannot be read, is malformed, or of another version of the format.
+    """
+    evidence = read_evidence(path)
+    report = evidence.report
+    try:
+        result = evidence.run(path)
+    except ResultFileError as error:
+        found = Verification(report, (Discrepancy("results", "result-file", str(error)),))
+    else:
+        found = _verified(report, result, evidence.profiles, evidence.catalogue)
+    return replace(found, departures=tuple(_departures(evidence, profiles, catalogue)))
+
+
+def _verified(
+    report: ConformanceReport,
+    result: RecordedRun,
+    profiles: ProfileSet,
+    catalogue: Sequence[PlannedScenario],
+) -> Verification:
     known, found = _profiles(report, profiles)
     found += contradictions(result, catalogue)
     if known:
-        try:
-            again = believed(result, report.implementation, known, catalogue)
-        except UsageError as error:
-            return Verification(report, (*found, Discrepancy("results", str(error))))
+        again = believed(result, report.implementation, known, catalogue)
         found += [
             Discrepancy(
                 path,
+                "report",
                 f"the report says {json_text(said, 200)}, its result file says"
                 f" {json_text(is_there, 200)}",
             )
@@ -127,59 +184,26 @@ def _own_profile(run: RunStarted) -> Iterator[str]:
     )
 
 
-def verify_bundle(
-    path: Path, profiles: ProfileSet, catalogue: Sequence[PlannedScenario]
-) -> Verification:
-    """Check a bundle by what is in it, and say where that is not what this suite ships.
-
-    Args:
-        path: of the bundle.
-        profiles: the profiles that this suite knows.
-        catalogue: every scenario that this suite ships.
-
-    Raises:
-        UsageError: it, or a file in it, cannot be read, is malformed, or of another version of the
-            format.
-    """
-    with opened_bundle(path) as bundle:
-        found = verify_report(
-            bundle.report, bundle.results, bundle.profiles, bundle.catalogue, any_suite=True
-        )
-        inside = str(bundle.report.parent)
-
-        def told(text: str) -> str:
-            return text.replace(inside, str(path))
-
-        return replace(
-            found,
-            discrepancies=tuple(
-                Discrepancy(told(item.path), told(item.message)) for item in found.discrepancies
-            ),
-            departures=tuple(_departures(found.report, bundle, profiles, catalogue)),
-        )
-
-
 def _departures(
-    report: ConformanceReport,
-    bundle: Bundle,
-    profiles: ProfileSet,
-    catalogue: Sequence[PlannedScenario],
+    evidence: Evidence, profiles: ProfileSet, catalogue: Sequence[PlannedScenario]
 ) -> Iterator[str]:
-    if report.suite.version != __version__:
-        yield f"it is of suite {report.suite.version}, and judged here by {__version__}"
-    ours = {item.id: item.digest for item in catalogue}
-    theirs = {item.id: item.digest for item in bundle.catalogue}
+    if (version := evidence.report.suite.version) != __version__:
+        yield f"it is of suite {version}, and judged here by {__version__}"
+    ours, theirs = (
+        {item.id: replace(item, file="", line=0) for item in items}
+        for items in (catalogue, evidence.catalogue)
+    )
     both = ours.keys() & theirs.keys()
     for what, names in (
         ("changed since", {name for name in both if ours[name] != theirs[name]}),
-        ("in this suite and not in the bundle", ours.keys() - theirs.keys()),
-        ("in the bundle and not in this suite", theirs.keys() - ours.keys()),
+        ("in this suite and not in the evidence", ours.keys() - theirs.keys()),
+        ("in the evidence and not in this suite", theirs.keys() - ours.keys()),
     ):
         if names:
             some = ", ".join(sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
             yield f"{counted(len(names), 'scenario')} {what}: {some}"
     known = {profile.name: profile for profile in profiles.profiles}
-    for profile in bundle.profiles.profiles:
+    for profile in evidence.profiles.profiles:
         if known.get(profile.name) != profile:
             yield f"the profile {profile.name} is not the one of this suite"
 
@@ -194,9 +218,11 @@ def _profiles(
     for index, item in enumerate(report.profiles):
         path = f"$.profiles[{index}].name"
         if item.name not in by_name:
-            found.append(Discrepancy(path, f"unknown profile {item.name!r}"))
+            found.append(Discrepancy(path, "profile-unknown", f"unknown profile {item.name!r}"))
         elif by_name[item.name] in known:
-            found.append(Discrepancy(path, f"profile {item.name} is listed twice"))
+            found.append(
+                Discrepancy(path, "profile-repeated", f"profile {item.name} is listed twice")
+            )
         else:
             known.append(by_name[item.name])
     return known, found

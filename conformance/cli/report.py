@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from pydantic import TypeAdapter
 
-from conformance.certify.aiconformance import fragment
 from conformance.certify.build import build_report
 from conformance.cli.certified import Certified, Results, catalogue, no_folder, summary
 from conformance.cli.options import takes
@@ -29,13 +28,6 @@ from conformance.resultfile.read import load_results
 def report(
     results: Results,
     about: Certified,
-    form: Annotated[
-        Literal["report", "ai-conformance"],
-        typer.Option(
-            "--format",
-            help="ai-conformance: a fragment for the self-assessment of CNCF's AI conformance.",
-        ),
-    ] = "report",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; default: standard output.")
     ] = None,
@@ -48,9 +40,8 @@ def report(
     profiles, implementation = about.profiles, about.implementation
     no_folder(results)
     _keep_evidence(output, results)
-    result, shipped = load_results(results), catalogue()
-    made = build_report(result, implementation, profiles, shipped)
-    text = made.to_yaml() if form == "report" else fragment(made, result, shipped)
+    made = build_report(load_results(results), implementation, profiles, catalogue())
+    text = made.to_yaml()
     if output is None:
         typer.echo(text, nl=False)
     else:

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from conformance.certify.build import build_report
-from conformance.certify.policy import Policy
 from conformance.certify.profiles import load_profiles
 from conformance.certify.submission import (
     EVIDENCE,
     Checked,
-    check_bundle,
+    check_evidence,
     check_folder,
     folder_of,
     submissions,
     write_submission,
 )
-from conformance.certify.verify import Verification, verify_report
+from conformance.certify.verify import verify_report
 from conformance.cli.certified import Certified, Results, catalogue, no_folder, summary
 from conformance.cli.options import takes
 from conformance.cli.printable import printable
-from conformance.engine.setup import planned
 from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.redaction import redact
 from conformance.resultfile.read import load_results
-from conformance.scenario.selection import select
 
 
 @takes("about", Certified)
@@ -54,25 +51,23 @@ def submit(
     """
     profiles, implementation = about.profiles, about.implementation
     no_folder(results)
-    scenarios = select()
-    result = load_results(results)
-    shipped = [planned(item) for item in scenarios]
+    result, shipped = load_results(results), catalogue()
     made = build_report(result, implementation, profiles, shipped)
     folder = into / folder_of(made)
-    replaced = write_submission(
+    overwritten = write_submission(
         folder,
         made,
         result,
         load_profiles(),
-        scenarios,
+        shipped,
         key=sign,
         reproduce=redact(reproduce),
-        replace=replace,
+        overwrite=replace,
     )
     for line in summary(made):
         typer.echo(printable(line))
     size = (folder / EVIDENCE).stat().st_size
-    said = ", in the place of another run's" if replaced else ""
+    said = ", which had that of another run" if overwritten else ""
     typer.echo(printable(f"submission in {folder}{said} (evidence: {size / 1024:.0f} KiB)"))
     raise typer.Exit(made.exit_code)
 
@@ -81,7 +76,7 @@ def verify(
     path: Annotated[
         Path,
         typer.Argument(
-            metavar="PATH", help="A bundle; a folder of submissions; or a report, with RESULTS."
+            metavar="PATH", help="Evidence file; folder of submissions; or report, with RESULTS."
         ),
     ],
     results: Annotated[
@@ -89,17 +84,9 @@ def verify(
     ] = None,
     require: Annotated[
         Literal["success"] | None,
-        typer.Option(help="Every profile must be one, by the scenarios of this suite."),
-    ] = None,
-    require_compare: Annotated[
-        bool, typer.Option("--require-compare", help="Allocations must have been judged.")
-    ] = False,
-    require_hardware: Annotated[
-        bool, typer.Option("--require-hardware", help="Nothing may have been simulated.")
-    ] = False,
-    require_suite: Annotated[
-        str | None,
-        typer.Option(metavar="VERSION", help="It must be of this suite and its scenarios."),
+        typer.Option(
+            help="Every profile must be a success, by the scenarios of this suite, on real devices."
+        ),
     ] = None,
     require_signature: Annotated[
         Path | None,
@@ -116,26 +103,23 @@ def verify(
     Exit code: 0 it says what its evidence says, whatever that is, and meets what is required; 1 it
     does not.
     """
-    policy = Policy(
-        success=require is not None,
-        compare=require_compare,
-        hardware=require_hardware,
-        suite=require_suite,
-        max_age=_days(max_age),
-    )
-    codes = []
+    most, codes = _days(max_age), []
     for one in _checked(path, results, require_signature):
         if isinstance(one, ConformanceError):
             typer.echo(printable(f"refused: {one}"))
             codes.append(one.exit_code)
             continue
-        unmet = [*policy.unmet(one.verification)]
+        found, unmet = one.verification, list[str]()
+        if require is not None:
+            unmet += [f"--require success: {text}" for text in found.no_success()]
+        if most is not None:
+            too_old = found.too_old(most, datetime.now(UTC))
+            unmet += [f"--max-age {most.days}: {text}" for text in too_old]
         if require_signature is not None and one.signature is None:
             unmet.append("--require-signature: nobody signed it")
-        for line in (*_told(one), *(f"not met: {text}" for text in unmet)):
+        for line in (*_lines(one), *(f"not met: {text}" for text in unmet)):
             typer.echo(printable(line))
-        code = one.verification.exit_code
-        codes.append(ExitCode.NOT_CONFORMANT if unmet else code)
+        codes.append(ExitCode.NOT_CONFORMANT if unmet else found.exit_code)
     raise typer.Exit(next((code for code in codes if code), ExitCode.CONFORMANT))
 
 
@@ -156,25 +140,28 @@ def _checked(
     elif path.suffix in {".yaml", ".yml"}:
         raise UsageError(
             f"{path}: is a report; give the result file that it was made from beside it, or the"
-            f" bundle alone ({EVIDENCE})"
+            f" evidence file alone ({EVIDENCE})"
         )
     else:
-        yield check_bundle(path, profiles, shipped, signers)
+        yield check_evidence(path, profiles, shipped, signers)
 
 
-def _told(one: Checked) -> Iterator[str]:
-    found: Verification = one.verification
+def _lines(one: Checked) -> Iterator[str]:
+    """What is printed of one submission."""
+    found = one.verification
     about = found.report.implementation
     yield f"{one.path}: {about.organization}: {about.project} {about.version}"
     yield from (f"differs: {item}" for item in found.discrepancies)
     yield from (f"note: {text}" for text in found.notes)
     yield from (f"other suite: {text}" for text in found.departures)
     if one.signature is not None:
-        who = one.signature.identity or "nobody that is known here (--require-signature names whom)"
+        who = (
+            one.signature.identity or "an unknown signer (--require-signature names the known ones)"
+        )
         yield f"signed with key {one.signature.key} of {who}"
     yield from summary(found.report)
-    said = "does not say" if found.discrepancies else "says"
-    yield f"the report {said} what the result file says"
+    says = "does not say" if found.discrepancies else "says"
+    yield f"the report {says} what the result file says"
 
 
 def _days(text: str | None) -> timedelta | None:

@@ -81,6 +81,16 @@ def load_results(path: Path, *, truncated_ok: bool = False) -> RecordedRun:
         raise UsageError(
             f"{path}: cannot be read: {error.strerror}; give the result file of a run"
         ) from None
+    return parse_results(path, content, truncated_ok=truncated_ok)
+
+
+def parse_results(path: Path, content: bytes, *, truncated_ok: bool = False) -> RecordedRun:
+    """As `load_results`, of a file's content; ``path`` is what messages name.
+
+    Raises:
+        UsageError: it is of another version of the format.
+        ResultFileError: it is not as a run writes it.
+    """
     if not content.strip():
         raise ResultFileError(f"{path}: is empty; nothing was run, or the disk was full")
     return _Reader(path, content).read(truncated_ok)
@@ -160,7 +170,9 @@ class _Reader:
         try:
             event = from_line(document, self.planned)
         except ValueError as error:
-            said = _first(error) if isinstance(error, ValidationError) else cut(str(error), 200)
+            said = (
+                first_problem(error) if isinstance(error, ValidationError) else cut(str(error), 200)
+            )
             raise ResultFileError(f"{where}: {said}") from None
         self._check(where, event)
         if isinstance(event, RunFinished) and digest != _digest(self.content[:offset]):
@@ -212,8 +224,8 @@ def _digest(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def _first(error: ValidationError) -> str:
-    """The first of the model's complaints, with its path."""
+def first_problem(error: ValidationError) -> str:
+    """The first of pydantic's errors in one line: ``$.path[0]: what was expected``."""
     detail = error.errors(include_url=False, include_input=False)[0]
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in detail["loc"])
     return f"${path}: {cut(detail['msg'], 120)}"

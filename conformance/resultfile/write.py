@@ -141,14 +141,15 @@ def header_line(event: RunStarted) -> Json:
     """The header as it stands in a file but for its redaction: without local folders."""
     shard = event.shard
     if shard is not None:
-        shard = replace(shard, others=_public_files(shard.others))
+        shard = replace(shard, others=public_files(shard.others))
     options = _without_folders(dict(sorted(event.options.items())))
     return to_line(
-        replace(event, planned=_public_files(event.planned), shard=shard, options=options)
+        replace(event, planned=public_files(event.planned), shard=shard, options=options)
     )
 
 
-def _public_files(planned: Sequence[PlannedScenario]) -> tuple[PlannedScenario, ...]:
+def public_files(planned: Sequence[PlannedScenario]) -> tuple[PlannedScenario, ...]:
+    """The scenarios with their files named without local folders."""
     return tuple(replace(item, file=public_path(item.file, item.id)) for item in planned)
 
 

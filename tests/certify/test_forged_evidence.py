@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from conformance.certify.build import OtherSuiteError, believed, build_report
+from conformance.certify.codes import Code
 from conformance.certify.contradictions import EvidenceError
 from conformance.certify.profiles import CORE
 from conformance.compare.compare import compare_scenario
@@ -28,20 +30,8 @@ from tests.certify.evidence import (
     SHARED,
     WAITS,
     Forgery,
-    genuine,
     run_reference,
 )
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[PlannedScenario]]:
-    path = tmp_path_factory.mktemp("genuine") / "results.ndjson"
-    return path, genuine(path)
-
-
-@pytest.fixture
-def forgery(source: tuple[Path, list[PlannedScenario]], tmp_path: Path) -> Forgery:
-    return Forgery(source[0], tmp_path, source[1])
 
 
 def report_of(forgery: Forgery) -> Any:
@@ -137,50 +127,74 @@ def another_device(it: Forgery) -> None:
     allocation["devices"]["results"][0]["device"] = "gpu-none"
 
 
+def another_scenario(it: Forgery) -> None:
+    it.header["planned"][0]["digest"] = "sha256:" + "0" * 64
+
+
+def another_level(it: Forgery) -> None:
+    it.header["planned"][0]["level"] = "extended"
+
+
 def not_compared(it: Forgery) -> None:
     it.records.remove(it.compared(SHARED))
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "code", "message"),
     [
-        (a_step_failed, rf"{SHARED}: passed, and the outcome of its step 1 is failed"),
-        (no_steps, rf"{SHARED}: passed without a step"),
-        (something_was_left, rf"{SHARED}: passed, and its cleanup left Pod x"),
-        (another_version, r"a snapshot is of Kubernetes 1\.37\.1, the header says 1\.38\.0"),
-        (nothing_was_simulated, "the devices of gpu.nvidia.com are simulated, the header does not"),
-        (the_reference_was_real, "the devices of gpu.nvidia.com are simulated, the header does"),
-        (another_driver, "gpu.nvidia.com were allocated, the header says that the driver is gpu.a"),
-        (another_driver_profile, ":1: the header's driver-profile digest is sha256:"),
-        (another_set, ":1: the header's scenario-set digest is sha256:000"),
-        (no_comparison, rf"{SHARED}: was not compared, and the header says that the run was"),
-        (no_comparison_was_asked_for, rf"{SHARED}: has decisions or verdicts, and the header says"),
-        (a_comparison_that_nobody_asked_for, rf"{SHARED}: has decisions or verdicts, and the head"),
-        (no_decisions, rf"{SHARED}: .*claim shared-gpu of pod0 was allocated, and no decision"),
-        (one_decision_less, rf"{WAITS}: .*claim all of pod-all was allocated, and no decision"),
-        (one_decision_of_a_job_less, rf"{JOB}: .*of example-dra-job .* recorded \(3 of 4\)"),
-        (no_waiting_pod, rf"{WAITS}: .*pod pod-all was left waiting for devices, and no snapshot"),
-        (a_waiting_pod_without_claims, rf"{WAITS}: .*pod pod-all was left waiting for devices"),
-        (another_device, rf"{SHARED}: the verdicts are 1 identical, judged again 1 in"),
-        (not_compared, rf"{SHARED}: was not compared, and the header says that the run was"),
+        (a_step_failed, "passed-with-failed-step", "passed, and the outcome of its step 1 is fail"),
+        (no_steps, "passed-without-step", "passed without a step"),
+        (something_was_left, "passed-with-remains", "passed, and its cleanup left Pod x"),
+        (
+            another_version,
+            "kubernetes-version",
+            r"a snapshot is of Kubernetes 1\.37\.1, the header",
+        ),
+        (nothing_was_simulated, "simulated", "devices of gpu.nvidia.com are simulated, the header"),
+        (the_reference_was_real, "simulated", "the devices of gpu.nvidia.com are simulated, the"),
+        (
+            another_driver,
+            "driver",
+            "gpu.nvidia.com were allocated, the header says that the driver",
+        ),
+        (another_driver_profile, "driver-profile-digest", "the header's driver-profile digest is"),
+        (another_set, "scenario-set-digest", "the header's scenario-set digest is sha256:000"),
+        (another_scenario, "scenario-differs", "is not the scenario that the suite ships"),
+        (another_level, "scenario-differs", "is core .* in the suite, the header says extended"),
+        (no_comparison, "not-compared", "was not compared, and the header says that the run was"),
+        (no_comparison_was_asked_for, "not-asked-to-compare", "has decisions or verdicts, and the"),
+        (a_comparison_that_nobody_asked_for, "not-asked-to-compare", "has decisions or verdicts"),
+        (no_decisions, "not-judged", "claim shared-gpu of pod0 was allocated, and no decision"),
+        (one_decision_less, "not-judged", "claim all of pod-all was allocated, and no decision"),
+        (one_decision_of_a_job_less, "not-judged", r"of example-dra-job .* recorded \(3 of 4\)"),
+        (no_waiting_pod, "not-judged", "pod pod-all was left waiting for devices, and no snapsho"),
+        (a_waiting_pod_without_claims, "not-judged", "pod pod-all was left waiting for devices"),
+        (another_device, "verdicts", "the verdicts are 1 identical, judged again 1 inadmissible"),
+        (not_compared, "not-compared", "was not compared, and the header says that the run was"),
     ],
 )
 def test_evidence_that_contradicts_itself_is_refused_with_its_place(
-    forgery: Forgery, change: Callable[[Forgery], None], message: str
+    forgery: Forgery, change: Callable[[Forgery], None], code: str, message: str
 ) -> None:
     change(forgery)
     forgery.write()
     # Whoever believes the file finds nothing wrong.
     assert forgery.claim() == ("success" if change is nothing_was_simulated else "uncertified")
-    with pytest.raises(
-        EvidenceError, match=rf"results\.ndjson:\d+: .*{message}|{message}"
-    ) as caught:
+    with pytest.raises(EvidenceError) as caught:
         report_of(forgery)
     assert caught.value.exit_code is ExitCode.NOT_CONFORMANT
-    assert all(f"{forgery.results}:" in line for line in str(caught.value).splitlines())
+    lines = str(caught.value).splitlines()
+    wanted = rf"{forgery.results}(:\d+)?: .*{message}.* \[{code}\]"
+    assert [line for line in lines if re.fullmatch(wanted, line)]
+    assert all(line.startswith(f"{forgery.results}:") for line in lines)
     verification = forgery.verify()
     assert verification.exit_code is ExitCode.NOT_CONFORMANT
     assert set(caught.value.found) <= set(verification.discrepancies)
+
+
+def test_every_code_is_in_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs/certifying.md").read_text(encoding="utf-8")
+    assert [code for code in get_args(Code) if f"`{code}`" not in page] == []
 
 
 def test_the_place_is_the_line_of_the_scenario(forgery: Forgery) -> None:

@@ -1,0 +1,122 @@
+"""The evidence of a submission: all that its report was made from, in one file.
+
+It is one JSON document, compressed by xz: the report, the result file as it is, the profiles that
+the report names, and what the suite that ran says of each of its scenarios. So it can be checked
+without a cluster, and by another version of the suite than wrote it. The file may come from
+anybody: each limit here is far above what a run gives.
+"""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from pydantic import Field, ValidationError
+
+from conformance.certify.model import ConformanceReport
+from conformance.certify.profiles import ProfileSet
+from conformance.engine.events import PlannedScenario
+from conformance.errors import UsageError
+from conformance.files import read_regular, write_whole
+from conformance.resultfile.read import FILE_NAME, RecordedRun, first_problem, parse_results
+from conformance.resultfile.write import public_files
+from conformance.scenario.base import Strict
+from conformance.strictjson import loads
+from conformance.text import cut
+
+MAX_PACKED: Final = 64 << 20
+"""Bytes of the file."""
+MAX_BYTES: Final = 256 << 20
+"""Bytes of the document."""
+MAX_MEMORY: Final = 128 << 20
+"""Bytes that unpacking may use: xz's own presets need at most 65 MiB."""
+
+
+class Evidence(Strict):
+    """The document in an evidence file."""
+
+    report: ConformanceReport
+    results: str = Field(description="the result file, byte by byte")
+    profiles: ProfileSet
+    catalogue: tuple[PlannedScenario, ...] = Field(
+        description="every scenario that the suite which ran ships"
+    )
+
+    def run(self, path: Path) -> RecordedRun:
+        """The run in the result file; messages name it as if ``path`` were a folder.
+
+        Raises:
+            UsageError: it is of another version of the format.
+            ResultFileError: it is not as a run writes it.
+        """
+        return parse_results(path / FILE_NAME, self.results.encode())
+
+
+def write_evidence(
+    path: Path,
+    report: ConformanceReport,
+    result: RecordedRun,
+    profiles: ProfileSet,
+    catalogue: Sequence[PlannedScenario],
+) -> None:
+    """Write an evidence file; the same contents give the same bytes.
+
+    Args:
+        path: the file.
+        report: what was made of the result.
+        result: the run; its file is read again.
+        profiles: those that the suite ships; written are those that the report names.
+        catalogue: every scenario that the suite ships.
+
+    Raises:
+        OSError: it cannot be written.
+        UsageError: it would be refused for its size when it is read.
+    """
+    named = profiles.named([item.name for item in report.profiles])
+    evidence = Evidence(
+        report=report,
+        results=Path(result.path).read_bytes().decode(),
+        profiles=profiles.model_copy(update={"profiles": named}),
+        catalogue=public_files(catalogue),
+    )
+    document = evidence.model_dump_json(by_alias=True).encode()
+    packed = lzma.compress(document, preset=9) if len(document) <= MAX_BYTES else b""
+    if not packed or len(packed) > MAX_PACKED:
+        raise UsageError(
+            f"{path}: would hold {len(document) >> 20} MiB, more than `verify` reads"
+            f" ({MAX_BYTES >> 20} MiB, {MAX_PACKED >> 20} MiB compressed); run fewer scenarios"
+        )
+    write_whole(path, packed)
+
+
+def read_evidence(path: Path) -> Evidence:
+    """Read an evidence file.
+
+    Raises:
+        UsageError: it cannot be read, or is not as `write_evidence` writes it.
+    """
+    try:
+        document = _unpacked(path)
+        loads(document)  # refuses what two readers could read differently
+        return Evidence.model_validate_json(document)  # refuses text that is no Unicode
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+    except (ValueError, RecursionError, lzma.LZMAError) as error:
+        said = first_problem(error) if isinstance(error, ValidationError) else cut(str(error), 120)
+        raise UsageError(
+            f"{path}: is no evidence file ({said}); `dra-conformance submit` writes one"
+        ) from None
+
+
+def _unpacked(path: Path) -> bytes:
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_MEMORY)
+    document = unpacker.decompress(read_regular(path, MAX_PACKED), MAX_BYTES + 1)
+    if len(document) > MAX_BYTES:
+        raise ValueError(f"it holds more than {MAX_BYTES >> 20} MiB")
+    if not unpacker.eof:
+        raise ValueError("it was cut off")
+    if unpacker.unused_data:
+        raise ValueError("it has more after its end")
+    return document
