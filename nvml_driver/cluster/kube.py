@@ -1,8 +1,8 @@
 """The driver's side of the API server: claims, its node, its slices. Plain dicts in and out.
 
-The official client signs and sends the requests; its model classes are not used, because a driver
-should pass on fields that the client's version does not know. All failures become ``KubeError``
-here, so that nothing else need know the client.
+The official client finds the server and its credentials, and sends the requests; its model classes
+are not used, because a driver should pass on fields that the client's version does not know. All
+failures become ``KubeError`` here, so that nothing else need know the client.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import urllib3
-from kubernetes import client
+from kubernetes import client, config
 
-from nvml_driver.cluster.kubeconfig import load
 from nvml_driver.errors import KubeError
 
 _LOG = logging.getLogger(__name__)
@@ -46,8 +45,27 @@ class KubeClient:
         Raises:
             KubeError: there is no such file, it is not a kubeconfig, or this is not a pod.
         """
-        settings = load(kubeconfig)
+        settings = client.Configuration()
         settings.retries = False
+        if kubeconfig is None:
+            source = "no --kubeconfig was given, and this is not a pod with a service account"
+        else:
+            source = f"kubeconfig {kubeconfig} cannot be used"
+            if not kubeconfig.is_file():  # a device or a pipe might never end
+                raise KubeError(f"{source}: it does not exist or is not a regular file")
+        try:
+            if kubeconfig is None:
+                config.load_incluster_config(client_configuration=settings)
+            else:
+                config.load_kube_config(
+                    str(kubeconfig), client_configuration=settings, persist_config=False
+                )
+        except Exception as error:  # noqa: BLE001 -- a malformed file fails there in many ways
+            raise KubeError(f"{source}: {' '.join(str(error).split())}") from None
+        if not settings.host.startswith(("https://", "http://")):
+            raise KubeError(
+                f"{source}: the server must be an https:// URL, found {settings.host!r}"
+            )
         return cls(client.ApiClient(settings))
 
     def get_claim(self, namespace: str, name: str) -> Json | None:

@@ -219,14 +219,6 @@ def test_a_server_that_is_not_there_is_one_message(tmp_path: Path) -> None:
         client.get_claim("default", "none")
 
 
-def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path) -> None:
-    with pytest.raises(KubeError, match="absent does not exist"):
-        KubeClient.connect(tmp_path / "absent")
-    (tmp_path / "empty").write_text("")
-    with pytest.raises(KubeError, match="empty: a kubeconfig is a mapping"):
-        KubeClient.connect(tmp_path / "empty")
-
-
 def test_of_two_instances_only_the_active_one_writes(api: StubApi, tmp_path: Path) -> None:
     client = KubeClient.connect(api.kubeconfig(tmp_path))
     asked = threading.Event()
