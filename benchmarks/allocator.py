@@ -24,6 +24,7 @@ import math
 import os
 import platform
 import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -33,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.problems import (
+    CLAUSES,
     DRIVER,
     FEATURES,
     claim,
@@ -65,7 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sizes", type=int, nargs="*", default=[12, 24, 48, 96])
     parser.add_argument("--binaries", type=Path, default=ROOT / "build" / "oracle")
     parser.add_argument("--scale", type=int, help="only this size, as JSON (used by itself)")
+    parser.add_argument("--cold", type=int, help="selectors' first evaluation on as many nodes")
     options = parser.parse_args(arguments)
+    if options.cold:
+        sys.stdout.write(json.dumps(cold(options.cold), indent=1) + "\n")
+        return 0
     if options.scale:
         sys.stdout.write(json.dumps(scale(options.scale)) + "\n")
         return 0
@@ -163,6 +169,40 @@ def scale(devices: int) -> Json:
         "decision_after_event_us": round(taken[len(taken) // 2] * 1e6, 2),
         "memory_mib": round((_memory() - before) / 2**20, 1),
     }
+
+
+def cold(nodes: int) -> Json:
+    """Milliseconds of processor time of the decisions on all nodes, where no selector was evaluated before.
+
+    Eight devices on each node and no one that suits, so that every device is asked. The medians
+    of several claims; the selectors' share is what is more than with the second equal claim.
+    """
+    slices = [slice_of(f"node-{n}", [gpu(index) for index in range(8)]) for n in range(nodes)]
+    expression = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+    classes = [{"metadata": {"name": DRIVER}, "spec": {"selectors": [expression]}}]
+    allocator = Allocator.over(Index(Features.from_dict(FEATURES), slices, classes, []))
+    everywhere = [Node(f"node-{number}") for number in range(nodes)]
+
+    def decisions(selector: str) -> float:
+        wanted = [ResourceClaim.from_dict(claim("wanted", exactly(1, selector)))]
+        gc.collect()
+        start = time.process_time()
+        for node in everywhere:
+            if allocator.allocate(node, wanted).kind == "allocated":
+                raise RuntimeError(f"{node.name}: a device suits")
+        return (time.process_time() - start) * 1000
+
+    decisions("device.driver == ''")  # what is made once per node and device
+    rows: Json = {}
+    for name, clauses in (("driver only", "true"), ("three clauses", CLAUSES)):
+        times: list[tuple[float, float]] = []
+        for number in range(5):
+            selector = f'{clauses} && device.driver == "{number}"'
+            times.append((decisions(selector), decisions(selector)))
+        first, second = (statistics.median(column) for column in zip(*times, strict=True))
+        rows[name] = {"cold_ms": round(first, 1), "warm_ms": round(second, 1)}
+        rows[name]["ratio"] = round(first / second, 2)
+    return {"nodes": nodes, "devices": 8 * nodes, "decisions_on_all_nodes": rows}
 
 
 def _allocated(name: str, pool: str, device: str) -> ResourceClaim:
