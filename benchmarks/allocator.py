@@ -172,7 +172,7 @@ def scale(devices: int) -> Json:
 
 
 def cold(nodes: int) -> Json:
-    """Milliseconds of processor time of the decisions on all nodes, where no selector was evaluated before.
+    """Milliseconds of CPU of the first decision on each node: no selector was evaluated yet.
 
     Eight devices on each node and no one that suits, so that every device is asked. The medians
     of several claims; the selectors' share is what is more than with the second equal claim.
