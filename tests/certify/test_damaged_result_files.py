@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from contextlib import suppress
@@ -33,8 +34,9 @@ PROFILE = {"metadata": {"name": "x"}, "spec": {}}
 SUITE = {"suite_version": __version__}
 
 
-def whole(folder: Path) -> list[dict[str, Any]]:
-    path = folder / "whole.ndjson"
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    path = tmp_path_factory.mktemp("whole") / "whole.ndjson"
     scenarios = [planned("core/a"), planned("core/b")]
     events = [
         finished("core/a", decisions=(decision([claim()], [allocation("gpu-0")]),)),
@@ -71,10 +73,10 @@ def damage(data: st.DataObject, value: Any, depth: int) -> Any:
 @settings(deadline=None, max_examples=200)
 @given(data=st.data())
 def test_a_damaged_line_is_one_message_and_no_crash(
-    data: st.DataObject, tmp_path_factory: Any
+    data: st.DataObject, whole: list[dict[str, Any]], tmp_path_factory: Any
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
-    lines = whole(folder)
+    lines = copy.deepcopy(whole)
     index = data.draw(st.integers(0, len(lines) - 1))
     lines[index] = damage(data, lines[index], data.draw(st.integers(1, 4)))
     body = "".join(json.dumps(line) + "\n" for line in lines[:-1])

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -143,19 +142,6 @@ def test_it_says_its_version() -> None:
     assert done.stdout.startswith("nvml-dra-driver ")
 
 
-def settled_memory(pid: int) -> int:
-    """Resident bytes of a process, once they are the same for a second (ten at most)."""
-    last = -1
-    for _ in range(10):
-        text = Path(f"/proc/{pid}/status").read_text()
-        now = int(text.partition("VmRSS:")[2].split()[0]) * 1024
-        if now == last:
-            break
-        last = now
-        time.sleep(1)
-    return last
-
-
 @pytest.mark.needs_root
 @makes_device_files
 def test_run_serves_and_publishes_until_sigterm(api: StubApi, tmp_path: Path) -> None:
@@ -176,7 +162,6 @@ def test_run_serves_and_publishes_until_sigterm(api: StubApi, tmp_path: Path) ->
             api.wait(lambda api: len(api.slices()) == 1, timeout=30)
             assert (tmp_path / "r" / "gpu.nvidia.com-reg.sock").is_socket()
             assert (tmp_path / "p" / "gpu.nvidia.com" / "dev" / "nvidia3").is_char_device()
-            assert settled_memory(process.pid) < 80 * 2**20
             process.send_signal(signal.SIGTERM)
             _, log = process.communicate(timeout=30)
         finally:

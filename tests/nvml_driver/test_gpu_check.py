@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from nvml_driver.devices.discovery import discover
 from nvml_driver.nvml.library import NvmlLibrary
 from tests.nvml_driver.helpers import NOWHERE
@@ -16,8 +14,8 @@ from tests.nvml_driver.helpers import NOWHERE
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def fake_nvidia_smi(root: Path, **changes: str) -> Path:
-    """A program that says of the first simulated T4 what is so, but for the changes."""
+def fake_nvidia_smi(root: Path, changes: dict[int, dict[str, str]] | None = None) -> Path:
+    """A program that says of four simulated T4 what is so, but for the changes of some."""
     inventory = discover(NvmlLibrary.simulated("t4x4"), NOWHERE, salt=os.uname().nodename)
     lines = []
     for index, device in enumerate(inventory):
@@ -30,7 +28,7 @@ def fake_nvidia_smi(root: Path, **changes: str) -> Path:
             "memory": "15360",
             "cap": "7.5",
         }
-        lines.append(", ".join(({**said, **changes} if index == 0 else said).values()))
+        lines.append(", ".join({**said, **(changes or {}).get(index, {})}.values()))
     path = root / "nvidia-smi"
     path.write_text("#!/bin/sh\ncat <<END\n" + "\n".join(lines) + "\nEND\n")
     path.chmod(0o755)
@@ -55,20 +53,23 @@ def test_what_agrees_is_success(tmp_path: Path) -> None:
     assert "agree" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"name": "Tesla T5"}, "gpu-0: productName is published as 'Tesla T4', nvidia-smi says"),
-        ({"memory": "16384"}, "gpu-0: memory (MiB) is published as 15360"),
-        ({"driver": "580.95.06"}, "gpu-0: driverVersion is published as '580.95.5'"),
-        ({"bus": "00000000:3B:00.0"}, "gpu-0: resource.kubernetes.io/pciBusID"),
-        ({"uuid": "GPU-other"}, "GPU GPU-other is not published"),
-    ],
-)
-def test_each_difference_is_named(tmp_path: Path, changes: dict[str, str], message: str) -> None:
-    done = run("--simulate", "t4x4", "--nvidia-smi", fake_nvidia_smi(tmp_path, **changes))
+def test_each_difference_is_named(tmp_path: Path) -> None:
+    changes = {
+        0: {"name": "Tesla T5", "bus": "00000000:3B:00.0"},
+        1: {"memory": "16384"},
+        2: {"driver": "580.95.06"},
+        3: {"uuid": "GPU-other"},
+    }
+    done = run("--simulate", "t4x4", "--nvidia-smi", fake_nvidia_smi(tmp_path, changes))
     assert done.returncode == 1
-    assert message in done.stdout
+    for message in (
+        "gpu-0: productName is published as 'Tesla T4', nvidia-smi says",
+        "gpu-0: resource.kubernetes.io/pciBusID",
+        "gpu-1: memory (MiB) is published as 15360",
+        "gpu-2: driverVersion is published as '580.95.5'",
+        "GPU GPU-other is not published",
+    ):
+        assert message in done.stdout
 
 
 def test_without_nvidia_smi_it_cannot_be_checked(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from conformance.report.pages import _when, render_html
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from tests.report.builders import HOSTILE, compared, finished, planned, play, sample, step, stream
-from tests.report.golden import check
 from tests.report.test_drawing import event, held, result, snapshot
 
 
@@ -23,7 +22,7 @@ class Page(HTMLParser):
         super().__init__()
         self.tags: list[str] = []
         self.addresses: list[str] = []
-        self.text = ""
+        self.parts: list[str] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -32,16 +31,35 @@ class Page(HTMLParser):
         assert not [name for name, _ in attrs if name.startswith("on")]
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        self.parts.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
 
 
 def test_a_page_shows_the_whole_run(tmp_path: Path) -> None:
     path = tmp_path / "r"
     judged = [compared("core/passing", "identical"), compared("core/failing", differs=True)]
     play(ResultFile(path), stream(*sample(), compared=judged))
-    page = render_html(load_results(path))
-    check("report.html", page)
-    assert render_html(load_results(path)) == page
+    result = load_results(path)
+    page = render_html(result)
+    assert render_html(result) == page
+    text = " | ".join(part.strip() for part in Page(page).parts if part.strip())
+    for said in (
+        "not conformant | 1 scenario failed. Certifies nothing: simulated: NVML. | 5 scenarios",
+        "1 passed | 1 failed | 1 error | 1 skipped | 1 lost | Allocations judged: | 1 identical",
+        "core/broken.yaml:12 | connection refused | left behind: Pod pod0 | Steps | passed | step",
+        "core/failing | differs | 0.50 s | What core/failing shows. | core, ResourceClaim, alloc",
+        "pod pod0 is Pending after 60 s\nexpected Running | Compared with the reference | differs:",
+        "Diagnostics: 2 files | claims.yaml | [] | events | FailedScheduling",
+        "lost | core/lost | What core/lost shows. | core, ResourceClaim, allocation | planned, and",
+        "passed | core/passing | identical | 0.50 s | What core/passing shows.",
+        "extended, ResourceClaim, allocation | needs gate DRAAdminAccess",
+        "Kubernetes | 1.37.1 | driver | gpu.nvidia.com | image | none | simulated | NVML | suite",
+        f"options | binaries=<path>/bin, cluster=local | result file | {result.digest}",
+    ):
+        assert said in text
 
 
 @pytest.mark.parametrize("text", ["some day", "2026-11-22T14:53:00", "9999-12-31T23:59:59-12:00"])

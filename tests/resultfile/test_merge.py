@@ -59,9 +59,9 @@ def _written(files: list[Path], path: Path) -> RecordedRun:
     return load_results(path)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 194])
+@pytest.mark.parametrize("count", [1, 3, 31])
 def test_each_scenario_is_in_exactly_one_shard_whatever_the_order(count: int) -> None:
-    everything = select()[:194]
+    everything = select()[:31]
     dealt = [shard_of(everything, Shard(i + 1, count))[0] for i in range(count)]
     assert sorted(item.id for part in dealt for item in part) == [item.id for item in everything]
     assert all(dealt)
@@ -205,6 +205,7 @@ def _forged(source: Path, results: Path) -> Forgery:
 def test_the_schema_knows_shards_and_merged_files(files: list[Path], tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     _written(files, tmp_path / "all.ndjson")
+    validator = jsonschema.Draft202012Validator(result_schema())
     for path in (*files, tmp_path / "all.ndjson"):
         for line in path.read_text().splitlines():
-            jsonschema.validate(json.loads(line), result_schema())
+            validator.validate(json.loads(line))
