@@ -1,8 +1,8 @@
-"""Options as data, so that every door to the suite offers the same ones.
+"""Options as data, so that the command line and pytest offer the same ones.
 
-A dataclass field's annotation says how a user gives it. The command line and pytest make their
-options from these fields and get an instance back. Nothing here knows of either, and to import it
-costs next to nothing: pytest does so in every session.
+The annotation of a dataclass field describes the option. The command line and pytest create their
+options from these fields and get an instance back. This module imports almost nothing, because
+pytest loads it in every session.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Annotates a dataclass field that a user can give as an option.
+    """Annotates a dataclass field that can be set by an option.
 
     Attributes:
-        help: one or two sentences; a door adds the default.
+        help: one or two sentences; the command line adds the default.
+        group: the heading under which the command line's help lists it; "" is the last one.
         flag: with dashes; "" is the field's name with dashes.
-        short: ``-k``; "" is none. For the command line only: pytest's single letters are its own.
-        metavar: what stands for the value in the help; "" leaves it to the door.
-        type: what is given, where that is not the field's own type.
+        short: ``-k``; "" is none. For the command line only: pytest uses single letters itself.
+        metavar: stands for the value in the help; "" derives it from the type.
+        type: of the value on the command line, where that is not the field's own type.
         convert: from that (a tuple where it is repeated) to the field's value.
         places: where the option has an effect; () is everywhere.
     """
 
     help: str
+    group: str = ""
     flag: str = ""
     short: str = ""
     metavar: str = ""
@@ -66,15 +68,16 @@ class Option:
 
 
 def options_of(table: type[Any]) -> tuple[Option, ...]:
-    """The options among the fields of a dataclass, in their order."""
+    """The options among the fields of a dataclass, in their order, inherited ones last."""
     hints = get_type_hints(table, include_extras=True)
+    own = vars(table)["__annotations__"]
     found = []
-    for item in dataclasses.fields(table):
+    for item in sorted(dataclasses.fields(table), key=lambda item: item.name not in own):
         hint = hints[item.name]
         if get_origin(hint) is not Annotated:
             continue
-        own, about = get_args(hint)
-        kind, repeated = _value_type(about.type or own)
+        kind_of, about = get_args(hint)
+        kind, repeated = _value_type(about.type or kind_of)
         default = item.default
         if default is dataclasses.MISSING:
             default = ... if item.default_factory is dataclasses.MISSING else {}

@@ -20,6 +20,7 @@ from conformance.certify.evidence import Evidence, read_evidence
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import Profile, ProfileSet
 from conformance.certify.values import Result
+from conformance.compare.conclude import made_up
 from conformance.data import scenarios_dir
 from conformance.engine.events import PlannedScenario, RunStarted
 from conformance.errors import ExitCode, UsageError
@@ -66,6 +67,30 @@ class Verification:
             )
         if self.report.inventory is None or not self.report.inventory.devices:
             yield "no device of the driver was seen in a snapshot"
+
+    def not_compared(self) -> Iterator[str]:
+        """Why allocations were not judged, if so."""
+        if self.report.comparison is None:
+            yield "no allocation was judged"
+
+    def no_hardware(self) -> Iterator[str]:
+        """Why the run shows nothing of hardware, if so."""
+        report = self.report
+        if report.target == "reference" or report.simulated:
+            yield f"simulated: {'; '.join(report.simulated) or 'all of it'}"
+        elif report.driver_profile is not None and made_up(report.driver_profile.document):
+            yield "the driver's devices are synthetic, as its profile says"
+        elif report.inventory is None or not report.inventory.devices:
+            yield "no device of the driver was seen in a snapshot"
+
+    def other_suite(self, version: str) -> Iterator[str]:
+        """Why the run was not of that version of the suite and its scenarios, if so."""
+        if self.report.suite.version != version:
+            yield f"the run was of {self.report.suite.version}"
+        elif version != __version__:
+            yield f"this is {__version__}; install that version"
+        elif self.departures:
+            yield "its scenarios are not those of that version"
 
     def too_old(self, most: timedelta, now: datetime) -> Iterator[str]:
         """Why the run did not end within that time before ``now``, if so."""

@@ -1,4 +1,4 @@
-"""The commands by name; each is imported when it is asked for, so that the others cost nothing."""
+"""The commands by name; each is imported on demand, so that the others cost nothing."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ import typer
 from typer.core import TyperGroup
 
 from conformance.errors import UsageError
+from nvml_driver.clihelp import HelpCommand
 
 COMMANDS = {
-    "run": ("run:run", "Run scenarios and report: terminal, JUnit XML, Allure, HTML, one file."),
-    "list": ("scenarios:list_scenarios", "List scenarios with what each shows."),
+    "run": ("run:run", "Run scenarios and report: terminal, JUnit XML, Allure, HTML."),
+    "list": ("scenarios:list_scenarios", "List scenarios."),
     "show": ("show:show", "Print a scenario in full, as YAML for kubectl."),
     "lint": ("lint:lint", "Check scenarios, profiles and Kubernetes manifests."),
-    "new": ("new:app", "Write a first driver profile or scenario."),
+    "new": ("new:app", "Write a driver profile or scenario to start from."),
     "schema": ("schemas:schema", "Print the JSON Schema of a kind of document."),
     "driver-check": (
         "driver_check:driver_check",
         "Check a driver's contract with the kubelet, without a cluster.",
     ),
-    "render": ("render:render", "Make a run's reports again from its result file."),
+    "render": ("render:render", "Regenerate a run's reports from its result file."),
     "report": ("report:report", "Turn a result file into a conformance report (YAML)."),
     "merge": ("merge:merge", "Join the result files of all shards of a run."),
-    "page": ("page:page", "Write a static page of submissions, and badges."),
+    "page": ("page:page", "Write a static site of submissions, and badges."),
     "submit": ("submission:submit", "Write a submission: report, evidence, README, signature."),
     "verify": ("submission:verify", "Check submissions offline, or a report with its result file."),
     "replay": ("report:replay", "Judge saved decisions again, without a cluster."),
-    "explain": ("explain:explain", "Say why a claim is pending."),
+    "explain": ("explain:explain", "Explain why a claim is pending."),
     "cleanup": ("cleanup:cleanup", "Delete what runs of the suite left in a cluster."),
-    "allocate": ("oracle:allocate", "Allocate devices for problems given as lines of JSON."),
-    "cel": ("oracle:cel", "Evaluate CEL device selectors given as lines of JSON."),
-    "cluster": ("cluster:app", "A real cluster on this machine, without a container engine."),
+    "allocate": ("oracle:allocate", "Allocate devices for problems read as JSON lines."),
+    "cel": ("oracle:cel", "Evaluate CEL device selectors read as JSON lines."),
+    "cluster": ("cluster:app", "Manage a local cluster, without a container engine."),
 }
 """Command -> module of this package and what in it (a function, or an app with commands); help."""
 
@@ -55,16 +56,16 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 -- click's signature
         if cmd_name not in COMMANDS:
             near = get_close_matches(cmd_name, COMMANDS, n=1)
-            meant = f"did you mean {near[0]}?" if near else "`dra-conformance --help` names them"
-            raise UsageError(f"there is no command {cmd_name!r}; {meant}")
+            meant = f"did you mean {near[0]}?" if near else "see `dra-conformance --help`"
+            raise UsageError(f"unknown command {cmd_name!r}; {meant}")
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         found = getattr(import_module(f"conformance.cli.{module}"), attribute)
-        if isinstance(found, typer.Typer):
-            command = typer.main.get_command(found)
-        else:
-            alone = typer.Typer(**SETTINGS)
-            alone.command(cmd_name)(found)
-            command = typer.main.get_command(alone)
+        app = found if isinstance(found, typer.Typer) else typer.Typer(**SETTINGS)
+        if app is not found:
+            app.command(cmd_name)(found)
+        for item in app.registered_commands:
+            item.cls = HelpCommand
+        command = typer.main.get_command(app)
         command.name = cmd_name
         return command
 
@@ -79,8 +80,8 @@ app = typer.Typer(
     cls=_Commands,
     help="Conformance tests for Kubernetes Dynamic Resource Allocation (DRA).\n\n"
     "Exit codes: 0 conformant, 1 not conformant, 2 usage or scenario error, 3 inconclusive"
-    " (infrastructure, interrupted), 4 partial (something core was skipped; a report: or the run"
-    " can certify nothing).",
+    " (infrastructure error, interrupted), 4 partial (a core scenario was skipped; for reports"
+    " also: the run cannot be certified).",
     no_args_is_help=True,
     **SETTINGS | {"add_completion": True},
 )

@@ -1,4 +1,4 @@
-"""What the commands about conformance reports have in common."""
+"""What the commands about conformance reports share."""
 
 from __future__ import annotations
 
@@ -19,28 +19,35 @@ from conformance.options import Given
 from conformance.report.folder import RESULTS
 from conformance.scenario.selection import select
 
-Results = Annotated[Path, typer.Argument(help="Result file of a run (results.ndjson).")]
+Results = Annotated[
+    Path, typer.Argument(metavar="RESULTS", help="Result file of a run (results.ndjson).")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certified:
-    """What is certified, by whom and for what, as a user says it."""
+    """The options that describe a report: the implementation, its owner, the profiles."""
 
-    organization: Annotated[str, Given("Who submits it.")]
-    project: Annotated[str, Given("What is certified: a driver, a distribution.")]
-    url: Annotated[str, Given("Where that is found.")]
-    version: Annotated[str, Given("Its version.")]
-    contact: Annotated[tuple[str, ...], Given("Whom to ask (repeatable).")] = ()
-    image: Annotated[str | None, Given("The driver's image: NAME@sha256:HEX.")] = None
-    ci_run: Annotated[str | None, Given("URL of the CI job that ran it.")] = None
-    profile: Annotated[tuple[str, ...], Given("For what (repeatable); default dra-core.")] = ()
+    organization: Annotated[str, Given("Organization that submits the report.", metavar="NAME")]
+    project: Annotated[str, Given("Driver or distribution under test.", metavar="NAME")]
+    url: Annotated[str, Given("Home page of the project.", metavar="URL")]
+    version: Annotated[str, Given("Version of the project.", metavar="VERSION")]
+    contact: Annotated[
+        tuple[str, ...], Given("Contact for questions (repeatable).", metavar="TEXT")
+    ] = ()
+    image: Annotated[str | None, Given("Image of the driver.", metavar="NAME@sha256:HEX")] = None
+    ci_run: Annotated[str | None, Given("URL of the CI job.", metavar="URL")] = None
+    profile: Annotated[
+        tuple[str, ...],
+        Given("Conformance profile to report (repeatable). [default: dra-core]", metavar="NAME"),
+    ] = ()
 
     @property
     def implementation(self) -> Implementation:
-        """All of it but for what.
+        """Everything but the profiles.
 
         Raises:
-            UsageError: one of the options has not its form.
+            UsageError: one of the options is malformed.
         """
         return implementation(
             **{name: value for name, value in asdict(self).items() if name != "profile"}
@@ -48,16 +55,16 @@ class Certified:
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
-        """The profiles that are asked for, the core's where none is.
+        """The requested profiles; without a request, the core profile.
 
         Raises:
-            UsageError: one is not known.
+            UsageError: one is unknown.
         """
         return load_profiles().named(dict.fromkeys(self.profile or (CORE,)))
 
 
 def summary(made: ConformanceReport) -> Iterator[str]:
-    """What each profile came to, and why none of them is a certificate, if so."""
+    """The result of each profile, and the reasons why the report cannot certify."""
     for item in made.profiles:
         yield f"{item.name}: {item.result}"
     for reason in made.uncertified:
@@ -65,7 +72,7 @@ def summary(made: ConformanceReport) -> Iterator[str]:
 
 
 def no_folder(results: Path) -> None:
-    """The folder of reports, given instead of the result file in it, is a usage error."""
+    """Refuse the folder of reports in place of the result file in it."""
     if results.is_dir():
         raise UsageError(f"{results}: is a folder; give the result file in it, {RESULTS}")
 

@@ -1,4 +1,4 @@
-"""Remove what a killed run left: everything with the run's label, and nothing else."""
+"""``dra-conformance cleanup``: delete everything with a run's label, and nothing else."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from conformance.targets.options import TargetOptions
 def cleanup(
     options: TargetOptions,
     run: Annotated[
-        str | None, typer.Option("--run", help="Only what this run made; default: any run.")
+        str | None,
+        typer.Option("--run", metavar="ID", help="Only objects of this run. [default: all runs]"),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted.")] = False,
 ) -> None:
-    """Delete what runs of the suite left in a cluster, and see it gone."""
+    """Delete what runs of the suite left in a cluster, and wait until it is gone."""
     if options.cluster is None:
         raise UsageError(
-            "say where: --cluster kubeconfig --context NAME, --cluster kind or --cluster local"
+            "give --cluster kubeconfig --context NAME, --cluster kind or --cluster local"
         )
     if run is not None:
         from_given(RunOptions, {"run_id": run})  # refuses what cannot be a run's label
     if options.cluster == "local" and not dry_run:
         for stale in stale_clusters():
-            typer.echo(f"removing local cluster {stale.layout.name}, whose program has ended")
+            typer.echo(f"removing local cluster {stale.layout.name}, whose run has ended")
             stale.down(print_progress)
     with open_existing(options) as target:
         if target is None:
-            typer.echo("nothing to do: that cluster does not run")
+            typer.echo("nothing to do: the cluster is not running")
             return
         found = target.owned(run, every_kind=True)
         for ref in found:
@@ -46,7 +47,7 @@ def cleanup(
             typer.echo(f"{'would delete' if dry_run else 'deleting'} {ref}{unless}")
         left = () if dry_run else sweep(target, run)
     for problem in left:
-        typer.echo(printable(f"still there: {problem}"))
+        typer.echo(printable(f"not deleted: {problem}"))
     typer.echo(f"{len(found)} found, {len(left)} left" if not dry_run else f"{len(found)} found")
     if left:
         raise typer.Exit(ExitCode.INCONCLUSIVE)

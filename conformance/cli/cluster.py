@@ -1,4 +1,4 @@
-"""Commands about the local cluster: up, driver, down, status."""
+"""``dra-conformance cluster``: start, change, stop and inspect the local cluster."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _STARTED = (
     "feature_gates",
 )
 _LOCAL = {"target": "cluster", "cluster": "local"}
-Name = Annotated[str, typer.Option("--name", help="Name of the cluster.")]
+Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the cluster.")]
 
 
-@app.command(short_help="Start a cluster that stays until `down`.")
+@app.command(short_help="Start a cluster that runs until `down`.")
 @takes("options", TargetOptions, _STARTED, **_LOCAL, keep=True)
 def up(options: TargetOptions) -> None:
-    """Start a cluster that stays until `down`, and print how to use it."""
+    """Start a cluster that runs until `down`, and print how to use it."""
     check_options(options)
     access = local_cluster(options).up(print_progress)
     typer.echo(f"export KUBECONFIG={access.kubeconfig}")
@@ -47,25 +47,25 @@ def up(options: TargetOptions) -> None:
     typer.echo(f"dra-conformance cluster down --name {options.name}  # to remove it")
 
 
-@app.command(short_help="Change the simulated GPUs of a cluster that runs.")
+@app.command(short_help="Change the simulated GPUs of a running cluster.")
 @takes("options", TargetOptions, ("name", "simulate", "dynamic_mig"), **_LOCAL)
 def driver(options: TargetOptions) -> None:
-    """Have our own driver of a cluster that runs show other simulated GPUs."""
+    """Change the GPUs that the driver of a running cluster simulates."""
     cluster = local_cluster(options)
     before = cluster.simulation()
     kept = before.simulate if before else DEFAULT_SIMULATION
     cluster.change_driver(options.simulate or kept, dynamic_mig=options.dynamic_mig)
-    typer.echo(f"local cluster {options.name} runs with {cluster.simulation()}")
+    typer.echo(f"local cluster {options.name} now simulates {cluster.simulation()}")
 
 
-@app.command(short_help="Stop a cluster and remove all of it.")
+@app.command(short_help="Stop and delete a cluster.")
 def down(
     name: Name = "default",
     cluster: Annotated[
-        Literal["local", "kind"], typer.Option("--cluster", help="What kind of cluster it is.")
+        Literal["local", "kind"], typer.Option("--cluster", help="Kind of cluster.")
     ] = "local",
 ) -> None:
-    """Stop a cluster and remove all of it, also one whose run was killed."""
+    """Stop and delete a cluster, including one whose run was killed."""
     if cluster == "kind":
         from conformance.clusters.kind import KindCluster
 
@@ -87,21 +87,21 @@ def down(
 
 @app.command()
 def status(name: Name = "default") -> None:
-    """Say which components of a cluster run."""
+    """List the components of a cluster."""
     from conformance.clusters.local import LocalCluster, LocalOptions
 
     rows = LocalCluster(LocalOptions(name=name)).status()
     for row in rows:
-        state = f"runs, pid {row.pid}" if row.running else "does not run"
+        state = f"running, pid {row.pid}" if row.running else "stopped"
         typer.echo(f"{row.name:<24} {state:<20} {row.log}")
     if not rows:
         raise UsageError(f"there is no local cluster {name}")
 
 
-@app.command(short_help="Build the cluster's binaries where the cache lacks them.")
+@app.command(short_help="Build missing binaries of the cluster.")
 @takes("options", TargetOptions, ("kubernetes_version",), **_LOCAL)
 def binaries(options: TargetOptions) -> None:
-    """Build the cluster's binaries where the cache lacks them, and print where they are."""
+    """Build the cluster's binaries that the cache lacks, and print their folder."""
     from conformance.clusters.local.binaries.build import resolve_binaries
     from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
     from conformance.clusters.local.layout import default_cache

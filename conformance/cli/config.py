@@ -34,7 +34,7 @@ def _apply(ctx: typer.Context, given: Path | None) -> Path | None:
         The file that was used.
 
     Raises:
-        UsageError: it cannot be read, is no TOML, or has an option that the command has not.
+        UsageError: it cannot be read, is invalid TOML, or has an unknown option.
     """
     if ctx.params.get("no_config"):
         return given  # both are refused by the command, in whatever order they come
@@ -59,11 +59,12 @@ Config = Annotated[
         "--config",
         is_eager=True,
         callback=_apply,
-        help=f"TOML file with options; default: {OWN}, or [tool.{TABLE}] of {SHARED}, here.",
+        metavar="FILE",
+        help=f"TOML file with options. [default: {OWN}, else [tool.{TABLE}] in {SHARED}]",
     ),
 ]
 NoConfig = Annotated[
-    bool, typer.Option("--no-config", is_eager=True, help="Read no file with options.")
+    bool, typer.Option("--no-config", is_eager=True, help="Do not read options from a file.")
 ]
 
 
@@ -78,14 +79,14 @@ def _read(file: Path) -> str:
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{file}: is not UTF-8, as TOML must be") from None
+        raise UsageError(f"{file}: is not UTF-8, which TOML requires") from None
 
 
 def _table(file: Path, text: str, *, shared: bool) -> Mapping[str, Any] | None:
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{file}: is not TOML: {cut(str(error), 200)}") from None
+        raise UsageError(f"{file}: is not valid TOML: {cut(str(error), 200)}") from None
     if not shared:
         return document
     tool = document.get("tool")
@@ -109,17 +110,17 @@ def _defaults(
     for name, value in table.items():
         where = f"{file}:{_line(text, name)}: {name}"
         if name not in known:
-            raise UsageError(f"{where}: is no option of `run`; {hint(name, known)}")
+            raise UsageError(f"{where}: is not an option of `run`; {hint(name, known)}")
         parameter = known[name]
         several = parameter.nargs == -1 or bool(getattr(parameter, "multiple", False))
         switch = bool(getattr(parameter, "is_flag", False))
         values = value if isinstance(value, list) else [value]
         if (isinstance(value, list) and not several) or not all(map(_plain, values)):
-            kind = "a list of texts" if several else "one text, number or boolean"
+            kind = "a list of strings" if several else "one string, number or boolean"
             raise UsageError(f"{where}: must be {kind}")
         if any(isinstance(item, bool) is not switch for item in values):
             raise UsageError(
-                f"{where}: must be {'true or false' if switch else 'a text or a number'}"
+                f"{where}: must be {'true or false' if switch else 'a string or a number'}"
             )
         texts = [item if isinstance(item, bool) else str(item) for item in values]
         defaults[str(parameter.name)] = texts if several else texts[0]

@@ -1,4 +1,4 @@
-"""The command `driver-check`: does a driver keep its contract with the kubelet?"""
+"""``dra-conformance driver-check``: a driver's contract with the kubelet."""
 
 from __future__ import annotations
 
@@ -25,33 +25,46 @@ def driver_check(
         str,
         typer.Option(
             metavar="COMMAND",
-            help="Starts the driver; without it, you do, with variables that are printed.",
+            help="Command that starts the driver. Without it, start the driver yourself with the "
+            "environment variables that are printed.",
         ),
     ] = "",
     check: Annotated[
         list[str] | None,
-        typer.Option("--check", "-k", help="Only these checks: prepare, or cdi/ids-*."),
+        typer.Option(
+            "--check",
+            "-k",
+            metavar="NAME|GLOB",
+            help="Only these checks: prepare, or cdi/ids-* (repeatable).",
+        ),
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(help="For sockets, CDI specs and the log; by default one that is removed."),
+        typer.Option(
+            metavar="FOLDER",
+            help="For sockets, CDI specs and the log. [default: a temporary folder]",
+        ),
     ] = None,
     cdi_dir: Annotated[
         list[Path] | None,
-        typer.Option(help="Where else the driver's CDI specs are, beside CDI_ROOT."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder with CDI specs of the driver besides CDI_ROOT (repeatable).",
+        ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File for the result as JSON.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the result as JSON."),
     ] = None,
-    junit: Annotated[Path | None, typer.Option(help="File for the result as JUnit XML.")] = None,
-    list_checks: Annotated[
-        bool, typer.Option("--list", help="Name the checks and their sources, and do nothing.")
-    ] = False,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the result as JUnit XML.")
+    ] = None,
+    list_checks: Annotated[bool, typer.Option("--list", help="List checks and exit.")] = False,
 ) -> None:
     """Check a driver's contract with the kubelet, without a cluster.
 
-    Exit code: 0 every required rule is kept, 1 one is not, 2 usage error, 3 a check broke by
-    itself, 4 one could not be looked at.
+    Exit code: 0 all required checks passed, 1 one failed, 2 usage error, 3 a check could not be
+    completed, 4 a required check was skipped.
     """
     from conformance.drivercheck.bench import Bench
     from conformance.drivercheck.catalogue import chosen
@@ -66,9 +79,7 @@ def driver_check(
         return
     starter = CommandStarter(_split(driver_command)) if driver_command else None
     if starter is None and folder is None:
-        raise UsageError(
-            "give --driver-command, or --folder for the sockets of a driver that you start"
-        )
+        raise UsageError("give --driver-command, or --folder for a driver that you start yourself")
     began = time.monotonic()
     with _placed(folder) as place:
         bench = Bench(place, starter, cdi_folders=tuple(cdi_dir or ()))
@@ -103,7 +114,7 @@ def _split(command: str) -> list[str]:
 
 @contextmanager
 def _placed(folder: Path | None) -> Iterator[Path]:
-    """The folder to work in: the one that was named, which stays, or a new one."""
+    """The folder to work in: the given one, which is kept, or a temporary one."""
     if folder is None:
         # In /tmp wherever TMPDIR is: the path of a socket has at most 107 bytes.
         with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as made:
@@ -112,11 +123,11 @@ def _placed(folder: Path | None) -> Iterator[Path]:
     place = folder.absolute()
     if len(str(place)) > _LONGEST_FOLDER:
         raise UsageError(
-            f"--folder {place}: sockets lie below it, and the path of a socket has at most 107 "
-            f"bytes; give one of at most {_LONGEST_FOLDER} characters"
+            f"--folder {place}: is too long for sockets in it (their paths have at most 107 bytes);"
+            f" use at most {_LONGEST_FOLDER} characters"
         )
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise UsageError(f"--folder {place}: it is not an empty folder; give a new one")
+        raise UsageError(f"--folder {place}: is not an empty folder")
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:

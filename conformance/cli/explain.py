@@ -20,14 +20,14 @@ def explain(
         str,
         typer.Argument(
             metavar="NAMESPACE/NAME|SNAPSHOT",
-            help="A ResourceClaim or a Pod in a cluster, or a snapshot file of a run.",
+            help="ResourceClaim or Pod in a cluster, or a snapshot file of a run.",
         ),
     ],
     options: TargetOptions,
 ) -> None:
-    """Say why a claim is pending: for each node, which rule removed how many devices.
+    """Explain why a claim is pending: for each node, which rule excluded how many devices.
 
-    Only reads: slices, classes, claims, nodes, and feature gates where they can be read.
+    Read-only. Needs read access to slices, classes, claims and nodes.
     """
     from conformance.compare.explain import explain_file, explain_pending
     from conformance.targets.opening import open_existing
@@ -35,16 +35,16 @@ def explain(
     if options.cluster is None:
         if not Path(subject).exists() and subject.count("/") == 1:
             raise UsageError(
-                f"{subject}: say in which cluster: --cluster kubeconfig --context NAME, "
+                f"{subject}: name the cluster: --cluster kubeconfig --context NAME, "
                 "--cluster kind or --cluster local; or give a snapshot file"
             )
         typer.echo(printable(explain_file(Path(subject))))
         return
     namespace, slash, name = subject.partition("/")
     if not (namespace and slash and name) or "/" in name:
-        raise UsageError(f"{subject}: write NAMESPACE/NAME of a ResourceClaim or a Pod")
+        raise UsageError(f"{subject}: must be NAMESPACE/NAME of a ResourceClaim or a Pod")
     with open_existing(options) as target:
         if target is None:
-            raise UsageError(f"the {options.cluster} cluster {options.name!r} does not run")
+            raise UsageError(f"the {options.cluster} cluster {options.name!r} is not running")
         with closing(target.scope(namespace)) as scope:
             typer.echo(printable(explain_pending(scope, name)))

@@ -35,22 +35,28 @@ def lint(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Scenarios, driver profiles, Kubernetes manifests: files, folders, - for stdin."
+            metavar="PATH",
+            help="Scenarios, driver profiles, manifests: files, folders, or - for stdin.",
         ),
     ],
     driver: Annotated[
         str,
-        typer.Option(help="Driver profile that scenarios are for: a shipped name or a file."),
+        typer.Option(
+            metavar="PROFILE",
+            help="Check scenarios for this driver profile: a shipped name or a file.",
+        ),
     ] = "",
     exclude: Annotated[
         list[str] | None,
-        typer.Option(help="Glob over paths below a folder, or names in it (repeatable)."),
+        typer.Option(
+            metavar="GLOB", help="Skip files in folders whose path or name matches (repeatable)."
+        ),
     ] = None,
 ) -> None:
-    """Check files: scenarios and profiles against their model, manifests for what DRA retired.
+    """Check scenarios and profiles against their schema, manifests for retired DRA APIs.
 
-    Says file, line, path and what to write instead. Exit code 2 if there is something to mend. In a
-    folder hidden folders and documents of other tools are left out, and counted.
+    Reports file, line, path and a correction; exits with 2 if there are errors. In folders, hidden
+    folders and documents of other tools are skipped.
     """
     from conformance.certify.model import ConformanceReport
     from conformance.certify.profiles import ProfileSet, empty_parts
@@ -76,7 +82,7 @@ def lint(
     typer.echo(
         f"{counted(linter.checked, 'file')} checked, {counted(errors, 'error')}, "
         f"{counted(len(linter.found) - errors, 'warning')}"
-        + (f"; {counted(linter.skipped, 'file')} of other tools left out" if linter.skipped else "")
+        + (f"; {counted(linter.skipped, 'file')} of other tools skipped" if linter.skipped else "")
     )
     if errors:
         raise typer.Exit(ExitCode.USAGE)
@@ -102,8 +108,9 @@ class _Linter:
         """Check a file, all files below a folder, or standard input."""
         try:
             if given == _STDIN:
+                given = Path("<stdin>")
                 data = sys.stdin.buffer.read(MAX_BYTES + 1)
-                self._check(decoded(data, Path("<stdin>")))
+                self._check(given, decoded(data, given))
                 return
             check_path(given)
             folder = given.is_dir()
@@ -116,7 +123,7 @@ class _Linter:
                 documents = read_documents(file)
             except ConformanceError as error:
                 if folder and _is_template(file):
-                    text = "is a template, which is not checked; check what it renders (`lint -`)"
+                    text = "is a template and is not checked; check its output with `lint -`"
                     self.found.append(LintLine(f"{file}: warning: {text}", error=False))
                     self.skipped += 1
                 else:
@@ -125,10 +132,12 @@ class _Linter:
             if folder and not any(map(_is_object, documents)):
                 self.skipped += 1
             else:
-                self._check(documents)
+                self._check(file, documents)
 
-    def _check(self, documents: Sequence[Document]) -> None:
+    def _check(self, file: Path, documents: Sequence[Document]) -> None:
         self.checked += 1
+        if all(document.data is None for document in documents):
+            self.found.append(LintLine(f"{file}:1: is empty; nothing was checked"))
         self.found += lint_documents(documents, self.models, self.driver, self.checks)
 
     def _refuse(self, error: ConformanceError) -> None:

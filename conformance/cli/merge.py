@@ -22,17 +22,22 @@ from conformance.resultfile.read import load_results
 def merge(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Result files of runs with --shard, or the folders with them."),
+        typer.Argument(metavar="PATH", help="Result files of runs with --shard, or their folders."),
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="Folder for the joined result file and its reports."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Folder for the joined result file and its reports.",
+        ),
     ],
 ) -> None:
     """Join the result files of all shards of a run, and write all reports.
 
-    What a missing or broken-off shard was to run is lost, and never a pass. Exit code: that of a
-    run with all the scenarios.
+    Scenarios of a missing or interrupted shard are reported as lost. Exit code: as for a run of
+    all scenarios.
     """
     places = result_files(files, output)
     result = joined([load_results(place, truncated_ok=True) for place in places])

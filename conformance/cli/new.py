@@ -1,4 +1,4 @@
-"""Commands that write a first driver profile and a first scenario, to be changed from there."""
+"""``dra-conformance new``: write a driver profile or a scenario to start from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conformance.scenario.yamlfile import elements, mapping, read_documents, tex
 
 app = typer.Typer(
     name="new",
-    help="Write a first driver profile or scenario, which lints and runs on the reference.",
+    help="Write a driver profile or scenario to start from.",
     no_args_is_help=True,
     **SETTINGS,
 )
@@ -28,26 +28,27 @@ MOST_DEVICES = 8
 """The most devices of a node that a new profile describes."""
 
 _Output = Annotated[
-    Path | None, typer.Option("-o", "--output", help="File; by default NAME.yaml, here.")
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="File to write. [default: NAME.yaml]"),
 ]
 
 
-@app.command("profile", short_help="Write a first profile of a driver.")
+@app.command("profile", short_help="Write a driver profile to start from.")
 def new_profile(
     driver: Annotated[
-        str, typer.Argument(metavar="NAME", help="The driver's name in ResourceSlices.")
+        str, typer.Argument(metavar="NAME", help="Name of the driver in ResourceSlices.")
     ],
     slices: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="ResourceSlices that the driver published, as `kubectl get resourceslices -o yaml`"
-            " prints them: their devices are taken over.",
+            help="Copy the devices of these ResourceSlices of the driver, the output of "
+            "`kubectl get resourceslices -o yaml`.",
         ),
     ] = None,
     output: _Output = None,
 ) -> None:
-    """Write a first profile of a driver, which says what in it is guessed."""
+    """Write a driver profile to start from; comments in it mark what is guessed."""
     name = _checked(driver)
     devices = _published(slices, name) if slices else _made_up()
     example = devices[0]
@@ -68,10 +69,12 @@ def new_profile(
 
 @app.command("scenario")
 def new_scenario(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, a public id.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the scenario, part of its id.")
+    ],
     output: _Output = None,
 ) -> None:
-    """Write a first scenario: a pod claims a device and gives it back."""
+    """Write a scenario to start from: a pod claims a device and releases it."""
     _write(output or Path(f"{_checked(name)}.yaml"), "scenario", name=_checked(name))
 
 
@@ -97,7 +100,7 @@ def _write(file: Path, template: str, **values: object) -> None:
     environment.filters["yaml"] = _yaml
     content = environment.get_template(f"{template}.yaml.j2").render(values)
     if file.exists():
-        raise UsageError(f"{file} is there already; name another file with --output, or remove it")
+        raise UsageError(f"{file} already exists; name another file with --output, or remove it")
     write_named(file, content.encode())
     typer.echo(f"wrote {file}; check it with `dra-conformance lint {file}`")
 

@@ -59,7 +59,12 @@ def _parameter(row: Option) -> inspect.Parameter:
     elif row.repeated or row.given.convert or row.default is None:
         kind, default = (list[one] if row.repeated else one) | None, None
     flags = [row.flag, *([row.given.short] if row.given.short else [])]
-    about = typer.Option(*flags, help=row.given.help, metavar=row.given.metavar or None)
+    about = typer.Option(
+        *flags,
+        help=row.given.help,
+        metavar=row.given.metavar or None,
+        rich_help_panel=row.given.group or None,
+    )
     return inspect.Parameter(
         row.name,
         inspect.Parameter.KEYWORD_ONLY,

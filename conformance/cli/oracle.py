@@ -15,13 +15,16 @@ from reference_allocator.gates import MINORS, minor_of
 from reference_allocator.wire import MAX_LINE, answer_allocate, answer_cel
 
 Input = Annotated[
-    Path | None, typer.Argument(help="Questions, one JSON object per line; default: stdin.")
+    Path | None,
+    typer.Argument(metavar="FILE", help="One JSON object per line. [default: standard input]"),
 ]
 
 Kubernetes = Annotated[
     str,
     typer.Option(
-        "--kubernetes", help=f"Whose CEL environment: {', '.join(MINORS)}.", metavar="MINOR"
+        "--kubernetes",
+        help=f"Kubernetes minor of the CEL environment: {', '.join(MINORS)}.",
+        metavar="MINOR",
     ),
 ]
 
@@ -29,15 +32,17 @@ Kubernetes = Annotated[
 def allocate(
     questions: Input = None,
     kubernetes: Kubernetes = MINORS[-1],
-    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds for one node.")] = 10.0,
+    timeout: Annotated[
+        float, typer.Option(min=0.001, metavar="SECONDS", help="Time limit per node.")
+    ] = 10.0,
 ) -> None:
-    """Allocate devices for problems given as lines of JSON; answers are lines of JSON."""
+    """Allocate devices for problems read as JSON lines; prints JSON lines."""
     minor = _known(kubernetes)
     _answer(questions, lambda line: answer_allocate(line, timeout=timeout, kubernetes=minor))
 
 
 def cel(questions: Input = None, kubernetes: Kubernetes = MINORS[-1]) -> None:
-    """Evaluate CEL device selectors given as lines of JSON; answers are lines of JSON."""
+    """Evaluate CEL device selectors read as JSON lines; prints JSON lines."""
     minor = _known(kubernetes)
     _answer(questions, lambda line: answer_cel(line, kubernetes=minor))
 

@@ -17,16 +17,18 @@ from conformance.text import counted
 
 
 def page(
-    reports: Annotated[Path, typer.Argument(help="Folder of submissions.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the site.")],
+    reports: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of submissions.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder of the site.")
+    ],
     signers: Annotated[
         Path | None,
-        typer.Option(metavar="ALLOWED_SIGNERS", help="File (ssh-keygen) that names signers."),
+        typer.Option(metavar="ALLOWED_SIGNERS", help="ssh-keygen allowed signers file."),
     ] = None,
 ) -> None:
-    """Write a page of drivers and features for each Kubernetes minor, and badges.
+    """Write a static site: drivers and features for each Kubernetes minor, and badges.
 
-    Exit code: 0, or 1 where a submission does not verify; it is left out, and named.
+    Submissions that fail verification are listed and left out; the exit code is then 1.
     """
     profiles, shipped = load_profiles(), catalogue()
     entries = []

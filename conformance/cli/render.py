@@ -24,27 +24,37 @@ ALL = (*PAGES, *FORMATS)
 
 
 def render(
-    results: Annotated[Path, typer.Argument(help="Result file of a run, or the folder with it.")],
+    results: Annotated[
+        Path, typer.Argument(metavar="PATH", help="Result file of a run, or its folder.")
+    ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the reports; not that of the file.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Folder for the reports, other than that of the run.",
+        ),
     ],
     formats: Annotated[
         str,
         typer.Option(
-            "--format", metavar="NAMES", help=f"Some of {','.join(ALL)}; diagnostics always."
+            "--format",
+            metavar="NAMES",
+            help=f"Some of {','.join(ALL)}; diagnostics are always written.",
         ),
     ] = ",".join(ALL),
 ) -> None:
-    """Make a run's reports again: HTML, Markdown, JSON, JUnit XML, Allure, diagnostics.
+    """Regenerate a run's reports: HTML, Markdown, JSON, JUnit XML, Allure, diagnostics.
 
-    A result file without a footer is taken for what it is: what has no result is lost. Exit code:
-    that of the run.
+    If the result file has no footer, scenarios without a result are lost. Exit code: as for the
+    run.
     """
     [file] = result_files([results], output)
     wanted = formats.split(",")
     for name in wanted:
         if name not in ALL:
-            raise UsageError(f"--format: there is no {name!r}; {hint(name, ALL)}")
+            raise UsageError(f"--format: unknown format {name!r}; {hint(name, ALL)}")
     result = load_results(file, truncated_ok=True)
     with OutputFolder(output, print_progress) as folder:
         files = file_reporters(output, DiagnosticsFolder(output / DIAGNOSTICS), formats=wanted)

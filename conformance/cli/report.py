@@ -29,13 +29,15 @@ def report(
     results: Results,
     about: Certified,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File; default: standard output.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="File to write. [default: standard output]"
+        ),
     ] = None,
 ) -> None:
     """Turn a result file into a conformance report (YAML).
 
-    Exit code: that of the worst profile; the report is written all the same, unless the evidence
-    contradicts itself.
+    Exit code: that of the worst profile. No report is written if the evidence contradicts itself.
     """
     profiles, implementation = about.profiles, about.implementation
     no_folder(results)
@@ -54,15 +56,15 @@ def report(
 
 
 def replay(
-    file: Annotated[Path, typer.Argument(help="Decision or snapshot (JSON), or a result file.")],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print every judgement as JSON instead.")
-    ] = False,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Decision or snapshot (JSON), or a result file.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print all judgements as JSON.")] = False,
 ) -> None:
     """Judge saved decisions again, without a cluster.
 
-    Exit code: 0 every decision keeps the rules, 1 one breaks a rule, 3 one could not be judged, or
-    there was none.
+    Exit code: 0 all decisions follow the rules, 1 one breaks a rule, 3 one could not be judged or
+    none was found.
     """
     no_folder(file)
     if file.suffix == ".ndjson":
@@ -70,7 +72,7 @@ def replay(
     else:
         judgement = judge_again(file)
         if judgement is None:
-            typer.echo("pending is right: the reference finds no allocation either")
+            typer.echo("pending is correct: the reference finds no allocation either")
             return
         compared = (ScenarioCompared(str(file), (judgement,)),)
     code = _code(compared)

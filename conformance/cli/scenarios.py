@@ -32,21 +32,22 @@ def list_scenarios(
     selection: Selection,
     about: RunOptions,
     paths: Annotated[
-        list[Path] | None, typer.Argument(help="Scenario files or folders; default: all shipped.")
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Scenario files or folders. [default: all shipped]"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As a page with links.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a Markdown page with links.")
+    ] = False,
     as_coverage: Annotated[
-        bool, typer.Option("--coverage", help="What of DRA they show instead, as a page.")
+        bool, typer.Option("--coverage", help="Print a Markdown page of the behaviours they cover.")
     ] = False,
-    features: Annotated[
-        bool, typer.Option("--features", help="The features that scenarios can name instead.")
-    ] = False,
+    features: Annotated[bool, typer.Option("--features", help="List features instead.")] = False,
     drivers: Annotated[
-        bool, typer.Option("--drivers", help="The shipped driver profiles instead.")
+        bool, typer.Option("--drivers", help="List shipped driver profiles instead.")
     ] = False,
 ) -> None:
-    """List scenarios with what each shows."""
+    """List scenarios, features, driver profiles or covered behaviours."""
     if as_json + markdown + as_coverage + features + drivers > 1:
         said = "--json, --markdown, --coverage, --features and --drivers"
         raise UsageError(f"{said} exclude each other")

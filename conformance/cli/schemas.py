@@ -1,9 +1,9 @@
-"""The command that prints JSON Schemas and examples of what the suite reads and writes."""
+"""``dra-conformance schema``: JSON Schemas and examples of the suite's documents."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -27,9 +27,12 @@ SchemaName = Literal[
 
 
 def schema(
-    which: Annotated[SchemaName, typer.Argument(help="Whose schema.")] = "scenario",
+    which: Annotated[
+        SchemaName,
+        typer.Argument(metavar="KIND", help=f"One of {', '.join(get_args(SchemaName))}."),
+    ] = "scenario",
     example: Annotated[
-        bool, typer.Option("--example", help="A shipped document of that kind instead.")
+        bool, typer.Option("--example", help="Print a shipped document of that kind instead.")
     ] = False,
 ) -> None:
     """Print the JSON Schema of a kind of document, generated from its model."""
@@ -50,7 +53,7 @@ def _example(which: SchemaName) -> Path:
         "shape": "shapes/one-gpu-held.yaml",
     }
     if which not in files:
-        raise UsageError(f"there is no example of {which}; there are of {', '.join(files)}")
+        raise UsageError(f"there is no example of {which}; examples exist for {', '.join(files)}")
     return scenarios_dir() / files[which]
 
 

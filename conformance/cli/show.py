@@ -1,4 +1,4 @@
-"""``show``: a scenario as the suite carries it out, with all that its author need not write."""
+"""``dra-conformance show``: a scenario as the suite runs it, with all defaults filled in."""
 
 from __future__ import annotations
 
@@ -25,16 +25,21 @@ _WORKER = "node-with-devices"
 
 def show(
     scenario: Annotated[
-        str, typer.Argument(help="An id, a part of one that only it has, or a file.")
+        str,
+        typer.Argument(
+            metavar="ID|FILE", help="Scenario id, an unambiguous part of one, or a file."
+        ),
     ],
     driver: Annotated[
-        str, typer.Option(help="Driver profile: a shipped name or a file.")
+        str, typer.Option(metavar="PROFILE", help="Driver profile: a shipped name or a file.")
     ] = OWN_PROFILE,
-    image: Annotated[str, typer.Option(help="Image of the containers.")] = DEFAULT_IMAGE,
+    image: Annotated[
+        str, typer.Option(metavar="IMAGE", help="Image for the pods.")
+    ] = DEFAULT_IMAGE,
 ) -> None:
     """Print a scenario in full, as YAML for kubectl: objects in the order of the steps.
 
-    What is no object (expectations, deletions) stands between them as comments.
+    Other steps (expectations, deletions) are printed as comments.
     """
     found = _one(scenario)
     profile = load_profile(driver, scenarios_dir() / "drivers")
@@ -58,7 +63,7 @@ def _one(scenario: str) -> LoadedScenario:
     exact = [item for item in found if scenario in (item.id, item.id.rpartition("/")[2])]
     if len(exact or found) > 1:
         names = ", ".join(item.id for item in found[:6])
-        raise UsageError(f"{scenario!r} is part of {len(found)} ids; give one of them: {names}")
+        raise UsageError(f"{scenario!r} matches {len(found)} ids; give one of them: {names}")
     return (exact or found)[0]
 
 
@@ -71,7 +76,7 @@ def _page(
     yield f"# kubectl create namespace {namespace}; kubectl apply -n {namespace} -f THIS"
     if spec.nodes:
         nodes = ", ".join(variables.value(f"node.{node}") for node in spec.nodes)
-        yield f"# Nodes that the suite brings: {nodes}"
+        yield f"# Nodes that the suite creates: {nodes}"
     for number, step in enumerate(steps, 1):
         yield f"# Step {number}: {', '.join(step)}"
         if "apply" not in step:

@@ -1,9 +1,9 @@
-"""Commands about submissions: ``submit`` writes one, ``verify`` checks one, or all in a folder."""
+"""``dra-conformance submit`` writes a submission; ``verify`` checks one, or all in a folder."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
@@ -34,20 +34,20 @@ from conformance.resultfile.read import load_results
 def submit(
     results: Results,
     about: Certified,
-    into: Annotated[Path, typer.Option(help="Folder of all submissions.")] = Path("reports"),
-    sign: Annotated[
-        Path | None, typer.Option(metavar="KEY", help="SSH key to sign with (ssh-keygen -Y).")
-    ] = None,
+    into: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of all submissions.")] = Path(
+        "reports"
+    ),
+    sign: Annotated[Path | None, typer.Option(metavar="KEY", help="SSH key to sign with.")] = None,
     reproduce: Annotated[
-        str, typer.Option(metavar="COMMANDS", help="For the README: how to make it again.")
+        str, typer.Option(metavar="COMMANDS", help="How to reproduce the run, for the README.")
     ] = "",
     replace: Annotated[
-        bool, typer.Option("--replace", help="Overwrite the submission of another run.")
+        bool, typer.Option("--replace", help="Replace the submission of another run.")
     ] = False,
 ) -> None:
     """Write a submission: report, evidence in one file, README, signature.
 
-    It goes to MINOR/ORGANIZATION-PROJECT below --into. Exit code: as `report`.
+    Writes to MINOR/ORGANIZATION-PROJECT below --into. Exit code: as for `report`.
     """
     profiles, implementation = about.profiles, about.implementation
     no_folder(results)
@@ -67,7 +67,7 @@ def submit(
     for line in summary(made):
         typer.echo(printable(line))
     size = (folder / EVIDENCE).stat().st_size
-    said = ", which had that of another run" if overwritten else ""
+    said = ", replacing that of another run" if overwritten else ""
     typer.echo(printable(f"submission in {folder}{said} (evidence: {size / 1024:.0f} KiB)"))
     raise typer.Exit(made.exit_code)
 
@@ -76,32 +76,42 @@ def verify(
     path: Annotated[
         Path,
         typer.Argument(
-            metavar="PATH", help="Evidence file; folder of submissions; or report, with RESULTS."
+            metavar="PATH", help="Evidence file, folder of submissions, or report (with RESULTS)."
         ),
     ],
     results: Annotated[
-        Path | None, typer.Argument(help="Result file that the report was made from.")
+        Path | None, typer.Argument(metavar="RESULTS", help="Result file of the report.")
     ] = None,
     require: Annotated[
         Literal["success"] | None,
+        typer.Option(help="Fail unless every profile's result is success."),
+    ] = None,
+    require_compare: Annotated[
+        bool, typer.Option("--require-compare", help="Fail unless allocations were compared.")
+    ] = False,
+    require_hardware: Annotated[
+        bool, typer.Option("--require-hardware", help="Fail if anything was simulated.")
+    ] = False,
+    require_suite: Annotated[
+        str | None,
         typer.Option(
-            help="Every profile must be a success, by the scenarios of this suite, on real devices."
+            metavar="VERSION",
+            help="Fail unless produced by this suite version, with its scenarios.",
         ),
     ] = None,
     require_signature: Annotated[
         Path | None,
         typer.Option(
-            metavar="ALLOWED_SIGNERS", help="Somebody in this file (ssh-keygen) must have signed."
+            metavar="ALLOWED_SIGNERS", help="Fail unless signed by someone in this ssh-keygen file."
         ),
     ] = None,
     max_age: Annotated[
-        str | None, typer.Option(metavar="DAYS", help="The run must be no older: 90 or 90d.")
+        str | None, typer.Option(metavar="DAYS", help="Fail if the run is older (90 or 90d).")
     ] = None,
 ) -> None:
-    """Check submissions offline: work each report out again, say every discrepancy.
+    """Check submissions offline: recompute each report and list discrepancies.
 
-    Exit code: 0 it says what its evidence says, whatever that is, and meets what is required; 1 it
-    does not.
+    Exit code: 0 every report matches its evidence and meets the requirements; 1 one does not.
     """
     most, codes = _days(max_age), []
     for one in _checked(path, results, require_signature):
@@ -109,14 +119,21 @@ def verify(
             typer.echo(printable(f"refused: {one}"))
             codes.append(one.exit_code)
             continue
-        found, unmet = one.verification, list[str]()
+        found = one.verification
+        required: dict[str, Iterable[str]] = {}
         if require is not None:
-            unmet += [f"--require success: {text}" for text in found.no_success()]
+            required["--require success"] = found.no_success()
+        if require_compare:
+            required["--require-compare"] = found.not_compared()
+        if require_hardware:
+            required["--require-hardware"] = found.no_hardware()
+        if require_suite is not None:
+            required[f"--require-suite {require_suite}"] = found.other_suite(require_suite)
+        if require_signature is not None:
+            required["--require-signature"] = ["not signed"] if one.signature is None else []
         if most is not None:
-            too_old = found.too_old(most, datetime.now(UTC))
-            unmet += [f"--max-age {most.days}: {text}" for text in too_old]
-        if require_signature is not None and one.signature is None:
-            unmet.append("--require-signature: nobody signed it")
+            required[f"--max-age {most.days}"] = found.too_old(most, datetime.now(UTC))
+        unmet = [f"{option}: {why}" for option, reasons in required.items() for why in reasons]
         for line in (*_lines(one), *(f"not met: {text}" for text in unmet)):
             typer.echo(printable(line))
         codes.append(ExitCode.NOT_CONFORMANT if unmet else found.exit_code)
@@ -126,7 +143,7 @@ def verify(
 def _checked(
     path: Path, results: Path | None, signers: Path | None
 ) -> Iterator[Checked | ConformanceError]:
-    """What was found; in a folder one that cannot be read does not end the others."""
+    """Each check; in a folder, an unreadable submission does not stop the rest."""
     profiles, shipped = load_profiles(), catalogue()
     if results is not None:
         no_folder(results)
@@ -139,8 +156,8 @@ def _checked(
                 yield error
     elif path.suffix in {".yaml", ".yml"}:
         raise UsageError(
-            f"{path}: is a report; give the result file that it was made from beside it, or the"
-            f" evidence file alone ({EVIDENCE})"
+            f"{path}: is a report; also give its result file, or give the evidence file alone"
+            f" ({EVIDENCE})"
         )
     else:
         yield check_evidence(path, profiles, shipped, signers)
@@ -155,13 +172,11 @@ def _lines(one: Checked) -> Iterator[str]:
     yield from (f"note: {text}" for text in found.notes)
     yield from (f"other suite: {text}" for text in found.departures)
     if one.signature is not None:
-        who = (
-            one.signature.identity or "an unknown signer (--require-signature names the known ones)"
-        )
+        who = one.signature.identity or "an unknown signer (see --require-signature)"
         yield f"signed with key {one.signature.key} of {who}"
     yield from summary(found.report)
-    says = "does not say" if found.discrepancies else "says"
-    yield f"the report {says} what the result file says"
+    said = "does not match" if found.discrepancies else "matches"
+    yield f"the report {said} the result file"
 
 
 def _days(text: str | None) -> timedelta | None:

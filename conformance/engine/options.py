@@ -1,4 +1,4 @@
-"""What a user may say about a run: the same on the command line and in pytest."""
+"""The options about a run: the same on the command line and in pytest."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MAX_FACTOR = 100
 
 
 def _run_id(text: str) -> str:
-    """A run id that can be the value of a label and part of a name.
+    """A run id: it becomes a label value and part of names.
 
     Raises:
-        UsageError: it cannot.
+        UsageError: it is invalid.
     """
     if not _RUN_ID.fullmatch(text):
         raise UsageError(
-            f"--run-id {text!r}: use up to 32 of a-z, 0-9 and '-', as a label value may have"
+            f"--run-id {text!r}: must be a label value of up to 32 characters: a-z, 0-9 and '-'"
         )
     return text
 
@@ -42,7 +42,7 @@ class Shard:
 
 
 def _shard(text: str) -> Shard:
-    """What ``2/3`` says.
+    """The shard of ``2/3``.
 
     Raises:
         UsageError: it is not of that form.
@@ -52,58 +52,72 @@ def _shard(text: str) -> Shard:
         shard = Shard(int(found[1]), int(found[2]))
         if 1 <= shard.index <= shard.count <= MAX_SHARDS:
             return shard
-    raise UsageError(f"--shard {text!r}: say which of how many, 1/3, 2/3 or 3/3 for example")
+    raise UsageError(f"--shard {text!r}: must be I/N, for example 1/3, 2/3 or 3/3")
 
 
 def _retries(number: int) -> int:
-    """How often to try again.
+    """A number of retries; with too many of them, any intermittent success would pass.
 
     Raises:
-        UsageError: less than never, or so often that whatever works at times would pass.
+        UsageError: it is out of range.
     """
     if not 0 <= number <= MAX_RETRIES:
-        raise UsageError(f"--retries {number}: say 0 to {MAX_RETRIES}")
+        raise UsageError(f"--retries {number}: must be between 0 and {MAX_RETRIES}")
     return number
 
 
 def _factor(number: float) -> float:
-    """By what limits of time are multiplied.
+    """A factor for time limits.
 
     Raises:
-        UsageError: it would shorten them, or lets nothing ever be late.
+        UsageError: it would shorten them, or make them endless.
     """
     if not 1 <= number <= MAX_FACTOR:
-        raise UsageError(f"--time-factor {number:g}: say 1 to {MAX_FACTOR}")
+        raise UsageError(f"--time-factor {number:g}: must be between 1 and {MAX_FACTOR}")
     return number
+
+
+EXECUTION, OUTPUT = "Execution", "Output"
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What a user may say about a run.
+    """The options about a run.
 
     Attributes:
-        run_id: "" is one that is made up.
-        output: None is the door's own default.
-        shard: None is all that is selected.
+        run_id: "" means a generated one.
+        output: None means the caller's default.
+        shard: None means everything selected.
     """
 
-    compare: Annotated[bool, Given("Judge the target against the reference.")] = False
+    compare: Annotated[
+        bool, Given("Compare the cluster's decisions with those of the reference.", EXECUTION)
+    ] = False
     output: Annotated[
         Path | None,
         Given(
             "Folder for the result file and the reports. [default of `run`: "
             "dra-conformance-results]",
+            OUTPUT,
             short="-o",
+            metavar="FOLDER",
         ),
     ] = None
     run_id: Annotated[
-        str, Given("Label of what the run makes; made up where none is given.", convert=_run_id)
+        str,
+        Given(
+            "Label value for all objects that the run creates. [default: generated]",
+            EXECUTION,
+            metavar="ID",
+            convert=_run_id,
+        ),
     ] = ""
     shard: Annotated[
         Shard | None,
         Given(
-            "Only this part of what is selected, for example 2/3; `dra-conformance merge` joins the"
-            " result files of all parts.",
+            "Run only this part of the selection (2/3); `dra-conformance merge` joins the result "
+            "files of all shards.",
+            "Selection",
             metavar="I/N",
             type=str,
             convert=_shard,
@@ -112,8 +126,9 @@ class RunOptions:
     retries: Annotated[
         int,
         Given(
-            "Try a scenario that failed again, up to so often; one that then passes is flaky, and "
-            "not a pass. [default: 0]",
+            "Retry failed scenarios up to N times; one that passes on a retry is reported as "
+            "flaky, not as passed. [default: 0]",
+            EXECUTION,
             metavar="N",
             convert=_retries,
         ),
@@ -121,9 +136,14 @@ class RunOptions:
     time_factor: Annotated[
         float,
         Given(
-            "Multiply the scenarios' time limits, for a slow cluster; the run then certifies "
-            "nothing. [default: 1]",
+            "Multiply the scenarios' time limits, for slow clusters; the run cannot be certified. "
+            "[default: 1]",
+            EXECUTION,
             metavar="FACTOR",
             convert=_factor,
         ),
     ] = 1.0
+    debug: Annotated[
+        bool,
+        Given("Log what the suite does to debug.log in the output folder.", OUTPUT),
+    ] = False

@@ -1,4 +1,4 @@
-"""Which scenarios a user asks for: the same filters on the command line and in pytest."""
+"""Selecting scenarios: the same filters on the command line and in pytest."""
 
 from __future__ import annotations
 
@@ -20,66 +20,85 @@ Tier = Literal["allocation", "node", "device"]
 Level = Literal["core", "extended"]
 
 
+_GROUP = "Selection"
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Filters; a scenario must fit one value of each that is given, and nothing that is excluded.
+    """Filters; a scenario must match one value of each filter given, and no exclusion.
 
     Attributes:
         only: parts of ids; or globs, over the whole id or its last part.
-        ids: exactly these, whatever else is given; None is any. For who decides by something else.
+        ids: exactly these, for callers that choose by other criteria; None means any.
     """
 
-    tier: Annotated[tuple[Tier, ...], Given("Only this tier (repeatable).")] = ()
-    level: Annotated[tuple[Level, ...], Given("Only this level (repeatable).")] = ()
+    tier: Annotated[tuple[Tier, ...], Given("Only this tier (repeatable).", _GROUP)] = ()
+    level: Annotated[tuple[Level, ...], Given("Only this level (repeatable).", _GROUP)] = ()
     feature: Annotated[
         tuple[str, ...],
-        Given("Only this feature (repeatable); `list --features` names them."),
+        Given("Only this feature (repeatable); see `list --features`.", _GROUP, metavar="NAME"),
     ] = ()
     gate: Annotated[
         tuple[str, ...],
-        Given("Only what depends on this feature gate, on or off (repeatable)."),
+        Given(
+            "Only scenarios that need this feature gate enabled or disabled (repeatable).",
+            _GROUP,
+            metavar="NAME",
+        ),
     ] = ()
     kep: Annotated[
         tuple[int, ...],
         Given(
-            "Only features of this enhancement, for example 4816 (repeatable).", metavar="NUMBER"
+            "Only features of this KEP, for example 4816 (repeatable).", _GROUP, metavar="NUMBER"
         ),
     ] = ()
     since: Annotated[
         tuple[str, ...],
         Given(
-            "Only what came with this minor of Kubernetes, for example 1.36: a feature that is on "
-            "by default since, or a rule (repeatable).",
+            "Only behaviour introduced in this Kubernetes minor, for example 1.36: a feature that "
+            "became enabled by default, or a rule (repeatable).",
+            _GROUP,
             metavar="MINOR",
         ),
     ] = ()
     only: Annotated[
         tuple[str, ...],
         Given(
-            "Only ids that contain this; a pattern with * or ? must fit the whole id or its last "
-            "part (repeatable).",
+            "Only ids that contain this text; a pattern with * or ? must match the whole id or "
+            "its last part (repeatable).",
+            _GROUP,
             flag="-k",
+            metavar="TEXT",
         ),
     ] = ()
     exclude: Annotated[
         tuple[str, ...],
-        Given("No ids that contain this, or that this pattern fits (repeatable).", metavar="TEXT"),
+        Given(
+            "No ids that contain this text or match this pattern (repeatable).",
+            _GROUP,
+            metavar="TEXT",
+        ),
     ] = ()
     no_faults: Annotated[
         bool,
         Given(
-            "Only what stops, restarts and updates no component and starts no second driver: on a "
-            "local cluster half of the time goes to the others."
+            "Skip scenarios that stop, restart or update components or start a second driver; "
+            "they take half of the time on a local cluster.",
+            _GROUP,
         ),
     ] = False
     failed_in: Annotated[
         Path | None,
-        Given("Only what failed in an earlier run: its result file, or the folder with it."),
+        Given(
+            "Only scenarios that failed in an earlier run, given as its result file or folder.",
+            _GROUP,
+            metavar="PATH",
+        ),
     ] = None
     ids: tuple[str, ...] | None = None
 
     def wants(self, identity: str) -> bool:
-        """Whether a scenario of this id is wanted; its file need not be read otherwise."""
+        """Whether the filters on ids match; otherwise the file need not be read."""
         return (
             (not self.only or any(_like(identity, pattern) for pattern in self.only))
             and not any(_like(identity, pattern) for pattern in self.exclude)
@@ -87,23 +106,23 @@ class Selection:
         )
 
     def fits(self, loaded: LoadedScenario) -> bool:
-        """Whether a scenario fits every filter."""
+        """Whether a scenario matches every filter."""
         return self.wants(loaded.id) and all(
             fits(loaded.scenario.spec) for _, fits in self._filters()
         )
 
     def check(self) -> None:
-        """See that what is named is there.
+        """Check the names that filters use.
 
         Raises:
-            UsageError: a feature, gate, enhancement or minor is unknown; says what may be meant.
+            UsageError: a feature, gate, enhancement or minor is unknown; suggests similar ones.
         """
         from conformance.scenario.registry import load_registry
         from reference_allocator.gates import MINORS
 
         features = load_registry().features
         for name in self.feature:
-            _known("feature", name, features, "; `dra-conformance list --features` names all")
+            _known("feature", name, features, "; see `dra-conformance list --features`")
         for name in self.gate:
             _known("feature gate", name, sorted(_gates()))
         for number in self.kep:
@@ -112,13 +131,13 @@ class Selection:
             )
         for minor in self.since:
             if minor not in MINORS:
-                raise UsageError(f"--since {minor}: the minors known are {', '.join(MINORS)}")
+                raise UsageError(f"--since {minor}: known minors are {', '.join(MINORS)}")
 
     def left(self, scenarios: Sequence[LoadedScenario]) -> list[LoadedScenario]:
-        """The scenarios that fit.
+        """The scenarios that match.
 
         Raises:
-            UsageError: none does; the message says which filter leaves none.
+            UsageError: none does; the message names the filter that leaves none.
         """
         found = list(scenarios)
         said = [f"{len(found)} in all"]
@@ -127,13 +146,13 @@ class Selection:
             said.append(f"{len(found)} with {name}")
             if not found:
                 raise UsageError(
-                    f"no scenario fits what was asked for: {', '.join(said)}; "
-                    "`dra-conformance list` shows them all"
+                    f"no scenario matches all filters: {', '.join(said)}; "
+                    "`dra-conformance list` shows all scenarios"
                 )
         return found
 
     def _filters(self) -> list[tuple[str, Callable[[Spec], bool]]]:
-        """Each filter that is given, as it was written, and what it lets through."""
+        """Each filter that is set, as the user wrote it, with its predicate."""
         features = {name.lower() for name in self.feature}
         gates = {name.lower() for name in self.gate}
         keps = {str(number) for number in self.kep}
@@ -160,10 +179,10 @@ class Selection:
 
 
 def select(paths: Sequence[Path] = (), selection: Selection | None = None) -> list[LoadedScenario]:
-    """The scenarios below ``paths`` (all shipped ones if empty) that fit every filter.
+    """The scenarios below ``paths`` (all shipped ones if empty) that match every filter.
 
     Raises:
-        UsageError: a file is wrong, a feature is unknown, or nothing fits.
+        UsageError: a file is invalid, a feature is unknown, or nothing matches.
     """
     from conformance.data import scenarios_dir
     from conformance.scenario.loader import load_scenarios
@@ -173,7 +192,7 @@ def select(paths: Sequence[Path] = (), selection: Selection | None = None) -> li
     scenarios = load_scenarios(paths, selection.wants)
     if not scenarios:
         where = ", ".join(map(str, paths)) or str(scenarios_dir())
-        what = [f"whose id fits {_said('-k', selection.only)}"] if selection.only else []
+        what = [f"with an id that matches {_said('-k', selection.only)}"] if selection.only else []
         what += [f"without {_said('--exclude', selection.exclude)}"] if selection.exclude else []
         what += ["of those that failed"] if selection.ids is not None else []
         said = " and ".join(what) or "(YAML)"

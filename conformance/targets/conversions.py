@@ -50,17 +50,3 @@ def version_of(text: str) -> str:
         return full_version(text).removeprefix("v")
     except ValueError as error:
         raise UsageError(f"--kubernetes: {error}") from None
-
-
-def seconds_of(text: str) -> float:
-    """Seconds of a duration.
-
-    Raises:
-        UsageError: it is none, or longer than an hour.
-    """
-    from conformance.scenario.base import parse_duration
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise UsageError(f"--churn-time {text!r}: {error}") from None

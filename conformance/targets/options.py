@@ -1,7 +1,7 @@
-"""What a user may say about the target: the same on the command line and in pytest.
+"""The options about the target: the same on the command line and in pytest.
 
-One table: what an option is called, what it means and for which targets is written at its field.
-Both doors and the check that nothing is given in vain derive from it.
+One table: each field carries its option's name, help text and the targets that it applies to. The
+command line, pytest and the check for options without effect derive from it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from conformance.clusters.base import DEFAULT_IMAGE
 from conformance.errors import UsageError
 from conformance.options import Given, Option, options_of
-from conformance.targets.conversions import gates_of, seconds_of, version_of, words_of
+from conformance.targets.conversions import gates_of, version_of, words_of
+from conformance.targets.lessused import LessUsed
 from nvml_driver.simulated import shipped
 
 if TYPE_CHECKING:
@@ -24,71 +25,145 @@ TargetName = Literal["reference", "cluster"]
 ClusterName = Literal["kubeconfig", "kind", "local"]
 
 DEFAULT_SIMULATION = "t4x4"
-"""The simulated GPUs of our own driver where nobody asks for others."""
+"""Default of the GPUs that our own driver simulates."""
 
 REFERENCE_DRIVER = "gpu.nvidia.com"
-"""The driver that the reference runs: ours, which has the name of NVIDIA's."""
+"""Name of the driver that the reference runs: ours, which shares the name of NVIDIA's."""
 
 OWN_PROFILE = "nvml-dra-driver"
-"""The profile of our own driver, and the default where the suite starts that."""
+"""Profile of our own driver; the default where the suite starts that driver."""
 
 OTHER_PROFILE = "other-nvml-dra-driver"
-"""The profile of the second driver, our own once more, where the suite starts one."""
+"""Profile of the second driver, another instance of ours, where the suite starts one."""
 
 OTHER_SIMULATION = "t4x4"
-"""The simulated GPUs of that."""
+"""GPUs that the second driver simulates."""
 
 NVIDIA_PROFILE = "gpu.nvidia.com"
-"""The profile of NVIDIA's driver, and the default elsewhere."""
+"""Profile of NVIDIA's driver, the default elsewhere."""
 
 DEFAULT_VERSION = "1.37.1"
-"""The Kubernetes that the reference and a local cluster are, where nothing else is asked for."""
+"""Default Kubernetes version of the reference and of a local cluster."""
 
 MOST_NODES = 1000
 
 REQUIRED_GATE = "DynamicResourceAllocation"
 
+SUITE = ("local", "reference")
+STARTED = ("kind", "local")
+TARGET, DRIVER = "Target", "Driver"
+
 
 @dataclass(frozen=True, slots=True)
-class TargetOptions:
-    """What a user may say about the target.
+class TargetOptions(LessUsed):
+    """The options about the target.
 
     Attributes:
-        simulate: "" is what a cluster that runs shows, else ``DEFAULT_SIMULATION``.
-        driver_command: () is our own driver.
-        kubernetes_version: that the reference behaves like and a local cluster is; "" is that of
-            a cluster that runs or of ``binaries``, else ``DEFAULT_VERSION``.
+        simulate: "" means those of a running cluster, else ``DEFAULT_SIMULATION``.
+        driver_command: () means our own driver.
+        kubernetes_version: "" means that of a running cluster or of ``binaries``, else
+            ``DEFAULT_VERSION``.
         record: keep decisions and snapshots, for comparison with the reference.
     """
 
-    target: Annotated[TargetName, Given("What the scenarios run against.")] = "reference"
-    cluster: Annotated[ClusterName | None, Given("Where the cluster comes from.")] = None
+    target: Annotated[TargetName, Given("What to run the scenarios against.", TARGET)] = "reference"
+    cluster: Annotated[ClusterName | None, Given("Kind of cluster.", TARGET)] = None
     kubeconfig: Annotated[
         Path | None,
         Given(
-            "File for --cluster kubeconfig; by default $KUBECONFIG, else ~/.kube/config.",
+            "Kubeconfig file. [default: $KUBECONFIG, else ~/.kube/config]",
+            TARGET,
+            metavar="FILE",
             places=("kubeconfig",),
         ),
     ] = None
     context: Annotated[
         str,
         Given(
-            "Context in it; required, the current one is never taken by accident.",
+            "Context of the kubeconfig; required, because the current context is never assumed.",
+            TARGET,
+            metavar="NAME",
             places=("kubeconfig",),
         ),
     ] = ""
+    kubernetes_version: Annotated[
+        str,
+        Given(
+            "Kubernetes version of the reference or of a local cluster: a minor (1.35) or a patch "
+            f"release. [default: {DEFAULT_VERSION}]",
+            TARGET,
+            flag="--kubernetes",
+            metavar="VERSION",
+            convert=version_of,
+            places=SUITE,
+        ),
+    ] = ""
+    name: Annotated[
+        str, Given("Name of the local or kind cluster.", TARGET, metavar="NAME", places=STARTED)
+    ] = "default"
+    nodes: Annotated[
+        int,
+        Given(
+            "Number of identical nodes; 0 is a control plane only.",
+            TARGET,
+            metavar="N",
+            places=SUITE,
+        ),
+    ] = 1
+    feature_gates: Annotated[
+        Mapping[str, bool],
+        Given(
+            "Set a Kubernetes feature gate on all components (repeatable).",
+            TARGET,
+            flag="--feature-gate",
+            metavar="NAME=true|false",
+            type=tuple[str, ...],
+            convert=gates_of,
+            places=SUITE,
+        ),
+    ] = field(default_factory=dict)
+    binaries: Annotated[
+        Path | None,
+        Given(
+            "Use the local cluster's binaries in this folder instead of the cache.",
+            TARGET,
+            metavar="FOLDER",
+            places=("local",),
+        ),
+    ] = None
+    image: Annotated[
+        str,
+        Given(
+            f"Image for scenario pods. [default: {DEFAULT_IMAGE}, or the one that a local cluster"
+            " includes]",
+            TARGET,
+            metavar="IMAGE",
+            places=("kubeconfig", *STARTED),
+        ),
+    ] = ""
+    keep: Annotated[
+        bool,
+        Given(
+            "Do not delete the cluster after the run.",
+            TARGET,
+            flag="--keep-cluster",
+            places=STARTED,
+        ),
+    ] = False
     driver: Annotated[
         str,
         Given(
-            f"Driver profile: a shipped name or a file. [default: {OWN_PROFILE} where the suite "
-            f"starts its own driver, else {NVIDIA_PROFILE}]"
+            f"Driver profile: a shipped name or a file. [default: {OWN_PROFILE} if the suite "
+            f"starts its own driver, else {NVIDIA_PROFILE}]",
+            DRIVER,
+            metavar="PROFILE",
         ),
     ] = ""
     driver_options: Annotated[
         tuple[str, ...],
         Given(
-            "Feature gate or setting of the driver that is on, of those that its profile names "
-            "(repeatable).",
+            "Feature gate or setting of the profile that is enabled in the driver (repeatable).",
+            DRIVER,
             flag="--driver-option",
             metavar="NAME",
         ),
@@ -96,9 +171,9 @@ class TargetOptions:
     other_driver: Annotated[
         str,
         Given(
-            "Profile of another driver that is installed on the same nodes, for scenarios with two "
-            f"drivers. [default: {OTHER_PROFILE}, which is started for them, where the suite "
-            "starts its own driver; else none]",
+            "Profile of a second driver on the same nodes, for scenarios with two drivers. "
+            f"[default: {OTHER_PROFILE} if the suite starts its own driver, else none]",
+            DRIVER,
             metavar="PROFILE",
             places=("kubeconfig", "kind", "reference"),
         ),
@@ -106,7 +181,10 @@ class TargetOptions:
     driver_command: Annotated[
         tuple[str, ...],
         Given(
-            "Driver to start on each node of a local cluster instead of ours.",
+            "Command that starts the driver on each node of a local cluster, instead of the "
+            "suite's own driver.",
+            DRIVER,
+            metavar="COMMAND",
             type=str,
             convert=words_of,
             places=("local",),
@@ -115,139 +193,36 @@ class TargetOptions:
     simulate: Annotated[
         str,
         Given(
-            f"Simulated GPUs of our own driver: a file, or one of {', '.join(shipped())}; for the "
-            "reference also the shape of a cluster, a YAML file or one of those that are shipped. "
-            f"[default: {DEFAULT_SIMULATION}, or what a cluster that runs shows]",
+            f"GPUs that the suite's own driver simulates: a file, or one of {', '.join(shipped())}."
+            f" The reference also accepts the shape of a cluster. [default: {DEFAULT_SIMULATION}, "
+            "or those of a running cluster]",
+            DRIVER,
             metavar="PROFILE",
-            places=("local", "reference"),
+            places=SUITE,
         ),
     ] = ""
     dynamic_mig: Annotated[
         bool,
         Given(
-            "Our own driver offers all MIG devices that can be made.",
-            places=("local", "reference"),
+            "Publish every MIG device that could be created on the simulated GPUs.",
+            DRIVER,
+            places=SUITE,
         ),
     ] = False
-    binaries: Annotated[
-        Path | None,
-        Given(
-            "Directory with the local cluster's binaries, instead of the cache.",
-            places=("local",),
-        ),
-    ] = None
-    name: Annotated[str, Given("Name of a local or kind cluster.", places=("kind", "local"))] = (
-        "default"
-    )
-    nodes: Annotated[
-        int,
-        Given(
-            "Nodes, all alike; 0 is a control plane only.",
-            places=("local", "reference"),
-        ),
-    ] = 1
-    feature_gates: Annotated[
-        Mapping[str, bool],
-        Given(
-            "NAME=true or NAME=false, on the reference or every component of a local cluster "
-            "(repeatable).",
-            flag="--feature-gate",
-            type=tuple[str, ...],
-            convert=gates_of,
-            places=("local", "reference"),
-        ),
-    ] = field(default_factory=dict)
-    image_archives: Annotated[
-        tuple[Path, ...],
-        Given(
-            "Image file that a kind cluster loads (repeatable).",
-            flag="--image-archive",
-            places=("kind",),
-        ),
-    ] = ()
-    node_image: Annotated[
-        str,
-        Given(
-            "Image of a kind cluster's nodes, which decides its Kubernetes version. [default: the "
-            "kind command's]",
-            metavar="IMAGE",
-            places=("kind",),
-        ),
-    ] = ""
-    kind_config: Annotated[
-        Path | None,
-        Given(
-            "kind's configuration of the cluster. [default: ci/kind/cluster.yaml, three nodes]",
-            places=("kind",),
-        ),
-    ] = None
-    driver_manifests: Annotated[
-        str,
-        Given(
-            "Manifests that install the driver for the run: a kustomization, a folder of files, a "
-            "file, or a URL of one of these. kubectl reads them.",
-            metavar="FOLDER|FILE|URL",
-            places=("kind",),
-        ),
-    ] = ""
-    image: Annotated[
-        str,
-        Given(
-            f"Image that scenario pods run. [default: {DEFAULT_IMAGE}; local clusters bring one]",
-            places=("kubeconfig", "kind", "local"),
-        ),
-    ] = ""
     double_allocation: Annotated[
         bool,
         Given(
-            "Also run scenarios that give one device to two claims for some seconds, as a "
-            "scheduler that has lost count does.",
+            "Also run scenarios that allocate one device to two claims for a few seconds, which "
+            "simulates a scheduler bug.",
+            "Execution",
             places=("kubeconfig",),
-        ),
-    ] = False
-    keep: Annotated[
-        bool,
-        Given(
-            "Leave a cluster that was started running.",
-            flag="--keep-cluster",
-            places=("kind", "local"),
-        ),
-    ] = False
-    kubernetes_version: Annotated[
-        str,
-        Given(
-            "Kubernetes that the reference or a local cluster is: a minor, for example 1.35, or a "
-            f"patch of it. [default: {DEFAULT_VERSION}]",
-            flag="--kubernetes",
-            metavar="VERSION",
-            convert=version_of,
-            places=("local", "reference"),
-        ),
-    ] = ""
-    churn_time: Annotated[
-        float,
-        Given(
-            "Repeat churn for so long, for example 10m, each time with the next seed. "
-            "[default: once, for as long as the scenario says]",
-            metavar="TIME",
-            type=str,
-            convert=seconds_of,
-        ),
-    ] = 0.0
-    churn_seed: Annotated[
-        int, Given("Seed of the first churn; 0 is the scenario's.", metavar="SEED")
-    ] = 0
-    churn_here: Annotated[
-        bool,
-        Given(
-            "Allow --churn-time on a cluster that others may use.", places=("kubeconfig", "kind")
         ),
     ] = False
     record: bool = False
 
     @property
     def version(self) -> str:
-        """Of the Kubernetes that the reference is and that a local cluster would be started as."""
+        """Kubernetes version of the reference, and of a local cluster that is not running yet."""
         return self.kubernetes_version or DEFAULT_VERSION
 
     @property
@@ -262,18 +237,18 @@ class TargetOptions:
         return self.other_driver or (OTHER_PROFILE if self.other_profile() is not None else "")
 
     def profile(self) -> DriverProfile:
-        """The driver profile that is used, with the options of the driver that are on.
+        """The driver profile in use, with its enabled driver options.
 
         Raises:
-            UsageError: there is none, it is malformed, or has no such option.
+            UsageError: it does not exist, is malformed, or lacks one of the options.
         """
         return _load(self.profile_name).with_options(self.driver_options)
 
     def other_profile(self) -> DriverProfile | None:
-        """The profile of the other driver; None where there is none.
+        """The profile of the second driver; None where there is none.
 
         Raises:
-            UsageError: there is none of that name, it is malformed, or is of the same driver.
+            UsageError: it does not exist, is malformed, or is of the same driver.
         """
         profile = self.profile()
         if not self.other_driver:
@@ -284,8 +259,8 @@ class TargetOptions:
         other = _load(self.other_driver)
         if other.driver == profile.driver:
             raise UsageError(
-                f"--other-driver {self.other_driver}: that is the profile of {other.driver}, too;"
-                " give the one of another driver"
+                f"--other-driver {self.other_driver}: is a profile of the same driver, "
+                f"{other.driver}; give one of another driver"
             )
         return other
 

@@ -314,6 +314,43 @@ def verification(submitted: Submitted, **changes: object) -> Verification:
     return replace(found, report=found.report.model_copy(update=changes))
 
 
+@pytest.mark.parametrize(
+    ("changes", "compared", "hardware"),
+    [
+        ({}, [], []),
+        ({"comparison": None}, ["no allocation was judged"], []),
+        ({"inventory": None}, [], ["no device of the driver was seen in a snapshot"]),
+        ({"simulated": ("NVML",)}, [], ["simulated: NVML"]),
+        ({"target": "reference"}, [], ["simulated: all of it"]),
+    ],
+)
+def test_a_comparison_and_hardware_can_be_required(
+    submitted: Submitted, changes: dict[str, object], compared: list[str], hardware: list[str]
+) -> None:
+    found = verification(submitted, **{"target": "cluster/x", "simulated": (), **changes})
+    assert [*found.not_compared()] == compared
+    assert [*found.no_hardware()] == hardware
+
+
+def test_synthetic_devices_are_no_hardware(submitted: Submitted) -> None:
+    found = verification(submitted, target="cluster/x", simulated=())
+    used = found.report.driver_profile
+    assert used is not None
+    profile = used.model_copy(update={"document": {"spec": {"syntheticDevices": True}}})
+    report = found.report.model_copy(update={"driver_profile": profile})
+    assert "synthetic" in next(replace(found, report=report).no_hardware())
+
+
+def test_a_suite_can_be_required(submitted: Submitted) -> None:
+    found = verification(submitted)
+    ours = found.report.suite.version
+    assert [*found.other_suite(ours)] == []
+    assert [*found.other_suite("9.9")] == [f"the run was of {ours}"]
+    assert [*replace(found, departures=("x",)).other_suite(ours)] == [
+        "its scenarios are not those of that version"
+    ]
+
+
 def test_a_success_needs_each_profile_and_devices(submitted: Submitted) -> None:
     found = verification(submitted)
     assert list(found.no_success()) == ["dra-core is uncertified"]

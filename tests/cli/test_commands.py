@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -118,7 +119,7 @@ spec:
     ("arguments", "says"),
     [
         ("run nofile.yaml", "nofile.yaml: no such file or folder"),
-        ("run -k nothing-like-this", "no scenario whose id fits -k"),
+        ("run -k nothing-like-this", "no scenario with an id that matches -k"),
         ("run --feature Foo", "unknown feature Foo; no known name is like it"),
         (
             "run --driver scenario.yaml",
@@ -137,8 +138,8 @@ spec:
         ("run -n 0", "must be at least 1, not 0"),
         ("run --run-id UPPER", "--run-id 'UPPER'"),
         ("run --run-id abc\n", "--run-id 'abc\\n'"),
-        ("run -k [", "no scenario whose id fits -k"),
-        ("list -k [", "no scenario whose id fits -k"),
+        ("run -k [", "no scenario with an id that matches -k"),
+        ("list -k [", "no scenario with an id that matches -k"),
         (f"list {'x' * 5000}", "File name too long"),
         (f"lint {'x' * 5000}", "File name too long"),
         (f"run --driver {'x' * 5000}", "File name too long"),
@@ -153,11 +154,11 @@ spec:
         ("list --feature SchedulerFilterTimeout", "0 with --feature SchedulerFilterTimeout"),
         ("list --tier device --level core", " with --tier device, 0 with --level core"),
         ("run --tier cloud", "'cloud' is not one of"),
-        ("cleanup", "say where"),
+        ("cleanup", "give --cluster"),
         ("lint nofile.yaml", "nofile.yaml: no such file or folder"),
         ("replay nofile.json", "nofile.json: cannot be read"),
         ("verify no.yaml no.ndjson", "no.yaml: cannot be read"),
-        ("runn", "there is no command 'runn'; did you mean run?"),
+        ("runn", "unknown command 'runn'; did you mean run?"),
         ("cluster status --name never-was", "there is no local cluster never-was"),
         ("schema cloud", "'cloud' is not one of"),
         ("cluster up --name a/b", "cluster name 'a/b'"),
@@ -235,6 +236,15 @@ def test_lint_reads_what_a_template_renders(call: Call, pipe: Callable[[str], No
     assert "<stdin>:2: $.kind" in done.out
 
 
+@pytest.mark.parametrize("text", ["", "# a comment\n", "---\n---\n"])
+def test_lint_of_an_empty_file_fails(call: Call, text: str, pipe: Callable[[str], None]) -> None:
+    Path("empty.yaml").write_text(text)
+    pipe(text)
+    for name, shown in (("empty.yaml", "empty.yaml"), ("-", "<stdin>")):
+        done = call("lint", name)
+        assert (done.code, f"{shown}:1: is empty" in done.out) == (2, True), done
+
+
 def test_lint_of_a_repository_leaves_out_what_is_not_for_it(call: Call, tmp_path: Path) -> None:
     (tmp_path / "compose.yaml").write_text("services: {web: {image: nginx}}\n")
     (tmp_path / "package.json").write_text('{"name": "web"}')
@@ -248,9 +258,7 @@ def test_lint_of_a_repository_leaves_out_what_is_not_for_it(call: Call, tmp_path
     assert done.code == 2
     assert "old.json:1: $.kind" in done.out
     assert "chart.yaml: warning: is a template" in done.out
-    assert done.out.endswith(
-        "1 file checked, 1 error, 1 warning; 3 files of other tools left out\n"
-    )
+    assert done.out.endswith("1 file checked, 1 error, 1 warning; 3 files of other tools skipped\n")
     assert call("lint", ".", "--exclude", "*.json", "--exclude", "chart.yaml").code == 0
 
 
@@ -410,8 +418,17 @@ def test_each_command_that_is_listed_is_there_and_begins_its_help_alike() -> Non
             assert found.__doc__.split()[0] == text.split()[0]
 
 
-def test_help_fits_80_columns(call: Call) -> None:
-    for command in ("run", "list", "lint", "report", "verify", "cleanup", "cluster"):
-        done = call(command, "--help")
-        assert done.code == 0
-        assert [line for line in done.out.splitlines() if len(line) > 80] == []
+@pytest.mark.parametrize("command", [*COMMANDS, "new profile", "cluster up", "cluster down"])
+def test_help_fits_80_columns_and_shows_no_python_type(call: Call, command: str) -> None:
+    done = call(*command.split(), "--help")
+    assert done.code == 0
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
+    assert not re.search(r"<|list\[", done.out)
+
+
+def test_the_options_of_a_run_are_in_groups(call: Call) -> None:
+    out = call("run", "--help").out
+    headings = [line for line in out.splitlines() if re.fullmatch(r"\w.*:", line)]
+    assert headings[:3] == ["Arguments:", "Target:", "Driver:"]
+    assert {"Selection:", "Execution:", "Output:"} < {*headings}
+    assert headings[-1] == "Options:"

@@ -39,16 +39,19 @@ def test_pyproject_has_a_table_and_another_file_can_be_named_or_none(run: Call) 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("k = 'x'\n\nretrys = 1\n", "toml:3: retrys: is no option of `run`; did you mean retries?"),
+        (
+            "k = 'x'\n\nretrys = 1\n",
+            "toml:3: retrys: is not an option of `run`; did you mean retries?",
+        ),
         ("verbose = 'yes'", "toml:1: verbose: must be true or false"),
-        ("retries = true", "toml:1: retries: must be a text or a number"),
-        ("output = ['a', 'b']", "toml:1: output: must be one text, number or boolean"),
-        ("k = [['x']]", "toml:1: k: must be a list of texts"),
-        ("config = 'other.toml'", "toml:1: config: is no option of `run`"),
-        ("retries = 99", "--retries 99: say 0 to 10"),
-        ("k = ", "dra-conformance.toml: is not TOML"),
-        ("\x00", "dra-conformance.toml: is not TOML"),
-        ("k = " + "[" * 5000, "dra-conformance.toml: is not TOML"),
+        ("retries = true", "toml:1: retries: must be a string or a number"),
+        ("output = ['a', 'b']", "toml:1: output: must be one string, number or boolean"),
+        ("k = [['x']]", "toml:1: k: must be a list of strings"),
+        ("config = 'other.toml'", "toml:1: config: is not an option of `run`"),
+        ("retries = 99", "--retries 99: must be between 0 and 10"),
+        ("k = ", "dra-conformance.toml: is not valid TOML"),
+        ("\x00", "dra-conformance.toml: is not valid TOML"),
+        ("k = " + "[" * 5000, "dra-conformance.toml: is not valid TOML"),
     ],
 )
 def test_a_mistake_in_the_file_is_one_message(run: Call, text: str, says: str) -> None:

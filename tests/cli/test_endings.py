@@ -210,7 +210,7 @@ def test_list_and_verify_show_no_escape_sequence_of_a_file(
         "note: \\x1b[1m",
         "other suite: \\x1b[0m",
         "certifies nothing: \\x1b[3m",
-        "the report does not say what the result file says",
+        "the report does not match the result file",
     ]
 
 

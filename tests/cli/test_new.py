@@ -101,5 +101,5 @@ def test_no_file_is_written_over(tmp_path: Path, command: Call) -> None:
     file.write_text("mine")
     code, _, err = command("new", "profile", DRIVER, "-o", file)
     assert code == 2
-    assert "is there already" in err
+    assert "already exists" in err
     assert file.read_text() == "mine"

@@ -100,4 +100,4 @@ def test_only_the_formats_that_are_asked_for_are_made(tmp_path: Path) -> None:
     assert (two / "report.html").read_text() == (one / "report.html").read_text()
     wrong = CliRunner().invoke(app, ["render", str(one), "-o", str(two), "--format", "htm"])
     assert isinstance(wrong.exception, UsageError)
-    assert "there is no 'htm'" in str(wrong.exception)
+    assert "unknown format 'htm'" in str(wrong.exception)

@@ -78,8 +78,8 @@ def test_where_nothing_failed_nothing_is_run_again_and_the_results_stay(run: Cal
         ("--maxfail -1", "--maxfail"),
         ("--kep 481", "unknown enhancement 481; did you mean 4815"),
         ("--gate DRADeviceTaint", "did you mean DRADeviceTaintRules or DRADeviceTaints?"),
-        ("--since 1.33", "the minors known are 1.34"),
-        ("-k core/two --exclude two", "fits -k core/two and without --exclude two below"),
+        ("--since 1.33", "known minors are 1.34"),
+        ("-k core/two --exclude two", "matches -k core/two and without --exclude two below"),
         ("--tier allocation --kep 4815 --since 1.35", "0 with --since 1.35"),
     ],
 )

@@ -38,5 +38,5 @@ def test_every_shipped_scenario_can_be_shown(command: Call) -> None:
 def test_what_is_a_part_of_several_ids_is_refused(command: Call) -> None:
     code, out, err = command("show", "late-")
     assert (code, out) == (2, "")
-    assert "'late-' is part of" in err
+    assert "'late-' matches" in err
     assert "core/late-claim-starts-waiting-pod" in err

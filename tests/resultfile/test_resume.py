@@ -256,7 +256,7 @@ def test_nothing_of_the_interrupted_run_may_be_there() -> None:
         scope.create(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "old", "labels": labels}}
         )
-        with pytest.raises(UsageError, match="1 object of the interrupted run first is still"):
+        with pytest.raises(UsageError, match="still has 1 object of the interrupted run first"):
             _check_gone(opened, "first")
         _check_gone(opened, "second")
         scope.close()

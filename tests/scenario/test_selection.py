@@ -132,10 +132,10 @@ def test_what_is_excluded_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("selection", "says"),
     [
-        (Selection(only=("nope",)), "no scenario whose id fits -k nope below"),
+        (Selection(only=("nope",)), "no scenario with an id that matches -k nope below"),
         (
             Selection(tier=("device",), level=("core",), feature=("AllocationModeAll",)),
-            r"asked for: \d+ in all, [1-9]\d* with --tier device, 0 with --level core; `dra-conf",
+            r"all filters: \d+ in all, [1-9]\d* with --tier device, 0 with --level core; `dra-conf",
         ),
         (
             Selection(level=("extended",), feature=("AllocationModeAll",)),
