@@ -8,16 +8,19 @@ does not reach makes the comparison inconclusive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from conformance.compare.demands import unrecorded
+from conformance.compare.evidence import key_of
 from conformance.compare.judging import judge, judge_undecided
-from conformance.compare.overlapping import joined
 from conformance.compare.witness import REFERENCE, Witness
 from conformance.engine.events import Outcome, ScenarioFinished, StepFinished
-from conformance.engine.verdicts import Difference, Judgement, ScenarioCompared
+from conformance.engine.verdicts import Difference, Judgement, ScenarioCompared, Verdict
 from conformance.errors import ConformanceError
 from conformance.jsondiff import differences, json_text
+from conformance.targets.overlaps import Overlap, exclusive_devices
 from conformance.text import cut
 
 MAX_DIFFERENCES = 100
@@ -53,7 +56,7 @@ def compare_scenario(
     problems: list[str] = []
     for number, decision in enumerate(target.decisions):
         try:
-            judgements.append(joined(judge(decision, witness), decision, target.overlaps))
+            judgements.append(_with_overlaps(judge(decision, witness), decision, target.overlaps))
         except ConformanceError as error:
             problems.append(f"decision {number}: {error}")
     for number, snapshot in enumerate(target.undecided):
@@ -118,3 +121,30 @@ def _step(target: StepFinished, reference: StepFinished) -> Iterator[Difference]
     pairs = differences([*target.observed], [*reference.observed])
     for path, left, right in pairs:
         yield Difference(target.index, title, path, json_text(left), json_text(right))
+
+
+def _with_overlaps(
+    judgement: Judgement, decision: Mapping[str, Any], overlaps: Sequence[Overlap]
+) -> Judgement:
+    """The judgement, `OVERLAPPING` where all that is wrong is that a device is in use.
+
+    The overlap reports that already, so that it counts once.
+    """
+    if judgement.verdict.conformant or not judgement.violations:
+        return judgement
+    if not all(text.startswith("in-use:") for text in judgement.violations):
+        return judgement
+    links = {
+        (item.claim, item.driver, item.pool, item.device): overlap
+        for overlap in overlaps
+        for item in overlap.chain
+    }
+    found = [
+        links[key]
+        for claim, allocation in zip(decision["claims"], decision["allocations"], strict=True)
+        for device in sorted(exclusive_devices({"status": {"allocation": allocation}}))
+        if (key := ("/".join(key_of(claim)), *device)) in links
+    ]
+    if len(found) < len(judgement.violations):
+        return judgement
+    return replace(judgement, verdict=Verdict.OVERLAPPING, reason=str(found[0]))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import ssl
-from datetime import UTC, datetime
 from typing import Any
 
 from kubernetes.client import ApiClient, Configuration
@@ -27,8 +26,6 @@ _CLUSTER = (
 _CONNECTIONS = 128
 """Kept open: one watch per kind of many scenarios at once."""
 
-_ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 def api_client(config: ClientConfig) -> Any:
     """A client of the official package, not yet connected, that repeats nothing by itself.
@@ -41,13 +38,20 @@ def api_client(config: ClientConfig) -> Any:
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
     configuration = Configuration()
     try:
-        _Loader(config, credentials).load_and_set(configuration)
+        _load(config, credentials.certificate(), configuration)
         if configuration.host.startswith("https:"):
             _check_certificates(configuration)
     except (ConfigException, ValueError, KeyError, TypeError, OSError) as error:
         raise config.wrong(
             f"the certificates of context {config.context!r} cannot be used: {reason_of(error)}"
         ) from None
+
+    def renew(configuration: Any) -> None:  # is called before each request
+        if authorization := credentials.authorization():
+            configuration.api_key["BearerToken"] = authorization
+
+    renew(configuration)
+    configuration.refresh_api_key_hook = renew
     if not config.cluster.get("proxy-url"):
         configuration.no_proxy = _without_proxy(configuration.no_proxy) if config.proxies else "*"
     configuration.retries = False
@@ -59,25 +63,15 @@ def api_client(config: ClientConfig) -> Any:
         raise config.wrong(f"its proxy cannot be used: {reason_of(error)}") from None
 
 
-class _Loader(KubeConfigLoader):  # type: ignore[misc]  # the package has no types
-    """The client's loader, which asks our `Credentials` before each request."""
-
-    def __init__(self, config: ClientConfig, credentials: Credentials) -> None:
-        self._credentials = credentials
-        self.expiry = _ALWAYS  # so that `_load_authentication` is called before each request
-        cluster = {name: config.cluster[name] for name in _CLUSTER if config.cluster.get(name)}
-        super().__init__(
-            {
-                "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-                "clusters": [{"name": "it", "cluster": cluster}],
-                "users": [{"name": "it", "user": credentials.certificate()}],
-            },
-            active_context="it",
-        )
-
-    def _load_authentication(self) -> None:
-        if authorization := self._credentials.authorization():
-            self.token = authorization
+def _load(config: ClientConfig, certificate: dict[str, str], configuration: Any) -> None:
+    """Have the client read the server, its certificates and the user's, and nothing else."""
+    cluster = {name: config.cluster[name] for name in _CLUSTER if config.cluster.get(name)}
+    document = {
+        "contexts": [{"name": "only", "context": {"cluster": "only", "user": "only"}}],
+        "clusters": [{"name": "only", "cluster": cluster}],
+        "users": [{"name": "only", "user": certificate}],
+    }
+    KubeConfigLoader(document, active_context="only").load_and_set(configuration)
 
 
 def _without_proxy(named: str | None) -> str:

@@ -1,9 +1,9 @@
 """Requests to one API server: plain JSON in and out, repeated only where that is safe.
 
-The official client provides authentication, TLS and a pool of connections; its thousands of typed
-models would only stand between the scenarios and the wire, so none of them is used. A request that
-got no answer is repeated for a while with growing pauses (an API server that restarts is away for
-some seconds) unless it may have been carried out.
+The official client provides TLS, proxies and a pool of connections; its typed models are not used,
+because a scenario must see what is on the wire. A request without an answer is repeated for a while
+with growing pauses (an API server that restarts is away for some seconds), unless it may have been
+carried out.
 """
 
 from __future__ import annotations
@@ -99,12 +99,7 @@ class Connection:
 
     @classmethod
     def open(cls, kubeconfig: Path, context: str) -> Connection:
-        """The server of a kubeconfig file's context.
-
-        Raises:
-            KubeconfigError: the file or the context is wrong.
-            TargetError: the user's credential plugin failed.
-        """
+        """The server of a kubeconfig file's context; raises as the constructor does."""
         return cls(load_config(kubeconfig, context))
 
     def request(

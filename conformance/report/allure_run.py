@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from conformance.engine.events import RunStarted
-from conformance.redaction import redact_json
-from conformance.report.properties import write_properties
+from conformance.redaction import redact, redact_json
 
 CATEGORIES = (
     {
@@ -40,7 +40,7 @@ def write_run(folder: Path, started: RunStarted) -> None:
         OSError: one of them cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    write_properties(folder / "environment.properties", _environment(started))
+    _write_properties(folder / "environment.properties", _environment(started))
     executor = redact_json(executor_of(started.run, os.environ))
     for name, value in (("executor.json", executor), ("categories.json", CATEGORIES)):
         (folder / name).write_text(json.dumps(value, indent=1), encoding="utf-8")
@@ -82,3 +82,17 @@ def executor_of(run: str, env: Mapping[str, str]) -> dict[str, str | int]:
         zip(("name", "type", "buildUrl", "buildName"), about, strict=True)
     )
     return found | ({"buildOrder": int(number)} if number.isdecimal() else {})
+
+
+def _write_properties(file: Path, values: Mapping[str, str]) -> None:
+    """Write a Java properties file, redacted."""
+    lines = [
+        f"{_escape(name).replace(' ', chr(92) + ' ')} = {_escape(value.strip())}\n"
+        for name, value in values.items()
+    ]
+    file.write_text("".join(lines), encoding="ascii")
+
+
+def _escape(text: str) -> str:
+    # A JSON string has the same escapes for what is not printable ASCII.
+    return re.sub("[:=#!]", r"\\\g<0>", json.dumps(redact(text))[1:-1])

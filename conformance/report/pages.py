@@ -20,11 +20,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from conformance.compare.conclude import conclude_run, uncertified
 from conformance.engine.dispatch import ReportError
-from conformance.engine.result import count_verdicts
+from conformance.engine.result import ScenarioResult, count_verdicts
 from conformance.files import write_whole
 from conformance.redaction import redact, redact_json
 from conformance.report.drawing import drawings_of
-from conformance.report.events import warnings_of
 from conformance.report.folder import HTML, RESULTS, SUMMARY, SUMMARY_JSON
 from conformance.report.jsonsummary import render_json
 from conformance.report.summary import VERDICTS, by_feature
@@ -159,3 +158,40 @@ def _block(text: object) -> str:
 def _safe(text: object) -> str:
     shortened = shorten(visible(redact(str(text))), 20, 2_000)
     return shortened.replace("`", "'").replace("~~~", "---")
+
+
+MAX_EVENTS = 3
+"""The latest that are shown; the diagnostics have all."""
+
+
+def warnings_of(row: ScenarioResult) -> list[str]:
+    """The last warnings of the scenario's namespace, the latest first.
+
+    Each as ``FailedScheduling, Pod pod0 (default-scheduler): message``; what the scenario's own
+    message quotes is left out, and so is what only repeats.
+    """
+    try:
+        events = json.loads(row.diagnostics.get("events.json", "[]"))
+    except (ValueError, RecursionError):
+        return []
+    found = list(dict.fromkeys(_warnings(events, row.message)))
+    return found[: -MAX_EVENTS - 1 : -1]
+
+
+def _warnings(events: Any, known: str) -> Iterator[str]:
+    listed = events if isinstance(events, list) else []
+    warnings = [item for item in listed if isinstance(item, dict) and item.get("type") == "Warning"]
+    for item in sorted(warnings, key=_last_seen):
+        message = str(item.get("message") or "")
+        if message.strip() and message.strip() not in known:
+            about = item.get("involvedObject") or item.get("regarding")
+            named = f"{about.get('kind')} {about.get('name')}" if isinstance(about, dict) else "?"
+            source = item.get("reportingComponent") or "?"
+            yield f"{item.get('reason')}, {named} ({source}): {message}"
+
+
+def _last_seen(event: dict[str, Any]) -> str:
+    """When it was last seen; RFC 3339 in UTC sorts as text, to the second."""
+    series = event.get("series")
+    latest = series.get("lastObservedTime") if isinstance(series, dict) else None
+    return str(latest or event.get("lastTimestamp") or event.get("eventTime") or "")

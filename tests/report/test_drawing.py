@@ -6,7 +6,7 @@ from typing import Any
 from conformance.engine.result import ScenarioResult
 from conformance.engine.verdicts import Judgement, ScenarioCompared, Verdict
 from conformance.report.drawing import MAX_DEVICES, MAX_NODES, Drawing, drawings_of
-from conformance.report.events import MAX_EVENTS, warnings_of
+from conformance.report.pages import MAX_EVENTS, warnings_of
 from tests.compare.cluster import DRIVER, claim, node, resource_slice
 from tests.report.builders import finished, planned
 
