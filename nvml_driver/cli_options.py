@@ -1,19 +1,58 @@
-"""Options that commands of ``nvml-dra-driver`` share, and those of how the driver is installed."""
+"""The options of ``nvml-dra-driver``, as tables: dataclasses whose fields are options."""
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from nvml_driver.logs import Format as LogFormat
+from nvml_driver.options import DEFAULT_DRIVER_NAME, Features
 from reference_allocator.api.names import dns_subdomain_problems
+
+T = TypeVar("T")
+
+
+def takes(table: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None]]:
+    """Give a command the fields of a dataclass as options; it is called with an instance.
+
+    A field's name gives its flag, ``--node-name``, and its environment variable, ``NODE_NAME``.
+    """
+
+    def decorate(command: Callable[[T], None]) -> Callable[..., None]:
+        def call(**given: Any) -> None:
+            command(table(**given))
+
+        hints = get_type_hints(table, include_extras=True)
+        parameters = []
+        for one in fields(table):  # type: ignore[arg-type]
+            [about] = hints[one.name].__metadata__
+            about.envvar = about.envvar or one.name.upper()
+            if one.default is False:  # otherwise there would be a --no-... too
+                about.param_decls = (f"--{one.name.replace('_', '-')}",)
+            parameters.append(
+                inspect.Parameter(
+                    one.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=one.default,
+                    annotation=hints[one.name],
+                )
+            )
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = hints
+        call.__name__, call.__doc__ = command.__name__, command.__doc__
+        return call
+
+    return decorate
 
 
 def _subdomain(text: str, longest: int) -> str:
-    """A DNS subdomain, or nothing: both names become part of paths and of API objects."""
+    """A DNS subdomain or "": names become part of paths and of API objects."""
     if text and (len(text) > longest or dns_subdomain_problems(text)):
         raise typer.BadParameter(
             f"{text!r} must be a DNS subdomain of at most {longest} characters, such as "
@@ -22,122 +61,173 @@ def _subdomain(text: str, longest: int) -> str:
     return text
 
 
+def _node_name(text: str) -> str:
+    return _subdomain(text, 253)
+
+
 def _driver_name(text: str) -> str:
     if not text:
-        raise typer.BadParameter("a driver needs a name")
+        raise typer.BadParameter("the driver's name must not be empty")
     return _subdomain(text, 63)  # DriverNameMaxLength in resource.k8s.io/v1
 
 
 def _container_prefix(text: str) -> str:
     if text and not re.fullmatch("[a-z][a-z0-9]{0,15}", text):
-        raise typer.BadParameter(f"{text!r} must be up to 16 of a-z and 0-9, a letter first")
+        raise typer.BadParameter(
+            f"{text!r} must be up to 16 characters, a-z and 0-9, starting with a letter"
+        )
     return text
 
 
-NodeName = Annotated[
-    str,
-    typer.Option(
-        envvar="NODE_NAME",
-        callback=lambda text: _subdomain(text, 253),
-        help="The node's name; by default the host's.",
-    ),
-]
-DriverName = Annotated[
-    str,
-    typer.Option(
-        envvar="DRIVER_NAME",
-        callback=_driver_name,
-        help="The driver's name in slices and allocations.",
-    ),
-]
-ContainerPrefix = Annotated[
-    str,
-    typer.Option(
-        envvar="CONTAINER_PREFIX",
-        callback=_container_prefix,
-        help="Stands before the names of the variables and device files that containers get: lets "
-        "two drivers of other names show simulated GPUs in one container.",
-    ),
-]
-HealthcheckPort = Annotated[
-    int,
-    typer.Option(
-        envvar="HEALTHCHECK_PORT",
-        max=65535,
-        help="TCP port of gRPC health checks for liveness; 0: any free, negative: none.",
-    ),
-]
-MetricsPort = Annotated[
-    int,
-    typer.Option(
-        envvar="METRICS_PORT",
-        max=65535,
-        help="TCP port of Prometheus metrics; 0: any free, negative: none.",
-    ),
-]
-Simulate = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PROFILE",
-        envvar="NVML_DRIVER_SIMULATE",
-        help="Show simulated GPUs: a profile's name (t4x4, a100-40x8) or a JSON file.",
-    ),
-]
+def _group(name: str) -> Callable[..., Any]:
+    return lambda text, *flags, **more: typer.Option(
+        *flags, help=text, rich_help_panel=name, **more
+    )
+
+
+_node, _publish, _container, _served = map(
+    _group, ("Kubernetes", "Devices", "Containers", "Monitoring")
+)
 Verbosity = Annotated[
-    int, typer.Option("--v", envvar="LOG_VERBOSITY", help="Log verbosity; from 4 on debugging.")
+    int, _served("Log verbosity; 4: debug.", "--v", metavar="LEVEL", envvar="LOG_VERBOSITY")
 ]
-LoggingFormat = Annotated[
-    LogFormat, typer.Option(envvar="LOGGING_FORMAT", help="How log lines look: text or json.")
-]
-DynamicMig = Annotated[
-    bool,
-    typer.Option(
-        "--dynamic-mig", envvar="DYNAMIC_MIG", help="Publish all MIG devices that could be made."
-    ),
-]
-Vfio = Annotated[
-    bool, typer.Option("--vfio", envvar="VFIO", help="Publish GPUs that vfio-pci has.")
-]
-NumaList = Annotated[
-    bool,
-    typer.Option(
-        "--numa-list", envvar="NUMA_LIST", help="Publish numaNode as a list (Kubernetes 1.37)."
-    ),
-]
-ConsumableShares = Annotated[
-    str,
-    typer.Option(
-        metavar="unlimited|memory|N",
-        envvar="CONSUMABLE_SHARES",
-        help="Let several claims share a device.",
-    ),
-]
-NvidiaDriverRoot = Annotated[
-    Path,
-    typer.Option(
-        envvar="NVIDIA_DRIVER_ROOT",
-        help="Where NVIDIA's driver is installed on the node: / or /run/nvidia/driver.",
-    ),
-]
-ContainerDriverRoot = Annotated[
-    Path | None,
-    typer.Option(
-        envvar="CONTAINER_DRIVER_ROOT",
-        help="Where this process sees that directory; by default at the same path.",
-    ),
-]
-CdiHook = Annotated[
-    Path | None,
-    typer.Option(
-        "--nvidia-cdi-hook-path",
-        envvar="NVIDIA_CDI_HOOK_PATH",
-        help="NVIDIA's CDI hook on the node, if its container toolkit is installed there.",
-    ),
-]
-DriverLibraries = Annotated[
-    bool,
-    typer.Option(
-        envvar="DRIVER_LIBRARIES",
-        help="Give containers the driver's libraries and nvidia-smi (never with --simulate).",
-    ),
-]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFlags:
+    """What is published: the options that ``slices`` and ``run`` share."""
+
+    node_name: Annotated[
+        str,
+        _node("Name of the node. [default: the host name]", metavar="NAME", callback=_node_name),
+    ] = ""
+    driver_name: Annotated[
+        str,
+        _node(
+            "Name of the driver in slices and allocations.", metavar="NAME", callback=_driver_name
+        ),
+    ] = DEFAULT_DRIVER_NAME
+    simulate: Annotated[
+        str | None,
+        _publish(
+            "Simulate GPUs: name of a profile (t4x4, a100-40x8) or a JSON file.",
+            metavar="PROFILE",
+            envvar="NVML_DRIVER_SIMULATE",
+        ),
+    ] = None
+    dynamic_mig: Annotated[bool, _publish("Publish every MIG device that could be created.")] = (
+        False
+    )
+    vfio: Annotated[bool, _publish("Publish GPUs bound to vfio-pci.")] = False
+    numa_list: Annotated[bool, _publish("Publish numaNode as a list (Kubernetes 1.37).")] = False
+    consumable_shares: Annotated[
+        str, _publish("Let several claims share a device.", metavar="unlimited|memory|N")
+    ] = ""
+
+    @property
+    def features(self) -> Features:
+        """The features to publish.
+
+        Raises:
+            typer.BadParameter: ``consumable_shares`` is invalid.
+        """
+        shares = self.consumable_shares
+        try:
+            return Features(
+                dynamic_mig=self.dynamic_mig,
+                vfio=self.vfio,
+                numa_list=self.numa_list,
+                consumable_shares=int(shares) if shares.isdecimal() else shares or None,  # type: ignore[arg-type]
+            )
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlicesFlags(DeviceFlags):
+    """The options of ``slices``."""
+
+    v: Verbosity = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFlags(DeviceFlags):
+    """The options of ``run``."""
+
+    kubeconfig: Annotated[
+        Path | None, _node("Kubeconfig file. [default: the pod's service account]", metavar="FILE")
+    ] = None
+    kubelet_registrar_directory_path: Annotated[
+        Path, _node("Folder in which the kubelet looks for registration sockets.")
+    ] = Path("/var/lib/kubelet/plugins_registry")
+    kubelet_plugins_directory_path: Annotated[Path, _node("Folder of the kubelet's plugins.")] = (
+        Path("/var/lib/kubelet/plugins")
+    )
+    state_dir: Annotated[
+        Path | None,
+        _node(
+            "Folder of the checkpoint. [default: a folder of the driver's name in the "
+            "plugins folder]"
+        ),
+    ] = None
+    pod_uid: Annotated[
+        str,
+        _node(
+            "UID of the driver's pod; allows two instances during a rolling update "
+            "(Kubernetes 1.33 and later).",
+            metavar="UID",
+        ),
+    ] = ""
+    cdi_root: Annotated[Path, _container("Folder for CDI specs.")] = Path("/var/run/cdi")
+    device_root: Annotated[
+        Path | None,
+        _container(
+            "Folder of the nvidia<N> device files. [default: /dev, with --simulate STATE_DIR/dev]"
+        ),
+    ] = None
+    device_metadata: Annotated[
+        bool, _container("Mount files that describe the devices into containers.")
+    ] = True
+    container_prefix: Annotated[
+        str,
+        _container(
+            "Prefix for the variables and device files in containers, so that two drivers "
+            "can simulate GPUs in one container.",
+            metavar="PREFIX",
+            callback=_container_prefix,
+        ),
+    ] = ""
+    nvidia_driver_root: Annotated[
+        Path, _container("Root of NVIDIA's driver on the node: / or /run/nvidia/driver.")
+    ] = Path("/")
+    container_driver_root: Annotated[
+        Path | None, _container("The same folder as seen by this process. [default: the same path]")
+    ] = None
+    nvidia_cdi_hook_path: Annotated[
+        Path | None,
+        _container("NVIDIA's CDI hook on the node, if its container toolkit is installed."),
+    ] = None
+    driver_libraries: Annotated[
+        bool,
+        _container(
+            "Mount the driver's libraries and nvidia-smi into containers (never with --simulate)."
+        ),
+    ] = True
+    healthcheck_port: Annotated[
+        int,
+        _served(
+            "TCP port of gRPC health checks; 0: any free port, negative: disabled.",
+            metavar="PORT",
+            max=65535,
+        ),
+    ] = -1
+    metrics_port: Annotated[
+        int,
+        _served(
+            "TCP port of Prometheus metrics; 0: any free port, negative: disabled.",
+            metavar="PORT",
+            max=65535,
+        ),
+    ] = -1
+    v: Verbosity = 2
+    logging_format: Annotated[LogFormat, _served("Format of log lines.")] = LogFormat.TEXT

@@ -95,8 +95,7 @@ class Execution:
         ),
     ] = 0
     run_timeout: Annotated[
-        str,
-        Given("End the run after this time (30m), as Ctrl-C would.", EXECUTION, metavar="TIME"),
+        str, Given("End the run after this time (30m), as Ctrl-C would.", EXECUTION, metavar="TIME")
     ] = ""
     resume: Annotated[
         Path | None,

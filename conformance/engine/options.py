@@ -144,6 +144,5 @@ class RunOptions:
         ),
     ] = 1.0
     debug: Annotated[
-        bool,
-        Given("Log what the suite does to debug.log in the output folder.", OUTPUT),
+        bool, Given("Log what the suite does to debug.log in the output folder.", OUTPUT)
     ] = False

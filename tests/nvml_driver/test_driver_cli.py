@@ -57,7 +57,7 @@ def test_slices_prints_what_the_node_would_publish() -> None:
             "/absent cannot be used: it does not exist",
         ),
         (["run", "--simulate", "t4x4"], 1, "no --kubeconfig was given"),
-        (["run", "--container-prefix", "other"], 2, "is for simulated GPUs (--simulate)"),
+        (["run", "--container-prefix", "other"], 2, "requires simulated GPUs (--simulate)"),
         (["run", "--container-prefix", "/x"], 2, "a letter first"),
         (["run", "--metrics-port", "99999"], 2, "less than or equal to 65535"),
         (["run", "--driver-name", "../../x"], 2, "'../../x' must be a DNS subdomain"),
@@ -218,3 +218,12 @@ def test_mig_devices_that_somebody_changes_are_published_as_a_new_generation(
             process.kill()
     assert "Traceback" not in log
     assert "MIG devices were changed by somebody else" in log
+
+
+def test_help_fits_80_columns_and_shows_no_python_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in ("run", "slices", "dump"):
+        done = call(command, "--help")
+        assert done.returncode == 0
+        assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+        assert "<str>" not in done.stdout
