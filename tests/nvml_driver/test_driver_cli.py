@@ -58,7 +58,7 @@ def test_slices_prints_what_the_node_would_publish() -> None:
         ),
         (["run", "--simulate", "t4x4"], 1, "no --kubeconfig was given"),
         (["run", "--container-prefix", "other"], 2, "requires simulated GPUs (--simulate)"),
-        (["run", "--container-prefix", "/x"], 2, "a letter first"),
+        (["run", "--container-prefix", "/x"], 2, "starting with a letter"),
         (["run", "--metrics-port", "99999"], 2, "less than or equal to 65535"),
         (["run", "--driver-name", "../../x"], 2, "'../../x' must be a DNS subdomain"),
         (["slices", "--driver-name", "A B"], 2, "'A B' must be a DNS subdomain"),
