@@ -16,12 +16,11 @@ import pytest
 from conformance.targets.opening import open_existing
 from conformance.targets.options import TargetOptions
 from conformance.targets.scope import Target
+from tests.clusters.pool import Shared
 
 pytestmark = pytest.mark.needs_root
 
 ROOT = Path(__file__).resolve().parents[2]
-NAME = "clitest"
-CLUSTER = ["--cluster", "local", "--name", NAME]
 JOB = "core/job-separate-and-shared-claims"
 
 
@@ -35,27 +34,23 @@ def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = tmp_path_factory.mktemp("cluster")
-    call("cluster", "down", "--name", NAME, cwd=folder)
-    done = call("cluster", "up", "--name", NAME, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    yield
-    done = call("cluster", "down", "--name", NAME, cwd=folder)
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.fixture
-def target() -> Iterator[Target]:
-    with open_existing(TargetOptions(target="cluster", cluster="local", name=NAME)) as found:
+def target(two_nodes: Shared) -> Iterator[Target]:
+    options = TargetOptions(target="cluster", cluster="local", name=two_nodes.name)
+    with open_existing(options) as found:
         assert found is not None
         yield found
 
 
-def started(tmp_path: Path, target: Target, run_id: str) -> subprocess.Popen[str]:
+@pytest.fixture
+def where(two_nodes: Shared) -> list[str]:
+    """Options that name the shared cluster."""
+    return ["--cluster", "local", "--name", two_nodes.name]
+
+
+def started(tmp_path: Path, target: Target, where: list[str], run_id: str) -> subprocess.Popen[str]:
     """A run of the longest scenario, when its Job has pods."""
-    run = command("run", "--target", "cluster", *CLUSTER, "-k", JOB, "--run-id", run_id)
+    run = command("run", "--target", "cluster", *where, "-k", JOB, "--run-id", run_id)
     process = subprocess.Popen(
         # A CI system may have started all of this with SIGINT ignored, which is inherited.
         ["env", "--default-signal=INT", *run],
@@ -74,24 +69,26 @@ def started(tmp_path: Path, target: Target, run_id: str) -> subprocess.Popen[str
     raise AssertionError("the run made no Job within 180 s")
 
 
-def test_what_a_killed_run_left_is_removed_by_cleanup(tmp_path: Path, target: Target) -> None:
-    process = started(tmp_path, target, "killed")
+def test_what_a_killed_run_left_is_removed_by_cleanup(
+    tmp_path: Path, target: Target, where: list[str]
+) -> None:
+    process = started(tmp_path, target, where, "killed")
     process.kill()
     process.communicate()
     assert target.owned("killed")
-    done = call("cleanup", *CLUSTER, "--run", "another", cwd=tmp_path)
+    done = call("cleanup", *where, "--run", "another", cwd=tmp_path)
     assert "0 found, 0 left" in done.stdout
     assert target.owned("killed"), "cleanup of another run touched this one"
-    done = call("cleanup", *CLUSTER, "--run", "killed", cwd=tmp_path)
+    done = call("cleanup", *where, "--run", "killed", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert target.owned("killed") == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_stopped_cleans_up_and_reports_what_had_run(
-    tmp_path: Path, target: Target, number: signal.Signals
+    tmp_path: Path, target: Target, where: list[str], number: signal.Signals
 ) -> None:
-    process = started(tmp_path, target, "stopped")
+    process = started(tmp_path, target, where, "stopped")
     process.send_signal(number)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 3, output
@@ -105,11 +102,11 @@ def test_a_run_that_is_stopped_cleans_up_and_reports_what_had_run(
     assert (tmp_path / "dra-conformance-results/junit.xml").is_file()
 
 
-def test_pytest_runs_scenarios_on_a_cluster_with_xdist(tmp_path: Path) -> None:
+def test_pytest_runs_scenarios_on_a_cluster_with_xdist(tmp_path: Path, two_nodes: Shared) -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", str(ROOT / "scenarios"), "-n", "2", "-q"),
-            *("--dra-target", "cluster", "--dra-cluster", "local", "--dra-name", NAME),
+            *("--dra-target", "cluster", "--dra-cluster", "local", "--dra-name", two_nodes.name),
             *("-k", "isolation or exact-count", "-p", "no:cacheprovider"),
         ],
         cwd=tmp_path,
@@ -163,12 +160,13 @@ spec:
 """
 
 
-@pytest.mark.parametrize("where", [["--target", "reference"], ["--target", "cluster", *CLUSTER]])
+@pytest.mark.parametrize("target", ["reference", "cluster"])
 def test_a_claim_that_the_driver_refuses_costs_seconds_and_is_explained(
-    tmp_path: Path, where: list[str]
+    tmp_path: Path, where: list[str], target: str
 ) -> None:
     (tmp_path / "refused-by-the-driver.yaml").write_text(REFUSED)
-    done = call("run", *where, "-o", "out", "refused-by-the-driver.yaml", cwd=tmp_path)
+    options = ("--target", target, *(where if target == "cluster" else ()))
+    done = call("run", *options, "-o", "out", "refused-by-the-driver.yaml", cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
     assert "NodePrepareResources failed for ResourceClaim odd: " in said

@@ -10,10 +10,10 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from kubernetes import client, config
 
-from conformance.clusters.local import LocalCluster, LocalOptions
+from conformance.clusters.local.driver import own
 from tests.cli.driver_node import DRIVER, DriverNode
 from tests.cli.driver_process import DriverProcess, eventually
-from tests.clusters import local_support as support
+from tests.clusters.pool import Shared
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 
@@ -23,22 +23,19 @@ MANY = [f"many-{number}" for number in range(8)]  # as many as the node has GPUs
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    binaries = support.built_binaries()
-    support.require_node_machine()
-    with support.short_directory() as directory:
-        options = LocalOptions(name="d", state_dir=directory / "d", binaries=binaries, driver=False)
-        cluster = LocalCluster(options)
-        try:
-            access = cluster.up()
-            api = config.new_client_from_config(str(access.kubeconfig), context=access.context)
-            found = DriverNode(cluster, access, api, tmp_path_factory.mktemp("logs"))
-            found.create_class()
-            yield found
-            api.rest_client.pool_manager.clear()  # close() alone keeps its connections
-            api.close()
-        finally:
-            cluster.down()
+def node(two_nodes: Shared, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
+    """The first node of a cluster whose own drivers are stopped, and have left nothing."""
+    cluster, access = two_nodes.cluster, two_nodes.access
+    for name in access.nodes:
+        cluster.disturb(f"{name}/driver", "stop")
+    own.forget(cluster.layout.node(1))
+    with config.new_client_from_config(str(access.kubeconfig), context=access.context) as api:
+        client.ResourceV1Api(api).delete_collection_resource_slice()
+        found = DriverNode(cluster, access, api, tmp_path_factory.mktemp("logs"))
+        found.create_class()
+        yield found
+        api.rest_client.pool_manager.clear()  # leaving the context keeps its connections
+    own.forget(cluster.layout.node(1))
 
 
 def slices(node: DriverNode) -> dict[str, str]:

@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from conformance.clusters.local import LocalCluster, LocalOptions
 from tests.cli import deployment
 from tests.cli.dra_objects import VERSIONS, bad_config, claim, good_config, slice_of
 from tests.cli.plain_client import Api, Json, RefusedError, eventually
-from tests.clusters import local_support as support
+from tests.clusters.pool import Shared
 from tests.nvml_driver.test_deploy import CASES
 
 pytestmark = [pytest.mark.needs_go, pytest.mark.slow]
@@ -34,38 +33,30 @@ class Users(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def users() -> Iterator[Users]:
+def users(control_plane: Shared) -> Iterator[Users]:
     """The base, applied to a control plane; a bad claim was there before it."""
-    binaries = support.built_binaries()
     manifests = deployment.render(deployment.BASE)
-    with support.short_directory() as directory:
-        options = LocalOptions(name="d", state_dir=directory / "d", binaries=binaries, nodes=0)
-        cluster = LocalCluster(options)
-        try:
-            cluster.up()
-            admin = Api.admin(cluster)
-            admin.create(claim("older", bad_config()))
-            for one in manifests:
-                admin.apply(one)
-            pod = driver_pod(manifests)
-            for name in ("nvml-dra-driver", "default"):  # made a moment after the namespace
-                wait_for_account(admin, name)
-            admin.create(pod)
-            eventually(lambda: not accepts(admin, claim("bad", bad_config())), "policies in force")
-            stranger = slice_of("node-2")
-            name = pod["metadata"]["name"]
-            found = Users(
-                admin,
-                admin.as_user(admin.token(NAMESPACE, "nvml-dra-driver", name)),
-                admin.as_user(admin.token(NAMESPACE, "nvml-dra-driver")),
-                admin.as_user(admin.token(NAMESPACE, "default")),
-            )
-            eventually(lambda: not accepts(found.driver, stranger), "policies in force")
-            yield found
-            for each in found:
-                each.close()
-        finally:
-            cluster.down()
+    admin = control_plane.admin
+    admin.create(claim("older", bad_config()))
+    for one in manifests:
+        admin.apply(one)
+    pod = driver_pod(manifests)
+    for name in ("nvml-dra-driver", "default"):  # made a moment after the namespace
+        wait_for_account(admin, name)
+    admin.create(pod)
+    eventually(lambda: not accepts(admin, claim("bad", bad_config())), "policies in force")
+    name = pod["metadata"]["name"]
+    found = Users(
+        admin,
+        admin.as_user(admin.token(NAMESPACE, "nvml-dra-driver", name)),
+        admin.as_user(admin.token(NAMESPACE, "nvml-dra-driver")),
+        admin.as_user(admin.token(NAMESPACE, "default")),
+    )
+    eventually(lambda: not accepts(found.driver, slice_of("node-2")), "policies in force")
+    yield found
+    for each in found[1:]:
+        each.close()
+    admin.ask("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")  # no kubelet says that it ended
 
 
 def driver_pod(manifests: list[Json]) -> Json:

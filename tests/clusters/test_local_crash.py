@@ -20,14 +20,19 @@ from conformance.clusters.local import (
     preflight,
     stale_clusters,
 )
+from conformance.clusters.local.binaries.images import SCENARIO_IMAGE
 from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES
 from conformance.clusters.local.layout import Layout
+from conformance.clusters.local.processes import procfs
 from conformance.clusters.local.processes.supervision import Processes
-from conformance.clusters.local.state import read_state
+from tests.cli.dra_objects import pod
+from tests.cli.plain_client import Api
+from tests.cli.plain_client import eventually as wait_for
 from tests.clusters import local_support as support
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 
+SERVICE_ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount"}
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 STARTER = """
@@ -88,78 +93,63 @@ def kill(starter: subprocess.Popen[str]) -> None:
 
 
 def test_killed_program_takes_its_cluster_with_it(layout: Layout) -> None:
+    before = support.look_at_machine()
     with start(layout, 1, "owned") as starter:
         read_until(starter, "READY")
+        run_pod(layout)
+        cluster = LocalCluster(LocalOptions(name="c", state_dir=layout.dir))
+        [node] = [one for one in cluster.status() if one.name == "node-1"]
+        [init] = procfs.children(node.pid)
+        inside = support.namespaces(init) - support.namespaces(os.getpid())
+        assert len(inside) == 3
+        assert support.processes_in(inside)
         kill(starter)
     # The directory goes last, and after it the reaper that removed it.
     assert eventually(lambda: not support.remains(layout)), support.remains(layout)
-    assert not layout.dir.exists()
+    assert eventually(lambda: not support.processes_in(inside), 5)
+    assert support.look_at_machine() == before
+    cluster.down()  # again
+
+
+def run_pod(layout: Layout) -> None:
+    admin = Api.admin(LocalCluster(LocalOptions(name="c", state_dir=layout.dir)))
+    account = {"name": "default", "namespace": "default"}  # made a moment after the namespace
+    wait_for(lambda: admin.get({**SERVICE_ACCOUNT, "metadata": account}), "the account")
+    manifest = {**pod("still-there", "", SCENARIO_IMAGE), "kind": "Pod"}
+    del manifest["spec"]["resourceClaims"], manifest["spec"]["containers"][0]["resources"]
+    admin.create(manifest)
+
+    def runs() -> bool:
+        found = admin.get(manifest)
+        return found is not None and found["status"].get("phase") == "Running"
+
+    wait_for(runs, "the pod runs")
+    admin.close()
 
 
 @pytest.mark.everything
-def test_cluster_of_a_killed_program_and_reaper_is_found_and_removed(layout: Layout) -> None:
+def test_dead_cluster_of_a_killed_program_and_reaper_is_found_and_removed(layout: Layout) -> None:
     with start(layout, 1, "owned") as starter:
         read_until(starter, "READY")
         Processes(layout).stop("reaper", grace_seconds=0)
         kill(starter)
     (stale,) = stale_clusters(layout.dir.parent)
     assert stale.layout == layout
+    for one in stale.status():
+        if one.running:
+            os.kill(one.pid, signal.SIGKILL)
     stale.down()
     assert support.remains(layout) == []
     assert stale_clusters(layout.dir.parent) == []
 
 
 @pytest.mark.everything
-@pytest.mark.parametrize("phase", ["starting containerd", "starting etcd", "kubelet"])
-def test_start_killed_half_way_is_removed_by_down(layout: Layout, phase: str) -> None:
+def test_start_killed_half_way_is_removed_by_down(layout: Layout) -> None:
     with start(layout, 1, "persistent") as starter:
-        read_until(starter, phase)
+        read_until(starter, "kubelet")
         kill(starter)
     assert support.remains(layout)
     LocalCluster(LocalOptions(name="c", state_dir=layout.dir)).down()
-    assert support.remains(layout) == []
-
-
-@pytest.mark.everything
-def test_start_killed_half_way_makes_room_for_the_next_one(layout: Layout) -> None:
-    with start(layout, 0, "persistent") as starter:
-        read_until(starter, "kube-apiserver")
-        kill(starter)
-    binaries = support.built_binaries()
-    with_nodes = LocalOptions(name="c", state_dir=layout.dir, binaries=binaries, nodes=0)
-    cluster = LocalCluster(with_nodes)
-    assert cluster.up().nodes == ()
-    cluster.down()
-    assert support.remains(layout) == []
-
-
-@pytest.mark.everything
-def test_persistent_cluster_outlives_its_starter_and_is_removed_by_another_program(
-    layout: Layout,
-) -> None:
-    with start(layout, 0, "persistent") as starter:
-        read_until(starter, "READY")
-        starter.communicate()
-    cluster = LocalCluster(LocalOptions(name="c", state_dir=layout.dir))
-    state = read_state(layout)
-    assert state is not None
-    url = f"https://127.0.0.1:{state.ports.api}/readyz"
-    assert cluster.access().nodes == ()
-    assert support.answers(url, layout.pki / "ca.crt")
-    cluster.down()
-    assert support.remains(layout) == []
-    assert not layout.dir.exists()
-
-
-@pytest.mark.everything
-def test_cluster_whose_processes_all_died_is_removed(layout: Layout) -> None:
-    with start(layout, 1, "persistent") as starter:
-        read_until(starter, "READY")
-        starter.communicate()
-    cluster = LocalCluster(LocalOptions(name="c", state_dir=layout.dir))
-    for one in cluster.status():
-        os.kill(one.pid, signal.SIGKILL)
-    cluster.down()
     assert support.remains(layout) == []
 
 
@@ -185,28 +175,13 @@ def test_failed_start_leaves_its_logs_and_nothing_else(
         state_dir=layout.dir,
         binaries=support.built_binaries(),
         feature_gates={"NoSuchGate": True},
+        nodes=0,
     )
     with pytest.raises(ClusterError, match="unrecognized feature gate: NoSuchGate") as caught:
         LocalCluster(options).up()
     assert str(layout.log("kube-apiserver")) in str(caught.value)
     assert support.remains(layout) == [f"directory {layout.dir}"]
     assert list(layout.dir.iterdir()) == [layout.logs]
-
-
-@pytest.mark.everything
-def test_driver_that_never_registers_fails_the_start_by_name(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("conformance.clusters.local.driver.attached.READY_SECONDS", 1.0)
-    options = LocalOptions(
-        name="c",
-        state_dir=layout.dir,
-        binaries=support.built_binaries(),
-        driver_command=("sleep", "1000"),
-    )
-    with pytest.raises(ClusterError, match=r"node-1/driver: gave up .* to register the driver"):
-        LocalCluster(options).up()
-    assert support.remains(layout) == [f"directory {layout.dir}"]
 
 
 def test_control_plane_alone_runs_for_an_ordinary_user(layout: Layout) -> None:

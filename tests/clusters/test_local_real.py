@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -16,10 +14,10 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.stream import stream
 
 from conformance.clusters.base import ClusterAccess, ClusterError, ClusterUsageError
-from conformance.clusters.local import LocalCluster, LocalOptions
+from conformance.clusters.local import LocalCluster
 from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.binaries.versions import KUBERNETES
-from tests.clusters import local_support as support
+from tests.clusters.pool import Shared
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 
@@ -30,29 +28,16 @@ class Running(NamedTuple):
     cluster: LocalCluster
     access: ClusterAccess
     progress: list[str]
-    machine_before: support.Machine
     api: Any
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    binaries = support.built_binaries()
-    support.require_node_machine()
-    before = support.look_at_machine()
-    lines: list[str] = []
-    with support.short_directory() as directory:
-        options = LocalOptions(
-            name="t", state_dir=directory / "t", binaries=binaries, nodes=2, driver_name=DRIVER
-        )
-        cluster = LocalCluster(options)
-        try:
-            access = cluster.up(lines.append)
-            api = config.new_client_from_config(str(access.kubeconfig), context=access.context)
-            yield Running(cluster, access, lines, before, api)
-            api.rest_client.pool_manager.clear()  # close() alone keeps its connections
-            api.close()
-        finally:
-            cluster.down()
+def running(two_nodes: Shared) -> Iterator[Running]:
+    access = two_nodes.access
+    api = config.new_client_from_config(str(access.kubeconfig), context=access.context)
+    yield Running(two_nodes.cluster, access, two_nodes.progress, api)
+    api.rest_client.pool_manager.clear()  # close() alone keeps its connections
+    api.close()
 
 
 def eventually(check: Callable[[], Any], seconds: float = 180) -> Any:
@@ -115,7 +100,7 @@ def test_access_says_all_that_a_target_needs(running: Running) -> None:
     access = running.access
     assert access.kubernetes_version == KUBERNETES
     assert access.nodes == ("node-1", "node-2")
-    assert access.context == "dra-conformance-t"
+    assert access.context == f"dra-conformance-{running.cluster.layout.name}"
     assert running.cluster.access() == access
     assert {"etcd", "kube-apiserver", "node-2/kubelet", "node-1/driver"} <= set(
         access.component_logs
@@ -265,7 +250,7 @@ def test_driver_is_replaced_by_its_next_version_and_by_none_that_fails(running: 
     assert cluster.components() == components
     with pytest.raises(ClusterUsageError, match="is no driver, which alone has a next version"):
         cluster.disturb("node-2/kubelet", "replace")
-    cluster.disturb(name, "startNext")  # it is not in the way of what removes the cluster
+    cluster.disturb(name, "startNext")  # it is not in the way of what starts or stops others
 
 
 def test_component_that_does_not_exist_is_refused_naming_those_that_do(running: Running) -> None:
@@ -277,28 +262,3 @@ def test_second_start_under_the_same_name_is_refused(running: Running) -> None:
     with pytest.raises(ClusterUsageError, match="exists already"):
         LocalCluster(running.cluster.options).up()
     assert all(one.running for one in running.cluster.status())
-
-
-def test_down_leaves_nothing_even_with_running_pods(running: Running) -> None:
-    """The last test of this cluster: it removes it."""
-    run_pod(running, "still-there", "node-1")
-    layout = running.cluster.layout
-    nodes = [one for one in running.cluster.status() if one.name in running.access.nodes]
-    inner = [support.namespaces(pid) for one in nodes for pid in children(one.pid)]
-    here = support.namespaces(os.getpid())
-    wanted = set().union(*inner) - here
-    assert len(wanted) == 3 * len(running.access.nodes)
-    assert support.processes_in(wanted)
-    assert support.remains(layout)
-
-    running.cluster.down()
-
-    assert support.remains(layout) == []
-    assert eventually(lambda: not support.processes_in(wanted), 5)
-    assert support.look_at_machine() == running.machine_before
-    running.cluster.down()
-
-
-def children(pid: int) -> list[int]:
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(word) for word in path.read_text().split()]

@@ -8,18 +8,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from conformance.clusters import manifests
 from conformance.clusters.base import RUN_LABEL
-from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.clusters.manifests import installed
 from tests.cli import deployment
-from tests.cli.plain_client import Api, Json
-from tests.clusters import local_support as support
+from tests.cli.plain_client import Json
+from tests.clusters.pool import Shared
 
 pytestmark = [pytest.mark.needs_go, pytest.mark.slow]
 
@@ -53,24 +51,10 @@ THEIRS: list[Json] = [
 THEIRS[0]["spec"] = {}
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    with support.short_directory() as directory:
-        options = LocalOptions(
-            name="m", state_dir=directory / "m", binaries=support.built_binaries(), nodes=0
-        )
-        made = LocalCluster(options)
-        try:
-            made.up()
-            yield made
-        finally:
-            made.down()
-
-
 def test_all_that_a_killed_run_installed_is_found_and_removed_and_nothing_else(
-    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    control_plane: Shared, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    access, admin = cluster.access(), Api.admin(cluster)
+    access, admin = control_plane.access, control_plane.admin
     for one in THEIRS:
         admin.create(one)
     objects = [*deployment.render(deployment.SIMULATED), *OWN]
@@ -103,4 +87,3 @@ def test_all_that_a_killed_run_installed_is_found_and_removed_and_nothing_else(
     for one in given:
         assert f"deleting {one['kind']} " in done.stdout, one["kind"]
     assert all(admin.get(one) for one in THEIRS)
-    admin.close()

@@ -10,32 +10,27 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.clusters.base import ClusterAccess
-from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.clusters.local.processes.supervision import Processes
 from conformance.engine.events import Event, Outcome, StepStarted
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.opening import Opened
-from tests.clusters import local_support as support
+from tests.clusters.pool import Shared
 from tests.engine.miniature import scenario
 from tests.targets.cluster.test_cluster_health import PASSES, WAITS
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_go, pytest.mark.slow]
 
 
 @pytest.fixture
-def local() -> Iterator[tuple[LocalCluster, ClusterAccess]]:
-    binaries = support.built_binaries()
-    with support.short_directory() as directory:
-        cluster = LocalCluster(
-            LocalOptions(name="g", state_dir=directory / "g", binaries=binaries, nodes=0)
-        )
-        try:
-            yield cluster, cluster.up()
-        finally:
-            cluster.down()
+def shared(control_plane: Shared) -> Iterator[Shared]:
+    """A control plane whose API server runs again afterwards."""
+    yield control_plane
+    server = Processes(control_plane.cluster.layout).records()["kube-apiserver"].identity
+    if server.alive():
+        os.kill(server.pid, signal.SIGCONT)
+    control_plane.cluster.disturb("kube-apiserver", "start")
 
 
 class Assassin:
@@ -59,10 +54,10 @@ class Assassin:
     ],
 )
 def test_a_run_ends_within_a_minute_and_keeps_what_passed(
-    local: tuple[LocalCluster, ClusterAccess], number: signal.Signals, said: str, seconds: float
+    shared: Shared, number: signal.Signals, said: str, seconds: float
 ) -> None:
-    cluster, access = local
-    pid = Processes(cluster.layout).records()["kube-apiserver"].identity.pid
+    access = shared.access
+    pid = Processes(shared.cluster.layout).records()["kube-apiserver"].identity.pid
     assassin = Assassin(pid, number)
     target = ClusterTarget(access)
     scenarios = [
@@ -70,7 +65,7 @@ def test_a_run_ends_within_a_minute_and_keeps_what_passed(
         scenario(*WAITS, name="b-waits"),
         scenario(*PASSES, name="c-never-begins"),
     ]
-    setup = Setup("run0", Opened(target, target.capabilities(), None, access.image))
+    setup = Setup(f"run{number}", Opened(target, target.capabilities(), None, access.image))
     try:
         result = run_suite(scenarios, setup, [assassin])
     finally:
