@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ci.testing import drawing, record
@@ -39,14 +41,26 @@ def main(arguments: Sequence[str]) -> int:
             for name, why in touched(every, changed(asked.affected), imported_from()).items():
                 print(f"{name:10} {why}")
             return 0
-        with record.alone():
-            return _run(every, asked.part)
+        with record.alone() as lock, _ended_like_ctrl_c():
+            return _run(every, asked.part, lock)
     except (record.RecordError, ValueError, OSError) as error:
         print(f"ci/test: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nended; what had passed is noted, the same command goes on from there")
+        print(
+            "\ninterrupted; the parts that passed are recorded, `everything` continues after them"
+        )
         return 130
+
+
+@contextmanager
+def _ended_like_ctrl_c() -> Iterator[None]:
+    """SIGTERM ends what runs as Ctrl-C does, so that clusters are removed."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _arguments(every: dict[str, Part]) -> argparse.ArgumentParser:
@@ -69,7 +83,7 @@ def _arguments(every: dict[str, Part]) -> argparse.ArgumentParser:
     return parser
 
 
-def _run(every: dict[str, Part], asked: Sequence[str]) -> int:
+def _run(every: dict[str, Part], asked: Sequence[str], lock: int) -> int:
     now = record.state()
     chosen = [part for part in every.values() if part.name in asked]
     chosen += [part for part in every.values() if not asked and part.ring == "test"]
@@ -85,12 +99,12 @@ def _run(every: dict[str, Part], asked: Sequence[str]) -> int:
     lacking = {part.name: missing for part in chosen if (missing := _missing(part))}
     for name, missing in lacking.items():
         left_out.append(f"{name}: this machine lacks {'; '.join(missing)}")
-    print(*(f"left out  {line}" for line in left_out), sep="\n", flush=True)
+    print("".join(f"left out  {line}\n" for line in left_out), end="", flush=True)
     if os.environ.get("CI") == "true" and any(not every[name].optional for name in lacking):
         print("with CI=true nothing may be left out")
         return 1
     able = [part for part in chosen if part.name not in lacking]
-    return _run_parts(able, now, left_out)
+    return _run_parts(able, now, left_out, lock)
 
 
 def _missing(part: Part) -> list[str]:
@@ -102,7 +116,7 @@ def _missing(part: Part) -> list[str]:
     return done.stdout.splitlines()
 
 
-def _run_parts(able: Sequence[Part], now: str, left_out: Sequence[str]) -> int:
+def _run_parts(able: Sequence[Part], now: str, left_out: Sequence[str], lock: int) -> int:
     # The sockets of a node's components lie deep in it, and a socket's path must be short.
     state = tempfile.mkdtemp(prefix="dra-", dir="/tmp")
     runner = Runner(
@@ -115,7 +129,8 @@ def _run_parts(able: Sequence[Part], now: str, left_out: Sequence[str]) -> int:
             # the packages that both need are compiled once.
             "CGO_ENABLED": "0",
             "GOFLAGS": "'-gcflags=all=-dwarf=false -l'",
-        }
+        },
+        lock,
     )
     lines: list[str] = []
     failed = False

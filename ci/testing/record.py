@@ -120,8 +120,10 @@ def write(path: Path, text: str) -> None:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def alone() -> Iterator[int]:
     """One run at a time in a checkout: both would use the same clusters and logs.
+
+    Yields the lock's descriptor.
 
     Raises:
         RecordError: another one is running.
@@ -138,7 +140,7 @@ def alone() -> Iterator[None]:
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
-        yield
+        yield lock.fileno()
 
 
 def table(every: Mapping[str, Part], runs: Mapping[str, Run]) -> str:

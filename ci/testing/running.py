@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -22,6 +23,8 @@ _SAY_SECONDS: Final = 60.0
 
 _PERCENT: Final = re.compile(rb"\[ *(\d+)%\]|\[ *(\d+)/(\d+)\]")
 _SHOWN_LINES: Final = 60
+_END_SECONDS: Final = 90.0
+"""What a part may take to clean up when it is interrupted: it may have a cluster to remove."""
 
 
 @dataclass
@@ -52,8 +55,16 @@ class Counts:
 class Runner:
     """Runs parts one after the other, and what they need in the background."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], lock: int) -> None:
+        """Start nothing yet.
+
+        Args:
+            environment: variables of everything that is started, beside our own.
+            lock: descriptor of the checkout's lock; what is started holds it, too, so that after a
+                SIGKILL of this process nobody else begins before its children have ended.
+        """
         LOGS.mkdir(parents=True, exist_ok=True)
+        self._lock = lock
         self.environment = {**os.environ, **environment}
         self.counts = Counts()
         self._beside: dict[str, subprocess.Popen[bytes]] = {}
@@ -92,8 +103,7 @@ class Runner:
     def close(self) -> None:
         """End what still runs in the background."""
         for process in self._beside.values():
-            process.terminate()
-            process.wait()
+            _end(process)
 
     def _start(self, command: Command, name: str, part: Part) -> subprocess.Popen[bytes]:
         with LOGS.joinpath(f"{name}.log").open("wb") as log:
@@ -104,6 +114,8 @@ class Runner:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                pass_fds=(self._lock,),
+                start_new_session=True,
             )
 
     def _watch(
@@ -125,8 +137,7 @@ class Runner:
                     said = now
                     self._say(f"{where}  {now - began:.0f} s of about {seconds} s{_far(name)}")
         except BaseException:
-            process.terminate()
-            process.wait()
+            _end(process)
             raise
         finally:
             if self._terminal:
@@ -152,6 +163,18 @@ class Runner:
         print(f"FAILED {part.name}: exit code {code}; all it said: {log.relative_to(ROOT)}")
         print(f"    again, only this: ci/test {part.name}", flush=True)
         return False
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Interrupt a part with all that it started, as Ctrl-C does; kill what does not end."""
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _far(name: str) -> str:

@@ -119,6 +119,25 @@ def test_a_second_run_in_the_same_checkout_is_refused_and_the_first_goes_on(
     assert run(monkeypatch, [part("one")], "one") == 0
 
 
+def test_what_is_interrupted_ends_with_all_that_it_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = [part("one"), part("two", ("sh", "-c", "trap : INT; sleep 60"))]
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    assert run(monkeypatch, made, "one") == 0
+    monkeypatch.setattr(running, "_SAY_SECONDS", 0.0)
+    monkeypatch.setattr(running.Runner, "_say", interrupt)
+    monkeypatch.setattr(running, "_END_SECONDS", 0.1)
+    assert run(monkeypatch, made, "two") == 130
+    assert "the parts that passed are recorded" in capsys.readouterr().out
+    assert record.read().keys() == {"one"}
+    with record.alone():  # nothing that was started holds the lock any longer
+        pass
+
+
 def test_a_full_disk_loses_nothing_that_was_noted(
     monkeypatch: pytest.MonkeyPatch, elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
