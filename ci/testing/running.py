@@ -169,7 +169,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """Interrupt a part with all that it started, as Ctrl-C does; kill what does not end."""
     if process.poll() is not None:
         return
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)
     try:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
