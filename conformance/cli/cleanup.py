@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import print_progress, takes
-from conformance.cli.printable import printable
+from conformance.cli.options import takes
+from conformance.cli.output import print_progress, printable
 from conformance.clusters.local import stale_clusters
 from conformance.engine.options import RunOptions
 from conformance.engine.sweep import sweep

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from conformance.cli.options import print_progress, takes
+from conformance.cli.options import takes
+from conformance.cli.output import print_progress
 from conformance.errors import UsageError
 from conformance.targets.checks import check_options
 from conformance.targets.options import DEFAULT_SIMULATION, TargetOptions

@@ -12,8 +12,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.printable import printable
-from conformance.cli.writing import write_named
+from conformance.cli.output import printable, write_named
 from conformance.errors import UsageError
 
 _LONGEST_FOLDER = 40

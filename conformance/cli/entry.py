@@ -118,7 +118,7 @@ def _send_nowhere() -> None:
 
 def print_error(message: object, code: int = ExitCode.INCONCLUSIVE) -> int:
     """Print an error on standard error, if that takes it; gives the exit code back."""
-    from conformance.cli.printable import printable
+    from conformance.cli.output import printable
 
     with contextlib.suppress(OSError):
         for line in printable(message).split("\n"):
@@ -132,7 +132,7 @@ def _unexpected(error: BaseException) -> int:
     import traceback
 
     from conformance import __version__
-    from conformance.cli.printable import printable
+    from conformance.cli.output import printable
 
     trace = printable("".join(traceback.format_exception(error)))
     what = f"unexpected {type(error).__name__}: {error}".rstrip(": ")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from conformance.cli.options import takes
-from conformance.cli.printable import printable
+from conformance.cli.output import printable
 from conformance.errors import UsageError
 from conformance.targets.options import TargetOptions
 

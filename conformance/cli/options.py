@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
@@ -77,8 +76,3 @@ def _enum(row: Option) -> type[StrEnum]:
     members = {choice: choice for choice in row.choices}
     made: type[StrEnum] = StrEnum(row.name, members)  # type: ignore[misc]
     return made
-
-
-def print_progress(line: str) -> None:
-    """A line of progress, on standard error so that output can be piped."""
-    print(line, file=sys.stderr, flush=True)

@@ -17,7 +17,7 @@ from conformance.certify.contradictions import EvidenceError
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import CORE, Profile, empty_parts, load_profiles
 from conformance.certify.values import Implementation, Result, implementation
-from conformance.cli.schemas import schema_of
+from conformance.cli.scenarios.schemas import schema_of
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.digest import document_digest

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from conformance.cli import main
-from conformance.cli.printable import printable
+from conformance.cli.output import printable
 from conformance.compare.reference import on_reference
 from conformance.engine.result import RunResult
 from conformance.targets.opening import open_reference
@@ -52,7 +52,7 @@ def _broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def select(*_: object) -> None:
         raise ZeroDivisionError("of\x1b[2J token=abc123 in it")
 
-    monkeypatch.setattr("conformance.cli.scenarios.select", select)
+    monkeypatch.setattr("conformance.cli.scenarios.listing.select", select)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
@@ -114,7 +114,9 @@ def test_a_run_needs_no_standard_output(tmp_path: Path, closed: str) -> None:
     assert (tmp_path / "out" / "report.html").exists()
 
 
-@pytest.mark.parametrize("module", ["typer", "conformance.cli.run", "conformance.engine.suite"])
+@pytest.mark.parametrize(
+    "module", ["typer", "conformance.cli.running.run", "conformance.engine.suite"]
+)
 def test_ctrl_c_while_it_starts_is_one_message(tmp_path: Path, module: str) -> None:
     (tmp_path / "start.py").write_text(
         "import os, signal, sys\n"
@@ -150,7 +152,7 @@ def test_a_place_that_takes_no_reports_is_told_before_the_target_is_opened(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr("conformance.cli.run.open_target", lambda *_: pytest.fail("opened"))
+    monkeypatch.setattr("conformance.cli.running.run.open_target", lambda *_: pytest.fail("opened"))
     assert call("run", "-k", "core/cel", "-o", output) == 2
     assert "choose another folder with -o" in capsys.readouterr().err
 
@@ -202,7 +204,7 @@ def test_list_and_verify_show_no_escape_sequence_of_a_file(
         report=report,
         exit_code=1,
     )
-    monkeypatch.setattr("conformance.cli.submission.verify_report", lambda *_: forged)
+    monkeypatch.setattr("conformance.cli.reports.submission.verify_report", lambda *_: forged)
     assert call("verify", "report.yaml", "results.ndjson") == 1
     assert capsys.readouterr().out.splitlines() == [
         "report.yaml: \\x1b[4m: \\x1b[5m \\x1b[7m",

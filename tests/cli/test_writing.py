@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from conformance.cli.writing import write_named
+from conformance.cli.output import write_named
 from conformance.errors import UsageError
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from jsonschema import Draft202012Validator
 
-from conformance.cli.schemas import schema_of
+from conformance.cli.scenarios.schemas import schema_of
 from conformance.drivercheck.check import Level
 from conformance.drivercheck.output import WIDTH, junit_xml, lines_of, summary
 from conformance.drivercheck.result import CheckResult, DriverCheckResult, Outcome, verdict

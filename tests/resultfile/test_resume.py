@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from conformance.certify.contradictions import contradictions
 from conformance.cli.app import app
-from conformance.cli.run import _check_gone
+from conformance.cli.running.run import _check_gone
 from conformance.compare.conclude import conclude_run
 from conformance.engine.events import Outcome, RunFinished
 from conformance.engine.result import retold

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cli.coverage import coverage
+from conformance.cli.scenarios.pages import coverage
 from conformance.scenario.behaviours import BehaviourList, load_behaviours
 from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.loader import LoadedScenario

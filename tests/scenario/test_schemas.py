@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 from jsonschema import Draft202012Validator
 
-from conformance.cli.schemas import SchemaName, schema_of
+from conformance.cli.scenarios.schemas import SchemaName, schema_of
 from conformance.scenario.registry import load_registry
 from conformance.scenario.schema import schema_text
 from tests.scenario.shipped import ROOT, shipped

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from conformance.cli.catalogue import catalogue
+from conformance.cli.scenarios.pages import catalogue
 from conformance.scenario.lint.manifests import manifest_problems
 from conformance.scenario.lint.profiles import profile_problems
 from conformance.scenario.loader import LoadedScenario

@@ -22,9 +22,9 @@ from conformance.certify.submission import (
     write_submission,
 )
 from conformance.certify.verify import verify_report
-from conformance.cli.certified import Certified, Results, catalogue, no_folder, summary
 from conformance.cli.options import takes
-from conformance.cli.printable import printable
+from conformance.cli.output import printable
+from conformance.cli.reports.certified import Certified, Results, catalogue, no_folder, summary
 from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.redaction import redact
 from conformance.resultfile.read import load_results

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import print_progress
-from conformance.cli.retelling import result_files, retell
+from conformance.cli.output import print_progress
+from conformance.cli.running.reporters import result_files, retell
 from conformance.compare.conclude import conclude_run
 from conformance.engine.events import RunFinished, count
 from conformance.engine.result import RunResult, retold

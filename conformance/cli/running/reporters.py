@@ -1,19 +1,24 @@
-"""The reporters of a run, for commands that make all reports."""
+"""The reporters of a run, and replaying a result file to them."""
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 
-from conformance.engine.events import Reporter
+from conformance.engine.dispatch import Dispatcher
+from conformance.engine.events import Event, Reporter
+from conformance.errors import UsageError
 from conformance.report.diagnostics import DiagnosticsFolder
 from conformance.report.files import file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
 from conformance.report.github import GithubAnnotations, in_github
 from conformance.report.terminal import PlainConsole, TerminalReporter
+from conformance.resultfile.read import result_file
 from conformance.resultfile.write import ResultFile
 from conformance.text import visible
 
@@ -26,7 +31,7 @@ def reporters(
     durations: int = 0,
     clock: Callable[[], float] = time.time,
 ) -> Iterator[list[Reporter]]:
-    """All that a run is told to; at the end it is said where the reports are.
+    """All reporters of a run; prints the folder of the reports at the end.
 
     Args:
         verbose: show every step.
@@ -52,3 +57,35 @@ def reporters(
             *([GithubAnnotations(terminal.console)] if in_github(os.environ) else ()),
         ]
     PlainConsole().print(f"reports in {visible(str(output))}", soft_wrap=True)
+
+
+def result_files(given: Sequence[Path], output: Path) -> list[Path]:
+    """The given result files, and those in the given folders.
+
+    Raises:
+        UsageError: one of them is in ``output``, where the reports of an earlier run are removed.
+    """
+    files = [result_file(item) for item in given]
+    if any(same_place(output, file.parent) for file in files):
+        which = "the result file" if len(files) == 1 else "one of the files"
+        raise UsageError(
+            f"--output {output}: holds {which}, which would be lost; choose another folder"
+        )
+    return files
+
+
+def same_place(one: Path, other: Path) -> bool:
+    """Whether two paths are the same; Path.resolve fails on a link to itself."""
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def retell(events: Iterable[Event], reporters: Sequence[Reporter]) -> None:
+    """Send the events of a finished run to reporters.
+
+    Raises:
+        ReportError: one of them failed.
+    """
+    dispatcher = Dispatcher(reporters, threading.Event())
+    for event in events:
+        dispatcher.dispatch(event)
+    dispatcher.check()

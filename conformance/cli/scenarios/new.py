@@ -12,7 +12,7 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from conformance.cli.app import SETTINGS
-from conformance.cli.writing import write_named
+from conformance.cli.output import write_named
 from conformance.errors import UsageError
 from conformance.scenario.base import dns_name
 from conformance.scenario.yamlfile import elements, mapping, read_documents, text
@@ -92,7 +92,7 @@ def _write(file: Path, template: str, **values: object) -> None:
         UsageError: it is there already, or cannot be written.
     """
     environment = Environment(
-        loader=PackageLoader("conformance.cli"),
+        loader=PackageLoader("conformance.cli.scenarios"),
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701 -- it is YAML; every value goes through the filter below
         keep_trailing_newline=True,

@@ -10,8 +10,8 @@ import typer
 from conformance.certify.page import INDEX, Entry, pages, write_pages
 from conformance.certify.profiles import load_profiles
 from conformance.certify.submission import check_folder, submissions
-from conformance.cli.certified import catalogue
-from conformance.cli.printable import printable
+from conformance.cli.output import printable
+from conformance.cli.reports.certified import catalogue
 from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.text import counted
 

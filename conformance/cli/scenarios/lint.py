@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from pydantic import BaseModel
 
-from conformance.cli.printable import printable
+from conformance.cli.output import printable
 from conformance.data import scenarios_dir
 from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.scenario.lint.files import OWN_CHECKS, OWN_KINDS, Check, LintLine, lint_documents

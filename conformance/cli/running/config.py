@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from conformance.cli.options import print_progress
-from conformance.cli.printable import printable
+from conformance.cli.output import print_progress, printable
 from conformance.digest import text_digest
 from conformance.errors import UsageError
 from conformance.files import read_regular

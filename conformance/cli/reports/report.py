@@ -11,10 +11,9 @@ import typer
 from pydantic import TypeAdapter
 
 from conformance.certify.build import build_report
-from conformance.cli.certified import Certified, Results, catalogue, no_folder, summary
 from conformance.cli.options import takes
-from conformance.cli.printable import printable
-from conformance.cli.writing import write_named
+from conformance.cli.output import printable, write_named
+from conformance.cli.reports.certified import Certified, Results, catalogue, no_folder, summary
 from conformance.compare.replay import replay as judge_again
 from conformance.compare.replay import replay_results
 from conformance.engine.result import count_verdicts

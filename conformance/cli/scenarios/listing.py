@@ -11,9 +11,8 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.catalogue import catalogue
-from conformance.cli.coverage import coverage
 from conformance.cli.options import takes
+from conformance.cli.scenarios.pages import catalogue, coverage
 from conformance.data import scenarios_dir
 from conformance.engine.options import RunOptions
 from conformance.engine.shards import shard_of

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from conformance.cli.config import Config, NoConfig, recorded_config
-from conformance.cli.options import print_progress, takes
-from conformance.cli.planned import planned_lines
-from conformance.cli.reporters import reporters
-from conformance.cli.retelling import same_place
+from conformance.cli.options import takes
+from conformance.cli.output import print_progress
+from conformance.cli.running.config import Config, NoConfig, recorded_config
+from conformance.cli.running.planned import planned_lines
+from conformance.cli.running.reporters import reporters, same_place
 from conformance.compare.conclude import conclude_run
 from conformance.debuglog import DEBUG_LOG, debug_log
 from conformance.engine.events import ShardPlan

@@ -1,0 +1,1 @@
+"""Commands that run scenarios and write the reports of a run."""

@@ -1,0 +1,1 @@
+"""Commands about scenarios and the files of their authors."""
