@@ -43,14 +43,14 @@ def make_core(
     durable: bool = False,
 ) -> DriverCore:
     """A core whose directories are below ``root``; made again, it is a restarted driver."""
-    options = DriverOptions(
-        node_name=node,
-        cdi_root=root / "cdi",
-        state_dir=root / "state",
-        device_nodes=device_nodes,
-        durable=durable,
-    )
+    options = options_below(root, node_name=node, device_nodes=device_nodes, durable=durable)
     return DriverCore(options, NvmlLibrary.simulated(shown))
+
+
+def options_below(root: Path, **changes: Any) -> DriverOptions:
+    """Of a driver whose directories are below ``root``, and which waits for no disk."""
+    own: dict[str, Any] = {"node_name": "node-a", "device_nodes": "declare", "durable": False}
+    return DriverOptions(cdi_root=root / "cdi", state_dir=root / "state", **{**own, **changes})
 
 
 def result(device: str, request: str = "gpu", **more: Any) -> dict[str, Any]:

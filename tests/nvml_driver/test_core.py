@@ -13,7 +13,6 @@ import pytest
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.errors import CdiError, CheckpointError, PrepareError
 from nvml_driver.simulated.node import MAJOR
-from nvml_driver.storage.files import write_atomic
 from tests.nvml_driver.helpers import (
     gpu_config,
     make_claim,
@@ -31,14 +30,6 @@ def specs(root: Path) -> list[str]:
 
 def spec_name(uid: str) -> str:
     return f"k8s.gpu.nvidia.com-claim_{uid}.json"
-
-
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
-def kill(*_: object, **__: object) -> None:
-    raise Killed
 
 
 def test_a_prepared_device_reaches_the_container(tmp_path: Path) -> None:
@@ -243,58 +234,6 @@ def test_a_failed_write_of_the_spec_is_rolled_back(
     assert driver.prepared() == {}
     driver.prepare(make_claim(result("gpu-0"), uid="uid-2"))
     assert list(make_core(tmp_path).prepared()) == ["uid-2"]
-
-
-def test_a_crash_before_the_spec_is_written_is_undone_at_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    claim = make_claim(result("gpu-0"))
-    driver = make_core(tmp_path)
-    with monkeypatch.context() as patched:
-        patched.setattr("nvml_driver.prepare.claim_files.write_atomic", kill)
-        with pytest.raises(Killed):
-            driver.prepare(claim)
-    assert "PrepareStarted" in (tmp_path / "state" / "checkpoint.json").read_text()
-    restarted = make_core(tmp_path)
-    assert "PrepareStarted" not in (tmp_path / "state" / "checkpoint.json").read_text()
-    restarted.prepare(make_claim(result("gpu-0"), uid="uid-2"))
-    with pytest.raises(PrepareError, match="still prepared"):
-        restarted.prepare(claim)
-
-
-def test_a_crash_after_the_spec_is_written_leaves_no_spec(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    driver = make_core(tmp_path)
-    with monkeypatch.context() as patched:
-
-        def write_and_die(*arguments: Any, **options: Any) -> None:
-            write_atomic(*arguments, **options)
-            raise Killed
-
-        patched.setattr("nvml_driver.prepare.claim_files.write_atomic", write_and_die)
-        with pytest.raises(Killed):
-            driver.prepare(make_claim(result("gpu-0")))
-    assert specs(tmp_path) == [spec_name("uid-1")]
-    assert make_core(tmp_path).prepared() == {}
-    assert specs(tmp_path) == []
-
-
-def test_a_crash_in_unprepare_keeps_claim_and_spec_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    driver = make_core(tmp_path)
-    driver.prepare(make_claim(result("gpu-0")))
-    with monkeypatch.context() as patched:
-        patched.setattr("nvml_driver.prepare.checkpoint.write_atomic", kill)
-        with pytest.raises(Killed):
-            driver.unprepare("uid-1")
-    assert specs(tmp_path) == []
-    restarted = make_core(tmp_path)
-    assert list(restarted.prepared()) == ["uid-1"]
-    assert specs(tmp_path) == [spec_name("uid-1")]
-    restarted.unprepare("uid-1")
-    assert specs(tmp_path) == []
 
 
 @pytest.mark.parametrize("restart", [True, False])

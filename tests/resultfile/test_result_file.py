@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -94,12 +95,6 @@ def test_a_line_is_on_disk_before_the_next_event(tmp_path: Path) -> None:
     reporter.close()
 
 
-def test_a_run_without_footer_is_recognised_as_truncated(tmp_path: Path) -> None:
-    path = write(tmp_path / "r", footer=False)
-    with pytest.raises(ResultFileError, match=r"no footer.*1 of 5 planned"):
-        load_results(path)
-
-
 def test_a_truncated_file_can_be_read_for_what_it_is(tmp_path: Path) -> None:
     path = write(tmp_path / "r", footer=False)
     path.write_bytes(path.read_bytes()[:-20])
@@ -132,98 +127,73 @@ def test_no_changed_byte_goes_unnoticed(data: st.DataObject, tmp_path_factory: A
         load_results(path)
 
 
-def test_an_empty_file_is_told_apart(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    path.write_bytes(b"\n")
-    with pytest.raises(ResultFileError, match="is empty"):
-        load_results(path)
-
-
 def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         load_results(tmp_path / "none")
 
 
-def test_a_second_result_of_a_scenario_is_told_with_its_line(tmp_path: Path) -> None:
-    path = write(tmp_path / "r")
-    content = lines(path)
-    path.write_bytes(b"".join([*content[:2], content[1], *content[2:]]))
-    with pytest.raises(ResultFileError, match=r"r:3: .*core/passing"):
-        load_results(path)
+def inserted(line: bytes) -> Callable[[list[bytes]], list[bytes]]:
+    return lambda given: [given[0], line, *given[1:]]
 
 
-def test_two_runs_in_one_file_are_told(tmp_path: Path) -> None:
-    path = write(tmp_path / "r")
-    path.write_bytes(path.read_bytes() * 2)
-    with pytest.raises(ResultFileError, match="follows the footer"):
-        load_results(path)
-    content = lines(write(path))
-    path.write_bytes(b"".join([content[0], *content]))
-    with pytest.raises(ResultFileError, match=r":2: a second header"):
-        load_results(path)
-
-
-def test_an_edited_outcome_is_told(tmp_path: Path) -> None:
-    path = write(tmp_path / "r")
-    path.write_bytes(path.read_bytes().replace(b'"outcome": "failed"', b'"outcome": "passed"', 1))
-    with pytest.raises(ResultFileError, match="changed after the run"):
-        load_results(path)
-
-
-def test_edited_counts_in_the_footer_are_told(tmp_path: Path) -> None:
-    path = write(tmp_path / "r")
-    path.write_bytes(path.read_bytes().replace(b'"failed": 1', b'"failed": 0'))
-    with pytest.raises(ResultFileError, match="counts"):
-        load_results(path)
-
-
-def test_a_footer_of_another_run_is_told(tmp_path: Path) -> None:
-    path = write(tmp_path / "r", end={"run": "r2"})
-    with pytest.raises(ResultFileError, match="another run"):
-        load_results(path)
-
-
-def test_another_version_of_the_format_is_told(tmp_path: Path) -> None:
-    path = write(tmp_path / "r")
-    path.write_bytes(path.read_bytes().replace(b"dra-conformance/v1", b"dra-conformance/v9"))
-    with pytest.raises(UsageError, match=r"r:1: \$\.apiVersion"):
-        load_results(path)
-
-
-def test_a_range_of_versions_that_is_none_is_told(tmp_path: Path) -> None:
-    path = write(tmp_path / "r")
-    path.write_bytes(path.read_bytes().replace(b'">=1.34"', b'"x"', 1))
-    with pytest.raises(ResultFileError, match=r"r:1: \$\.planned.*: .*not a version range"):
-        load_results(path)
+def replaced(old: bytes, new: bytes) -> Callable[[list[bytes]], list[bytes]]:
+    return lambda given: [b"".join(given).replace(old, new, 1)]
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("edit", "message"),
     [
-        pytest.param(b"not json\n", r"r:2: is not JSON", id="no JSON"),
-        pytest.param(b"[]\n", r"r:2: is not a JSON object", id="no object"),
-        pytest.param(b'{"record": "scenario"}\n', r"r:2: \$\.scenario: must be", id="field lacks"),
+        pytest.param(lambda _: [b"\n"], "is empty", id="empty"),
+        pytest.param(lambda given: given[:-1], r"no footer.*1 of 5 planned", id="no footer"),
+        pytest.param(lambda given: given * 2, "follows the footer", id="two runs"),
+        pytest.param(lambda given: [given[0], *given], r":2: a second header", id="two headers"),
         pytest.param(
-            b'{"record": "weather"}\n', r"r:2: \$\.record: is 'weather', not one", id="kind"
+            lambda given: [*given[:3], *given[2:]], r"r:4: .*core/passing has a", id="two results"
         ),
-        pytest.param(b'{"record": "header"}\n', r"r:2: \$\.kind: must be", id="half a header"),
-        pytest.param(b'{"record": ["header"]}\n', r"r:2: \$\.record: is \['header'\]", id="list"),
-        pytest.param(b'{"record": NaN}\n', r"r:2: is not JSON", id="no value of JSON"),
-        pytest.param(b"[" * 100_000 + b"\n", r"r:2: is not JSON", id="too deep"),
+        pytest.param(
+            lambda given: [*given[:2], *given[1:]],
+            r"r:3: .*core/passing has a",
+            id="compared twice",
+        ),
+        pytest.param(
+            replaced(b'"outcome": "failed"', b'"outcome": "passed"'),
+            "changed after the run",
+            id="edited outcome",
+        ),
+        pytest.param(replaced(b'"failed": 1', b'"failed": 0'), "counts", id="edited counts"),
+        pytest.param(replaced(b'">=1.34"', b'"x"'), r"r:1: \$\.planned.*: .*version", id="range"),
+        pytest.param(lambda given: given[1:], "first line is not a header", id="no header"),
+        pytest.param(inserted(b"not json\n"), r"r:2: is not JSON", id="no JSON"),
+        pytest.param(inserted(b"[]\n"), r"r:2: is not a JSON object", id="no object"),
+        pytest.param(
+            inserted(b'{"record": "scenario"}\n'), r"r:2: \$\.scenario: must be", id="field lacks"
+        ),
+        pytest.param(
+            inserted(b'{"record": "weather"}\n'), r"r:2: \$\.record: is 'weather', not", id="kind"
+        ),
+        pytest.param(inserted(b'{"record": "header"}\n'), r"r:2: \$\.kind: must be", id="header"),
+        pytest.param(
+            inserted(b'{"record": ["header"]}\n'), r"r:2: \$\.record: is \['header'\]", id="list"
+        ),
+        pytest.param(inserted(b'{"record": NaN}\n'), r"r:2: is not JSON", id="no value of JSON"),
+        pytest.param(inserted(b"[" * 100_000 + b"\n"), r"r:2: is not JSON", id="too deep"),
     ],
 )
-def test_a_damaged_line_is_told_with_its_place(tmp_path: Path, line: bytes, message: str) -> None:
-    path = write(tmp_path / "r")
-    content = lines(path)
-    path.write_bytes(b"".join([content[0], line, *content[1:]]))
+def test_a_damaged_file_is_reported_with_its_place(
+    tmp_path: Path, edit: Callable[[list[bytes]], list[bytes]], message: str
+) -> None:
+    path = write(tmp_path / "r", compared=[compared("core/passing", "identical")])
+    path.write_bytes(b"".join(edit(lines(path))))
     with pytest.raises(ResultFileError, match=message):
         load_results(path)
 
 
-def test_any_other_file_is_told_to_be_none(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    path.write_text('{"record": "scenario"}\n')
-    with pytest.raises(ResultFileError, match="first line is not a header"):
+def test_another_run_or_version_is_reported(tmp_path: Path) -> None:
+    path = write(tmp_path / "r", end={"run": "r2"})
+    with pytest.raises(ResultFileError, match="another run"):
+        load_results(path)
+    path.write_bytes(path.read_bytes().replace(b"dra-conformance/v1", b"dra-conformance/v9"))
+    with pytest.raises(UsageError, match=r"r:1: \$\.apiVersion"):
         load_results(path)
 
 
@@ -286,15 +256,6 @@ def test_what_the_comparison_says_is_read_back_as_the_same_events(tmp_path: Path
     assert sorted(result.compared, key=lambda item: item.scenario, reverse=True) == list(events)
     assert result.verdicts[Verdict.MISSED] == 1
     assert result.where("compared", "core/passing") == f"{path}:2"
-
-
-def test_a_second_comparison_of_a_scenario_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    play(ResultFile(path), stream(*sample(), compared=[compared("core/passing", "identical")]))
-    content = lines(path)
-    path.write_bytes(b"".join([*content[:2], content[1], *content[2:]]))
-    with pytest.raises(ResultFileError, match=r"r:3: .*core/passing has a second"):
-        load_results(path)
 
 
 def test_what_was_tested_stands_in_the_header(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from nvml_driver.nvml.installation import DriverRoot
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 from nvml_driver.simulated import smi
-from tests.nvml_driver.helpers import NOWHERE, make_claim, makes_device_files, result
+from tests.nvml_driver.helpers import NOWHERE, make_claim, makes_device_files, options_below, result
 
 VERSION = "580.95.05"
 
@@ -183,14 +183,7 @@ def test_they_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_simulated_gpus_come_without_a_driver(tmp_path: Path) -> None:
-    options = DriverOptions(
-        node_name="node-a",
-        cdi_root=tmp_path / "cdi",
-        state_dir=tmp_path / "state",
-        device_nodes="declare",
-        durable=False,
-        driver_root=install(tmp_path / "driver"),
-    )
+    options = options_below(tmp_path, driver_root=install(tmp_path / "driver"))
     common = spec_of(DriverCore(options, NvmlLibrary.simulated("t4x4")))["containerEdits"]
     assert [mount["containerPath"] for mount in common["mounts"]] == [smi.CONTAINER_PATH]
     assert not any("LIBCUDA" in variable for variable in common["env"])

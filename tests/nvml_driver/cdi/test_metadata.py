@@ -11,19 +11,11 @@ import pytest
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.core import DriverCore
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions
-from tests.nvml_driver.helpers import make_claim, result
+from tests.nvml_driver.helpers import make_claim, options_below, result
 
 
 def driver(root: Path) -> DriverCore:
-    options = DriverOptions(
-        node_name="node-a",
-        cdi_root=root / "cdi",
-        state_dir=root / "state",
-        device_nodes="declare",
-        durable=False,
-        device_metadata=True,
-    )
+    options = options_below(root, device_metadata=True)
     return DriverCore(options, NvmlLibrary.simulated("t4x4"))
 
 

@@ -13,8 +13,7 @@ import pynvml
 from nvml_driver.core import DriverCore
 from nvml_driver.health.device_watch import DeviceWatch
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions
-from tests.nvml_driver.helpers import make_claim, result
+from tests.nvml_driver.helpers import make_claim, options_below, result
 from tests.nvml_driver.injecting import Injector
 
 
@@ -23,13 +22,7 @@ class Watching:
 
     def __init__(self, root: Path, hidden: str = "") -> None:
         self.library = NvmlLibrary.simulated("t4x4")
-        options = DriverOptions(
-            node_name="node-a",
-            cdi_root=root / "cdi",
-            state_dir=root / "state",
-            device_nodes="declare",
-            durable=False,
-        )
+        options = options_below(root)
         self.core = DriverCore(options, self.library)
         if hidden:
             rest = tuple(device for device in self.core.inventory if device.name != hidden)

@@ -11,20 +11,13 @@ from nvml_driver.core import DriverCore
 from nvml_driver.errors import PrepareError
 from nvml_driver.mig.instances import NvmlPartitions
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions, Features
-from tests.nvml_driver.helpers import make_claim, result
+from nvml_driver.options import Features
+from tests.nvml_driver.helpers import make_claim, options_below, result
 from tests.nvml_driver.injecting import Injector
 
 
 def driver(root: Path, library: NvmlLibrary) -> DriverCore:
-    options = DriverOptions(
-        node_name="node-a",
-        cdi_root=root / "cdi",
-        state_dir=root / "state",
-        device_nodes="declare",
-        durable=False,
-        features=Features(dynamic_mig=True),
-    )
+    options = options_below(root, features=Features(dynamic_mig=True))
     return DriverCore(options, library)
 
 

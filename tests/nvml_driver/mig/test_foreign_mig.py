@@ -15,9 +15,9 @@ from nvml_driver.errors import PrepareError
 from nvml_driver.mig.instances import NvmlPartitions
 from nvml_driver.model.inventory import Device, Inventory
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions, Features
+from nvml_driver.options import Features
 from nvml_driver.simulated.node import make_node
-from tests.nvml_driver.helpers import make_claim, result
+from tests.nvml_driver.helpers import make_claim, options_below, result
 from tests.nvml_driver.injecting import Injector
 from tests.nvml_driver.published import problems
 
@@ -31,14 +31,7 @@ def find(library: NvmlLibrary, root: Path) -> Inventory:
 
 
 def driver(root: Path, library: NvmlLibrary, *, dynamic: bool = True) -> DriverCore:
-    options = DriverOptions(
-        node_name="node-a",
-        cdi_root=root / "cdi",
-        state_dir=root / "state",
-        device_nodes="declare",
-        durable=False,
-        features=Features(dynamic_mig=dynamic),
-    )
+    options = options_below(root, features=Features(dynamic_mig=dynamic))
     return DriverCore(options, library)
 
 

@@ -14,9 +14,9 @@ from nvml_driver.core import DriverCore
 from nvml_driver.health.device_watch import DeviceWatch
 from nvml_driver.model.inventory import Device
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions, Features
+from nvml_driver.options import Features
 from nvml_driver.simulated import profile
-from tests.nvml_driver.helpers import make_claim, result, with_gpu
+from tests.nvml_driver.helpers import make_claim, options_below, result, with_gpu
 from tests.nvml_driver.injecting import Injector
 
 GONE = ("gpu.nvidia.com/mig-gone", "NoSchedule")
@@ -35,14 +35,7 @@ class Watching:
         library: NvmlLibrary | None = None,
     ) -> None:
         self.library = library or NvmlLibrary.simulated(shown)
-        options = DriverOptions(
-            node_name="node-a",
-            cdi_root=root / "cdi",
-            state_dir=root / "state",
-            device_nodes="declare",
-            durable=False,
-            features=Features(dynamic_mig=dynamic),
-        )
+        options = options_below(root, features=Features(dynamic_mig=dynamic))
         self.core = DriverCore(options, self.library)
         self.changed = threading.Condition()
         self.changes = 0

@@ -21,13 +21,12 @@ import pytest
 from nvml_driver.core import DriverCore
 from nvml_driver.devices.discovery import discover
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions
 from nvml_driver.prepare.timeslicing import TimeSlices
 from nvml_driver.storage import faults
 from tests.nvml_driver import claim_invariants
 from tests.nvml_driver.fake_mig import FileMig, partitionable
 from tests.nvml_driver.fake_smi import FileSmi
-from tests.nvml_driver.helpers import NOWHERE, gpu_config, make_claim, opaque, result
+from tests.nvml_driver.helpers import NOWHERE, gpu_config, make_claim, opaque, options_below, result
 
 BOUNDARIES = ("begin", "written", "replaced", "synced")
 """Of a file that is replaced: before anything, scratch file complete, renamed, directory synced."""
@@ -80,13 +79,7 @@ def here() -> Iterator[Path]:
 
 
 def start(here: Path) -> DriverCore:
-    options = DriverOptions(
-        node_name="node-a",
-        cdi_root=here / "cdi",
-        state_dir=here / "state",
-        device_nodes="declare",
-        device_metadata=True,
-    )
+    options = options_below(here, durable=True, device_metadata=True)
     library = NvmlLibrary.simulated("t4x4")
     return DriverCore(
         options,

@@ -23,13 +23,12 @@ from nvml_driver.errors import PrepareError
 from nvml_driver.mig.profiles import device_name
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions
 from nvml_driver.prepare.timeslicing import TimeSlices
 from nvml_driver.storage import faults
 from tests.nvml_driver import claim_invariants
 from tests.nvml_driver.fake_mig import PARTITIONS, FileMig, partitionable
 from tests.nvml_driver.fake_smi import FileSmi
-from tests.nvml_driver.helpers import NOWHERE, gpu_config, make_claim, opaque, result
+from tests.nvml_driver.helpers import NOWHERE, gpu_config, make_claim, opaque, options_below, result
 
 UIDS = ("u1", "u2", "u3", "u4")
 DEVICES = ("gpu-0", "gpu-1", "gpu-2", *PARTITIONS)
@@ -80,14 +79,7 @@ class Node(RuleBasedStateMachine):
 
     def _start(self) -> DriverCore:
         return DriverCore(
-            DriverOptions(
-                node_name="node-a",
-                cdi_root=self.root / "cdi",
-                state_dir=self.root / "state",
-                device_nodes="declare",
-                durable=False,
-                device_metadata=True,
-            ),
+            options_below(self.root, device_metadata=True),
             NvmlLibrary.simulated("t4x4"),
             partitions=self.mig,
             inventory=self.inventory,

@@ -28,7 +28,6 @@ from nvml_driver.core import DriverCore
 from nvml_driver.devices.discovery import discover
 from nvml_driver.errors import CheckpointError, PrepareError
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions
 from nvml_driver.prepare.checkpoint import _checksum
 from tests.nvml_driver import claim_invariants
 from tests.nvml_driver.fake_mig import PARTITIONS, FileMig, partitionable
@@ -37,6 +36,7 @@ from tests.nvml_driver.helpers import (
     make_claim,
     make_core,
     makes_device_files,
+    options_below,
     result,
     with_gpu,
 )
@@ -46,13 +46,7 @@ def partitioned(root: Path) -> tuple[DriverCore, FileMig]:
     """A driver whose gpu-0 can be partitioned."""
     library = NvmlLibrary.simulated("t4x4")
     mig = FileMig(root / "mig")
-    options = DriverOptions(
-        node_name="node-a",
-        cdi_root=root / "cdi",
-        state_dir=root / "state",
-        device_nodes="declare",
-        durable=False,
-    )
+    options = options_below(root)
     found = partitionable(discover(library, NOWHERE, salt="node-a"))
     return DriverCore(options, library, partitions=mig, inventory=found), mig
 

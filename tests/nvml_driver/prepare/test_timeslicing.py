@@ -14,10 +14,9 @@ from nvml_driver.errors import PrepareError
 from nvml_driver.model.prepared import ClaimState
 from nvml_driver.nvml.installation import DriverRoot
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.options import DriverOptions
 from nvml_driver.prepare.timeslicing import NvidiaSmi, TimeSlices, interval
 from tests.nvml_driver.fake_smi import RecordingSmi
-from tests.nvml_driver.helpers import NOWHERE, gpu_config, make_claim, opaque, result
+from tests.nvml_driver.helpers import NOWHERE, gpu_config, make_claim, opaque, options_below, result
 
 
 @pytest.fixture
@@ -27,14 +26,7 @@ def smi(tmp_path: Path) -> RecordingSmi:
 
 def driver(root: Path, smi: DriverRoot, **more: Any) -> DriverCore:
     library = NvmlLibrary.simulated("t4x4")
-    options = DriverOptions(
-        node_name="node-a",
-        cdi_root=root / "cdi",
-        state_dir=root / "state",
-        device_nodes="declare",
-        durable=False,
-        driver_root=smi,
-    )
+    options = options_below(root, driver_root=smi)
     return DriverCore(options, library, time_slices=TimeSlices(NvidiaSmi(smi), **more))
 
 
