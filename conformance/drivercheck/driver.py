@@ -60,7 +60,7 @@ class DriverUnderCheck:
         self.registry, self.plugins, cdi = (folder / name for name in _FOLDERS)
         self.cdi_folders = (cdi, *cdi_folders)
         self.log = folder / "driver.log"
-        self.api = HttpApi()
+        self.api = HttpApi(folder)
         self.starter = starter
         self.process: Process | None = None
         self.info: Any = None
@@ -68,15 +68,13 @@ class DriverUnderCheck:
         self._plugin: Plugin | None = None
         self._deadline = time.monotonic() + CHECK_SECONDS
         self._make_folders()
-        self.kubeconfig = folder / "kubeconfig"
-        self.api.write_kubeconfig(self.kubeconfig)
 
     @property
     def environment(self) -> dict[str, str]:
         """What the driver is told (the variables of the local cluster's drivers)."""
         return {
             "NODE_NAME": NODE,
-            "KUBECONFIG": str(self.kubeconfig),
+            "KUBECONFIG": str(self.api.kubeconfig),
             "CDI_ROOT": str(self.cdi_folders[0]),
             "KUBELET_REGISTRAR_DIRECTORY_PATH": str(self.registry),
             "KUBELET_PLUGINS_DIRECTORY_PATH": str(self.plugins),
@@ -249,7 +247,7 @@ class DriverUnderCheck:
             return bool(pools) and all(_whole(pool, pools) for pool in pools)
 
         if not self.wait(complete, seconds):
-            refused = "; ".join(self.api.refused[:3])
+            refused = "; ".join(self.api.refusals[:3])
             raise ViolationError(
                 f"expected complete ResourceSlices of {self.driver} for node {NODE} within "
                 f"{seconds:.0f} s; found {len(self.slices())} slices"
@@ -267,7 +265,7 @@ class DriverUnderCheck:
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Wait until something holds of the objects."""
-        return self.api.changes.wait(condition, min(seconds, self.left()))
+        return self.api.objects.history.wait(condition, min(seconds, self.left()))
 
     def left(self) -> float:
         """Seconds that the check still has."""

@@ -7,10 +7,10 @@
 //
 //	go run ./fielddump > ../../reference_allocator/data/fields-1.37.json
 //
-// With -numbers it prints type -> field's number in protobuf -> field's name, of the kinds that DRA
-// drivers write; a name begins with * where the Go field is a pointer, so that an empty value counts:
+// With -numbers it prints type -> field's number in protobuf -> field's name; a name begins with *
+// where the Go field is a pointer, so that an empty value counts:
 //
-//	go run ./fielddump -numbers > ../../conformance/drivercheck/api/numbers-1.37.json
+//	go run ./fielddump -numbers > ../../conformance/targets/reference/front/numbers-1.37.json
 package main
 
 import (
@@ -68,13 +68,6 @@ var special = map[reflect.Type]string{
 }
 
 type table map[string]map[string]string
-
-// written are the kinds that drivers write, and that clients of Go send as protobuf.
-var written = []any{
-	corev1.Event{}, resourcev1.ResourceClaim{}, resourcev1.ResourceSlice{},
-	resourcev1beta1.ResourceClaim{}, resourcev1beta1.ResourceSlice{},
-	resourcev1beta2.ResourceClaim{}, resourcev1beta2.ResourceSlice{},
-}
 
 // numbers collects the numbers of fields, beside what the table collects.
 var numbers = table{}
@@ -169,9 +162,11 @@ func write[V any](out *bytes.Buffer, object map[string]V) error {
 }
 
 func runNumbers() error {
-	for _, value := range written {
-		if _, err := (table{}).name(reflect.TypeOf(value)); err != nil {
-			return err
+	for _, values := range kinds {
+		for _, value := range values {
+			if _, err := (table{}).name(reflect.TypeOf(value)); err != nil {
+				return err
+			}
 		}
 	}
 	out := &bytes.Buffer{}

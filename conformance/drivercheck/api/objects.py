@@ -13,9 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from conformance.targets.base import Obj, Ref
+from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.front.backend import Backend
 from conformance.targets.reference.store import Identity, Store, clone
 from reference_allocator.allocator import Allocator
 from reference_allocator.features import Features
@@ -32,26 +34,19 @@ _CLASS: Final = "driver-check"
 _RESOURCE: Final = "resource.k8s.io/v1"
 
 
-class Objects:
-    """A small cluster's objects. Every method may be called from any thread.
-
-    Attributes:
-        lock: held while the store is read or changed.
-        api: the API server.
-        store: its store.
-    """
+class Objects(Backend):
+    """A small cluster's objects, without controllers. Any thread may call its methods."""
 
     def __init__(self) -> None:
         gates = dict.fromkeys(gates_for_version(KUBERNETES), True)
         clock = VirtualClock()
         # Claims have other uids in each run: a driver may remember those of an earlier one.
         identity = Identity(random.SystemRandom().getrandbits(64))
-        self.lock = threading.RLock()
-        self.store = Store(clock, identity)
+        store = Store(clock, identity)
         self._features = Features.all()
-        self.api = ApiServer(
-            Cluster(clock, identity, self.store, self._features, gates, minor="1.37")
-        )
+        cluster = Cluster(clock, identity, store, self._features, gates, minor="1.37")
+        api = ApiServer(cluster)
+        super().__init__(cluster, api, Handler(cluster, api), KUBERNETES, threading.RLock())
         admin = {"resource.kubernetes.io/admin-access": "true"}  # AdminAccess, types.go
         self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
         self.create(

@@ -32,8 +32,8 @@ def published(bench: Bench) -> None:
 def accepted(bench: Bench) -> None:
     """The API server refuses no ResourceSlice that the driver writes."""
     bench.published()
-    if bench.api.refused:
-        raise ViolationError(f"expected none; found {one_line(bench.api.refused[0], 400)}")
+    if bench.api.refusals:
+        raise ViolationError(f"expected none; found {one_line(bench.api.refusals[0], 400)}")
 
 
 @section.required(f"{_TYPES}, ResourceSliceSpec.NodeName")

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from conformance.targets.base import ApiError, Obj, Request, User
-from conformance.targets.reference.apiserver import jsonpatch
+from conformance.targets.reference.apiserver import patches
 from conformance.targets.reference.apiserver.authorization import Attributes, Authorizer
 from conformance.targets.reference.apiserver.fieldmanagers import FieldManagers
 from conformance.targets.reference.apiserver.server import ApiServer, StatusCheck
@@ -36,8 +36,8 @@ class Handler:
             self.authorizer.check(user, Attributes("create", kind, "", place))
         return self._api.create(obj, namespace)
 
-    def handle(self, request: Request, namespace: str) -> None:
-        """Carry out a request.
+    def handle(self, request: Request, namespace: str) -> Obj | None:
+        """Carry out a request; returns the object that was changed, None where it was deleted.
 
         Args:
             request: what is wanted.
@@ -47,9 +47,9 @@ class Handler:
             ApiError: refused.
         """
         with self._cluster.store.dry_run() if request.dry_run else nullcontext():
-            self._handle(request, namespace)
+            return self._handle(request, namespace)
 
-    def _handle(self, request: Request, namespace: str) -> None:
+    def _handle(self, request: Request, namespace: str) -> Obj | None:
         api, ref, body = self._api, request.ref, request.body
         status_check = None
         if request.user is not None:
@@ -60,14 +60,15 @@ class Handler:
             status_check = self.authorizer.of_status(request.user, wanted)
         match request.verb, request.subresource:
             case "patch", subresource if request.manager is not None:
-                self._apply(request, namespace, status_check)
+                return self._apply(request, namespace, status_check)
             case "patch", subresource:
                 if isinstance(body, list):
-                    api.change(ref, jsonpatch.apply(body), subresource, namespace, status_check)
-                else:
-                    api.patch(ref, body, subresource, namespace, status_check)
+                    return api.change(
+                        ref, patches.json_patch(body), subresource, namespace, status_check
+                    )
+                return api.patch(ref, body, subresource, namespace, status_check)
             case "update", subresource:
-                api.update(ref, body, subresource, namespace, status_check)
+                return api.update(ref, body, subresource, namespace, status_check)
             case "delete", "":
                 self._delete(request, namespace)
             case "deletecollection", "":
@@ -83,8 +84,9 @@ class Handler:
             case _:
                 text = "the server does not allow this method on the requested resource"
                 raise ApiError(405, "MethodNotAllowed", text)
+        return None
 
-    def _apply(self, request: Request, namespace: str, check: StatusCheck | None) -> None:
+    def _apply(self, request: Request, namespace: str, check: StatusCheck | None) -> Obj:
         """Server-side apply, which creates what is not there (and not a subresource of it).
 
         To create one must be allowed to, too (``withAuthorization`` of the API server's handlers).
@@ -98,6 +100,7 @@ class Handler:
             stored = self._api.change(ref, made, subresource, namespace, check)
         if not request.dry_run:
             self.fields.applied(request, stored)
+        return stored
 
     def _delete(self, request: Request, namespace: str) -> None:
         ref, options = request.ref, request.body

@@ -7,7 +7,6 @@ back in the version that was asked for. Controllers bypass it: what they write i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from conformance.kubeapi.store import has_labels
 from conformance.targets.base import ApiError, Cause, Obj, Ref
@@ -20,8 +19,9 @@ from conformance.targets.reference.apiserver import (
     priority,
     validation,
 )
-from conformance.targets.reference.apiserver.fieldselectors import selects
+from conformance.targets.reference.apiserver.patches import merge
 from conformance.targets.reference.apiserver.quota import Quotas
+from conformance.targets.reference.apiserver.selectors import selects
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
 from conformance.targets.reference.apiserver.watches import Tell, Watch
 from conformance.targets.reference.cluster import Cluster
@@ -328,16 +328,3 @@ class ApiServer:
             )
         labels: Mapping[str, str] = found["metadata"].get("labels") or {}
         return labels
-
-
-def merge(target: Any, patch: Any) -> Any:
-    """RFC 7386: null deletes, objects merge, everything else replaces."""
-    if not isinstance(patch, dict):
-        return clone(patch)
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merge(result.get(key), value)
-    return result

@@ -1,8 +1,6 @@
-"""What a watch tells: the changes of a store's objects as one sees them who selects some of them.
+"""What a watch shows: the changes of a store's objects as those that a selector selects.
 
-Source: ``convertToWatchEvent`` in staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go:
-what comes to be selected is ADDED, what is selected no longer DELETED, in its last state that was
-selected and with the version of the change; what was not and is not is not told.
+Source: ``convertToWatchEvent`` in staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go.
 """
 
 from __future__ import annotations
@@ -10,9 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.targets.base import Obj
+from conformance.targets.reference.apiserver.selectors import Matches
 from conformance.targets.reference.store import Store, uid_of
 
 Tell = Callable[[str, Obj], None]
+
+
+def as_seen(change: str, obj: Obj, before: Obj | None, selects: Matches) -> tuple[str, Obj] | None:
+    """Type and object of the event that a watch has of a change; None: it has none.
+
+    What comes to be selected is ADDED, what is selected no longer DELETED, in its last state that
+    was selected and with the version of the change.
+
+    Args:
+        change: DELETED, or anything else.
+        obj: after the change.
+        before: as it was, if it was selected.
+        selects: which objects are watched.
+    """
+    if change != "DELETED" and selects(obj):
+        return "ADDED" if before is None else "MODIFIED", obj
+    if before is None:
+        return None
+    version = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+    return "DELETED", {**before, "metadata": {**before["metadata"], **version}}
 
 
 class Watch:
@@ -25,7 +44,7 @@ class Watch:
         tell: called with ADDED, MODIFIED or DELETED and the object.
     """
 
-    def __init__(self, store: Store, kind: str, selects: Callable[[Obj], bool], tell: Tell) -> None:
+    def __init__(self, store: Store, kind: str, selects: Matches, tell: Tell) -> None:
         self._store = store
         self._kind = kind
         self._selects = selects
@@ -35,16 +54,15 @@ class Watch:
 
     def hear(self, change: str, obj: Obj) -> None:
         """Take a change of the store."""
-        uid = uid_of(obj)
-        before = self._selected.get(uid)
-        if change != "DELETED" and self._selects(obj):
-            self._selected[uid] = obj
-            self._tell("ADDED" if before is None else "MODIFIED", obj)
-        elif before is not None:
-            del self._selected[uid]
-            version = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-            self._tell("DELETED", {**before, "metadata": {**before["metadata"], **version}})
+        seen = as_seen(change, obj, self._selected.get(uid_of(obj)), self._selects)
+        if seen is None:
+            return
+        if seen[0] == "DELETED":
+            del self._selected[uid_of(obj)]
+        else:
+            self._selected[uid_of(obj)] = obj
+        self._tell(*seen)
 
     def stop(self) -> None:
-        """Tell nothing any more."""
+        """Call it no more."""
         self._store.unlisten(self._kind, self.hear)

@@ -23,6 +23,8 @@ _NUMBERS: Final = "numbers-1.37.json"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_DEPTH: Final = 32
 _DROPPED: Final = object()
+_DELETE_OPTIONS: Final = ("", "gracePeriodSeconds", "preconditions", "", "propagationPolicy")
+"""Fields of ``metav1.DeleteOptions``, which no table has, by their number (generated.proto)."""
 
 
 @cache
@@ -37,18 +39,36 @@ def decode(data: bytes) -> dict[str, Any]:
     """The object in a request's body, as JSON would have it.
 
     Raises:
-        ValueError: it is no such message, or of a kind that drivers do not write.
+        ValueError: it is no such message, or of a kind that is not served.
     """
     if not data.startswith(_MAGIC):
         raise ValueError("it does not begin as Kubernetes' protobuf does")
     envelope = dict(_fields(data[len(_MAGIC) :]))
     meta = dict(_fields(_bytes(envelope.get(1, b""))))
     api_version, kind = (_bytes(meta.get(number, b"")).decode() for number in (1, 2))
+    raw = _bytes(envelope.get(2, b""))
+    if kind == "DeleteOptions":
+        return _delete_options(raw)
     root = roots().get(f"{api_version}/{kind}", "")
     if root not in _numbers():
         raise ValueError(f"{kind} in {api_version} is not taken as protobuf; send JSON")
     named = {"apiVersion": api_version, "kind": kind}
-    return named | _message(root, _bytes(envelope.get(2, b"")), 0)
+    return named | _message(root, raw, 0)
+
+
+def _delete_options(data: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for number, value in _fields(data):
+        name = _DELETE_OPTIONS[number] if number < len(_DELETE_OPTIONS) else ""
+        if name == "preconditions":
+            parts = dict(_fields(_bytes(value)))
+            fields = {1: "uid", 2: "resourceVersion"}
+            found[name] = {fields[part]: _bytes(text).decode() for part, text in parts.items()}
+        elif name == "propagationPolicy":
+            found[name] = _bytes(value).decode()
+        elif name:
+            found[name] = value
+    return found
 
 
 def _message(owner: str, data: bytes, depth: int) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""The reference's API server over HTTPS: for kubectl, client-go, and drivers."""

@@ -1,0 +1,308 @@
+"""Requests over HTTP, carried out by the API server: an ASGI application.
+
+Requests are those of kube-apiserver (staging/src/k8s.io/apiserver/pkg/endpoints/handlers). Answers
+are JSON, which every client takes. A field that is not known is refused unless the request has
+``fieldValidation=Ignore`` or ``Warn``: a real server's default would drop it without a word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import nullcontext
+from typing import Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from conformance.targets.base import ApiError, FieldManager, Obj, Ref, User
+from conformance.targets.base import Request as ApiRequest
+from conformance.targets.reference.apiserver import conversion, patches
+from conformance.targets.reference.front import body as bodies
+from conformance.targets.reference.front.backend import Backend
+from conformance.targets.reference.front.call import Call, read_call
+from conformance.targets.reference.front.discovery import discovery
+from conformance.targets.reference.front.history import Event
+from conformance.targets.reference.front.users import user_of
+from conformance.targets.reference.store import name_of, namespace_of, not_found
+
+_WATCH_SECONDS: Final = 300
+_INITIAL_END: Final = "k8s.io/initial-events-end"
+_KEPT_LISTS: Final = 50
+_TAKEN: Final = ("application/json", "application/*", "*/*")
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Application:
+    """Serves one backend.
+
+    Args:
+        backend: what is served.
+        tokens: bearer token -> whose it is; None may do everything.
+    """
+
+    def __init__(self, backend: Backend, tokens: Mapping[str, User | None]) -> None:
+        self.backend = backend
+        self._tokens = tokens
+        self._rest: OrderedDict[str, tuple[int, list[Obj]]] = OrderedDict()
+
+    def before(self, method: str, call: Call | None) -> None:
+        """Called before a request is carried out; ``call`` is None for one of discovery.
+
+        Raises:
+            ApiError: it is refused.
+        """
+
+    def refused(self, method: str, path: str, error: ApiError) -> None:
+        """Called when a request was refused."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request (ASGI)."""
+        request = Request(scope, receive)
+        try:
+            response = await self._answer(request)
+        except ApiError as error:
+            self.refused(request.method, request.url.path, error)
+            response = JSONResponse(status(error), error.code)
+        except ClientDisconnect:
+            return
+        except Exception:  # noqa: BLE001 -- a client is answered, whatever broke
+            _LOG.exception("%s %s", request.method, request.url.path)
+            broken = ApiError(500, "InternalError", "an error on the server: see its log")
+            response = JSONResponse(status(broken), broken.code)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        method, path = request.method, request.url.path
+        user = user_of(request.headers, self._tokens)
+        data = await _read(request)
+        query = dict(request.query_params)
+        if not any(kind in request.headers.get("accept", "*/*") for kind in _TAKEN):
+            raise ApiError(406, "NotAcceptable", "only application/json can be answered")
+        found = None
+        if method == "GET":
+            found = discovery(path, self.backend.kubernetes, self.backend.gates)
+        call = None if found else read_call(method, path, query, self.backend.gates, user)
+        await run_in_threadpool(self.before, method, call)
+        if call is None:
+            return JSONResponse(found)
+        if call.is_watch:
+            seconds = min(call.number("timeoutSeconds", _WATCH_SECONDS), _WATCH_SECONDS)
+            self._authorize(call)
+            call.selection()  # refuses what it cannot select by
+            return StreamingResponse(self._watch(call, seconds), media_type="application/json")
+        content_type = request.headers.get("content-type", "")
+        body = bodies.decode(method, content_type, data)
+        result = await run_in_threadpool(self._carry_out, call, content_type, body)
+        return JSONResponse(result, 201 if method == "POST" else 200)
+
+    def _carry_out(self, call: Call, content_type: str, body: Any) -> Obj:
+        if call.method == "GET":
+            with self.backend.lock:
+                self._authorize(call)
+                return self._get(call) if call.name else self._list(call)
+        with self.backend.changing():
+            return self._change(call, content_type, body)
+
+    def _authorize(self, call: Call) -> None:
+        if call.user is not None:
+            self.backend.handler.authorizer.check(call.user, call.attributes)
+
+    def _get(self, call: Call) -> Obj:
+        found = self.backend.api.get(call.ref, call.namespace)
+        if found is None:
+            raise not_found(call.kind, call.name)
+        return found
+
+    def _change(self, call: Call, content_type: str, body: Any) -> Obj:
+        handler, dry_run = self.backend.handler, "dryRun" in call.query
+        if isinstance(body, dict) and call.method != "DELETE" and call.sub in ("", "status"):
+            body = bodies.without_unknown_fields(call, body)
+        done: Obj | None
+        match call.method:
+            case "POST" if not call.name:
+                new = bodies.check_object(call, body)
+                with self.backend.store.dry_run() if dry_run else nullcontext():
+                    return handler.create(new, call.namespace, call.user)
+            case "POST" if call.sub:
+                done = handler.handle(self._request(call, "create", body), call.namespace)
+            case "PUT" if call.name:
+                new = bodies.check_object(call, body)
+                done = handler.handle(self._request(call, "update", new), call.namespace)
+            case "PATCH" if call.name:
+                request = self._patch(call, content_type, body)
+                done = handler.handle(request, call.namespace)
+            case "DELETE" if call.name:
+                self._get(call)
+                done = handler.handle(self._request(call, "delete", body), call.namespace)
+            case "DELETE":
+                self._authorize(call)
+                for one in self._select(call):
+                    ref = Ref(call.api_version, call.kind.name, name_of(one), namespace_of(one))
+                    handler.handle(ApiRequest("delete", ref, body, dry_run=dry_run), call.namespace)
+                done = None
+            case _:
+                text = "the server does not allow this method on the requested resource"
+                raise ApiError(405, "MethodNotAllowed", text)
+        return done or {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+    def _request(
+        self, call: Call, verb: Any, body: Any, manager: FieldManager | None = None
+    ) -> ApiRequest:
+        return ApiRequest(
+            verb,
+            call.ref,
+            body,
+            call.sub,
+            dry_run="dryRun" in call.query,
+            user=call.user,
+            manager=manager,
+        )
+
+    def _patch(self, call: Call, content_type: str, body: Any) -> ApiRequest:
+        """The request that a patch is; a strategic one as a merge patch of what there is."""
+        manager = None
+        if content_type.startswith(bodies.APPLY):
+            if not call.query.get("fieldManager"):
+                raise ApiError(400, "BadRequest", "fieldManager is required for apply patch")
+            manager = FieldManager(call.query["fieldManager"], call.query.get("force") == "true")
+            body = bodies.check_object(call, body)
+            body["metadata"] = {"name": call.name, **body["metadata"]}
+        elif content_type.startswith(bodies.STRATEGIC):
+            body = patches.as_merge_patch(self._get(call), body)
+        return self._request(call, "patch", body, manager)
+
+    def _select(self, call: Call) -> list[Obj]:
+        """Stored objects, in the order of their names in etcd."""
+        selects = call.selection()
+        found = [one for one in self.backend.store.all(call.kind.name) if selects(one)]
+        return sorted(found, key=lambda one: (namespace_of(one), name_of(one)))
+
+    def _list(self, call: Call) -> Obj:
+        """A list, or the page of it that ``limit`` and ``continue`` ask for.
+
+        What is left of a list is kept as it is for later pages, until too many others were begun.
+        """
+        token, limit = call.query.get("continue", ""), call.number("limit")
+        if not token:
+            revision, left = self.backend.store.revision, self._select(call)
+        elif token in self._rest:
+            revision, left = self._rest[token]
+        else:
+            text = "The provided continue parameter is too old to display a consistent list result."
+            raise ApiError(410, "Expired", text)
+        meta: Obj = {"resourceVersion": str(revision)}
+        page = left[:limit] if limit else left
+        if len(page) < len(left):
+            meta |= {"continue": secrets.token_hex(8), "remainingItemCount": len(left) - limit}
+            self._rest[meta["continue"]] = revision, left[limit:]
+            if len(self._rest) > _KEPT_LISTS:
+                self._rest.popitem(last=False)
+        return {
+            "kind": f"{call.kind.name}List",
+            "apiVersion": call.api_version,
+            "metadata": meta,
+            "items": [conversion.to_version(one, call.api_version) for one in page],
+        }
+
+    async def _watch(self, call: Call, seconds: int) -> AsyncIterator[bytes]:
+        """The lines of a watch, as they come."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+
+        def hear(event: Event | None) -> None:
+            loop.call_soon_threadsafe(queue.put_nowait, event)
+
+        unfollow = self.backend.history.follow(hear)
+        try:
+            revision, lines = await run_in_threadpool(self._replay, call)
+            for line in lines:
+                yield line
+            selects = call.selection()
+            while True:
+                async with asyncio.timeout_at(deadline):
+                    event = await queue.get()
+                if event is None:
+                    return
+                if event.revision > revision:  # else it is among the first lines
+                    revision = event.revision
+                    yield _line_of(event, call, selects)
+        except TimeoutError:
+            if call.query.get("allowWatchBookmarks") == "true":
+                yield _bookmark(call, revision)
+        finally:
+            unfollow()
+
+    def _replay(self, call: Call) -> tuple[int, list[bytes]]:
+        """Up to which revision, and with which lines a watch begins.
+
+        These are all objects, or the events after a resourceVersion.
+        """
+        initial = call.query.get("sendInitialEvents") == "true"
+        after = call.number("resourceVersion")
+        selects = call.selection()
+        with self.backend.lock:
+            revision = self.backend.store.revision
+            if after and not initial:
+                try:
+                    events = self.backend.history.since(after)
+                except ApiError as error:
+                    return revision, [_line("ERROR", status(error))]
+                return revision, [_line_of(event, call, selects) for event in events]
+            found = [conversion.to_version(one, call.api_version) for one in self._select(call)]
+        lines = [_line("ADDED", one) for one in found]
+        if initial:
+            lines.append(_bookmark(call, revision, {_INITIAL_END: "true"}))
+        return revision, lines
+
+
+async def _read(request: Request) -> bytes:
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        if len(data) > bodies.MAX_BODY:
+            text = f"Request entity too large: limit is {bodies.MAX_BODY}"
+            raise ApiError(413, "RequestEntityTooLarge", text)
+    return bytes(data)
+
+
+def _line(kind: str, obj: Obj) -> bytes:
+    return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
+
+
+def _line_of(event: Event, call: Call, selects: Any) -> bytes:
+    """An event as a watch has it; empty where it has none of it."""
+    seen = event.seen(call.kind.name, selects)
+    return b"" if seen is None else _line(seen[0], conversion.to_version(seen[1], call.api_version))
+
+
+def _bookmark(call: Call, revision: int, annotations: Mapping[str, str] | None = None) -> bytes:
+    meta: Obj = {"resourceVersion": str(revision)}
+    if annotations:
+        meta["annotations"] = annotations
+    typed = {"kind": call.kind.name, "apiVersion": call.api_version}
+    return _line("BOOKMARK", {**typed, "metadata": meta})
+
+
+def status(error: ApiError) -> Obj:
+    """The ``metav1.Status`` of a refusal."""
+    causes = [
+        {"field": one.field, "reason": one.reason, "message": one.message} for one in error.causes
+    ]
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "code": error.code,
+        "reason": error.reason,
+        "message": error.message,
+        "details": {"causes": causes},
+    }

@@ -1,0 +1,46 @@
+"""What a front serves: an API server's objects, their history, and who may change them when."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from conformance.targets.reference.apiserver.handling import Handler
+from conformance.targets.reference.apiserver.server import ApiServer
+from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.front.history import History
+
+
+class Backend:
+    """The objects of one cluster.
+
+    Args:
+        cluster: the state.
+        api: its API server.
+        handler: what stands before that.
+        kubernetes: version that is reported, for example 1.37.1.
+        lock: held while anything is read or changed.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        api: ApiServer,
+        handler: Handler,
+        kubernetes: str,
+        lock: threading.RLock,
+    ) -> None:
+        self.api = api
+        self.handler = handler
+        self.kubernetes = kubernetes
+        self.store = cluster.store
+        self.gates = cluster.gates
+        self.lock = lock
+        self.history = History(cluster.store, lock)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Held by a request that changes something."""
+        with self.lock:
+            yield
