@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
@@ -37,8 +38,20 @@ Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the c
 
 @app.command(short_help="Start a cluster that runs until `down`.")
 @takes("options", TargetOptions, _STARTED, **_LOCAL, keep=True)
-def up(options: TargetOptions) -> None:
+def up(
+    options: TargetOptions,
+    reference: Annotated[
+        bool,
+        typer.Option(
+            "--reference",
+            help="Serve the in-process reference instead, until Ctrl-C or `down`.",
+        ),
+    ] = False,
+) -> None:
     """Start a cluster that runs until `down`, and print how to use it."""
+    if reference:
+        _serve_reference(options)
+        return
     check_options(options)
     access = local_cluster(options).up(print_progress)
     typer.echo(f"export KUBECONFIG={access.kubeconfig}")
@@ -46,6 +59,30 @@ def up(options: TargetOptions) -> None:
         f"dra-conformance run --target cluster --cluster local --name {options.name}  # to test it"
     )
     typer.echo(f"dra-conformance cluster down --name {options.name}  # to remove it")
+
+
+def _serve_reference(options: TargetOptions) -> None:
+    """Serve the reference over HTTPS until a signal ends this process."""
+    from conformance.targets.opening import open_reference
+    from conformance.targets.reference.front.serving import ServedReference, seconds_since_epoch
+    from conformance.targets.reference.target import ReferenceTarget
+
+    served = ServedReference(options.name)
+    of_reference = replace(options, target="reference", cluster=None, keep=False, name="default")
+    check_options(of_reference)
+    start = seconds_since_epoch()
+    with open_reference(of_reference, progress=print_progress, start=start) as opened:
+        assert isinstance(opened.target, ReferenceTarget)
+        with served.serving(opened.target) as backend:
+            typer.echo(f"export KUBECONFIG={served.kubeconfig}")
+            typer.echo(
+                f"dra-conformance cluster down --cluster reference --name {options.name}"
+                "  # to end it, or Ctrl-C"
+            )
+            try:
+                backend.run()
+            except KeyboardInterrupt:
+                print_progress(f"ended the reference {options.name}")
 
 
 @app.command(short_help="Change the simulated GPUs of a running cluster.")
@@ -63,11 +100,15 @@ def driver(options: TargetOptions) -> None:
 def down(
     name: Name = "default",
     cluster: Annotated[
-        Literal["local", "kind"], typer.Option("--cluster", help="Kind of cluster.")
+        Literal["local", "kind", "reference"], typer.Option("--cluster", help="Kind of cluster.")
     ] = "local",
 ) -> None:
     """Stop and delete a cluster, including one whose run was killed."""
-    if cluster == "kind":
+    if cluster == "reference":
+        from conformance.targets.reference.front.serving import ServedReference
+
+        found = ServedReference(name).down()
+    elif cluster == "kind":
         from conformance.clusters.kind import KindCluster
 
         kind = KindCluster(name)
@@ -87,8 +128,21 @@ def down(
 
 
 @app.command()
-def status(name: Name = "default") -> None:
+def status(
+    name: Name = "default",
+    cluster: Annotated[
+        Literal["local", "reference"], typer.Option("--cluster", help="Kind of cluster.")
+    ] = "local",
+) -> None:
     """List the components of a cluster."""
+    if cluster == "reference":
+        from conformance.targets.reference.front.serving import ServedReference
+
+        process = ServedReference(name).process()
+        if process is None:
+            raise UsageError(f"there is no reference {name}")
+        typer.echo(f"{'reference':<24} running, pid {process.pid}")
+        return
     from conformance.clusters.local import LocalCluster, LocalOptions
 
     rows = LocalCluster(LocalOptions(name=name)).status()

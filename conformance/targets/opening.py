@@ -105,6 +105,7 @@ def open_reference(
     published: Sequence[Obj] | None = None,
     progress: Progress = silent,
     nodes: Sequence[ShapeNode] | None = None,
+    start: float = 0.0,
 ) -> Iterator[Opened]:
     """The in-process reference, for itself or to compare a cluster with.
 
@@ -113,6 +114,7 @@ def open_reference(
         published: the ResourceSlices of the cluster that it is compared with, if there is one.
         progress: told what the reference cannot do here.
         nodes: that cluster's nodes; None: those that slices name.
+        start: its virtual time at the start, in seconds after its epoch.
 
     Raises:
         UsageError: the options do not go together, or the devices are not known.
@@ -132,6 +134,7 @@ def open_reference(
         nodes=there,
         devices=device_source(options, shape is not None, profile, slices),
         other=other_source(options, other, published) if other is not None else None,
+        start=start,
     )
     if isinstance(chosen.other, DescribedDevices):
         other = other and other.for_reference()

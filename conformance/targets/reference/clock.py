@@ -9,14 +9,15 @@ from __future__ import annotations
 import heapq
 from datetime import UTC, datetime, timedelta
 
-_EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class VirtualClock:
-    """Seconds since the reference was started, and the moments at which somebody wants to act."""
+    """Seconds since `EPOCH`, and the moments at which somebody wants to act."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
+    def __init__(self, start: float = 0.0) -> None:
+        """Begin at ``start`` seconds after `EPOCH`."""
+        self.now = start
         self._due: list[float] = []
 
     def wake_in(self, seconds: float) -> float:
@@ -37,11 +38,11 @@ class VirtualClock:
 
     @staticmethod
     def seconds_of(timestamp: str) -> float:
-        """The moment that a timestamp names, in seconds since the reference was started."""
+        """The moment that a timestamp names, in seconds since `EPOCH`."""
         moment = datetime.fromisoformat(timestamp)
-        return (moment.astimezone(UTC) - _EPOCH).total_seconds()
+        return (moment.astimezone(UTC) - EPOCH).total_seconds()
 
     def timestamp(self, offset: float = 0.0) -> str:
         """The present as ``metav1.Time`` prints it (RFC 3339, whole seconds, UTC)."""
-        moment = _EPOCH + timedelta(seconds=int(self.now + offset))
+        moment = EPOCH + timedelta(seconds=int(self.now + offset))
         return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

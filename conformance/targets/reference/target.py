@@ -81,6 +81,7 @@ class ReferenceOptions:
         devices: where the devices of each of them come from, and with them the driver.
         other: where those of another driver come from, which runs where a scenario needs it.
         seed: uids and generated names depend on it.
+        start: virtual time at the start, in seconds after `clock.EPOCH`.
     """
 
     kubernetes_version: str = "1.37.1"
@@ -89,6 +90,7 @@ class ReferenceOptions:
     devices: DeviceSource = field(default_factory=SimulatedGpus)
     other: SimulatedGpus | DescribedDevices | None = None
     seed: int = 0
+    start: float = 0.0
 
 
 class ReferenceTarget:
@@ -113,12 +115,13 @@ class ReferenceTarget:
         self._root = Path(tempfile.mkdtemp(prefix="dra-reference-", dir=_memory()))
         # Also when nobody closes it: at the latest when the interpreter ends.
         self._remove = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         try:
             self.world = World(
                 kubernetes_version=version,
                 gates=self._gates,
                 seed=self.options.seed,
+                start=self.options.start,
                 nodes=self.options.nodes,
                 drivers={node.name: self._driver(node) for node in self.options.nodes},
                 network=self.options.devices.network,
@@ -190,7 +193,7 @@ class ReferenceTarget:
 
     def scope(self, namespace: str) -> ReferenceScope:
         """A view of one namespace, which need not exist yet."""
-        return ReferenceScope(self.world, self._lock, namespace, self._scope_again)
+        return ReferenceScope(self.world, self.lock, namespace, self._scope_again)
 
     def another(self) -> ReferenceTarget:
         """A new one with the same options, in which nothing has happened yet."""
@@ -208,7 +211,7 @@ class ReferenceTarget:
         every_kind: bool = False,  # noqa: ARG002 -- nothing installs a driver here
     ) -> list[Ref]:
         """Everything with the run label (of one run, or of any), in the order of deletion."""
-        with self._lock:
+        with self.lock:
             found = [
                 obj
                 for kind in _DELETION_ORDER
@@ -219,7 +222,7 @@ class ReferenceTarget:
 
     def now(self) -> float:
         """Virtual seconds since the reference was started."""
-        with self._lock:
+        with self.lock:
             return self.world.clock.now
 
     def close(self) -> None:

@@ -54,6 +54,7 @@ class World:
         kubernetes_version: str,
         gates: Mapping[str, bool],
         seed: int,
+        start: float = 0.0,
         nodes: Sequence[ShapeNode],
         drivers: Mapping[str, NodeDriver | None],
         network: Iterable[Obj] = (),
@@ -65,12 +66,13 @@ class World:
             kubernetes_version: whose rules apply.
             gates: every feature gate of that version, as it is set.
             seed: uids and generated names depend on it.
+            start: virtual time at the start, in seconds after `clock.EPOCH`.
             nodes: what they are called, and what is amiss with them.
             drivers: name of each node -> its driver, if it has one.
             network: ResourceSlices with devices that are not on any one node.
             others: name of a node -> makes its other driver, when that is started.
         """
-        self.clock = VirtualClock()
+        self.clock = VirtualClock(start)
         identity = Identity(seed)
         store = Store(self.clock, identity)
         self.claims = ClaimHolders()

@@ -1,7 +1,7 @@
 """Server-side apply: which manager has applied which field, and who may change it.
 
-As sigs.k8s.io/structured-merge-diff does it (merge/update.go), for the kinds of DRA and the
-metadata of all. A field is a manager's as long as it has the value that this manager applied, and
+As sigs.k8s.io/structured-merge-diff does it (merge/update.go), for the kinds of DRA, pods, and
+the metadata of all. A field is a manager's as long as it has the value that this manager applied, and
 of several if all applied the same; who writes it in another way takes it over. Lists are whole
 values but for those below (``+listType=map`` and ``set`` in the Go types).
 """
@@ -30,6 +30,16 @@ _LISTS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("status", "reservedFor"): ("uid",),
 }
 """Lists whose elements have owners of their own -> their key fields, sorted."""
+
+_POD_LISTS: Final = {
+    "containers": ("name",),
+    "env": ("name",),
+    "initContainers": ("name",),
+    "resourceClaims": ("name",),
+    "volumeMounts": ("mountPath",),
+    "volumes": ("name",),
+}
+"""The same of a pod's spec, wherever that is, by the last part of the path."""
 
 _ATOMIC: Final = frozenset({("status", "devices", "data")})
 _SUITE: Final = "dra-conformance"
@@ -121,11 +131,14 @@ def _names(path: Path) -> tuple[str, ...]:
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     """Every field that can have an owner of its own, with its value."""
-    keys = _LISTS.get(_names(path)) if isinstance(value, list) else None
+    names = _names(path)
+    keys = None
+    if isinstance(value, list):
+        keys = _LISTS.get(names) or (_POD_LISTS.get(names[-1]) if "spec" in names else None)
     if keys is not None:
         for item in value:
             yield from _leaves(item, (*path, _key(item, keys)))
-    elif isinstance(value, dict) and value and _names(path) not in _ATOMIC:
+    elif isinstance(value, dict) and value and names not in _ATOMIC:
         for field, inner in value.items():
             yield from _leaves(inner, (*path, field))
     elif value != {}:

@@ -118,6 +118,8 @@ class Application:
         found = self.backend.api.get(call.ref, call.namespace)
         if found is None:
             raise not_found(call.kind, call.name)
+        if call.sub not in ("", "status"):
+            raise ApiError(404, "NotFound", "the server could not find the requested resource")
         return found
 
     def _change(self, call: Call, content_type: str, body: Any) -> Obj:

@@ -124,4 +124,5 @@ def _openapi(api_version: str, kinds: list[Kind]) -> Obj:
             path = f"/{_path(api_version)}{place}/{kind.plural}/{{name}}"
             paths[path] = {"patch": {**operation, "responses": {}}}
     info = {"title": "dra-conformance reference", "version": api_version}
-    return {"openapi": "3.0.0", "info": info, "paths": paths}
+    components: Obj = {"schemas": {}}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": components}

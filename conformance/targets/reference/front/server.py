@@ -15,8 +15,7 @@ from typing import Final
 
 import uvicorn
 
-from conformance.clusters.local.certs import Authority
-from conformance.clusters.local.kubeconfigs import write_kubeconfig
+from conformance.clusters.local.controlplane.credentials import Authority, write_kubeconfig
 from conformance.targets.base import User
 from conformance.targets.reference.front.application import Application
 from conformance.targets.reference.front.backend import Backend
