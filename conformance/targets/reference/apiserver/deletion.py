@@ -1,4 +1,4 @@
-"""What a deletion makes of an object that is not gone at once.
+"""Deletion: of an object at once or later, and what that means for new objects of a namespace.
 
 Follows ``BeforeDelete`` and ``deletionFinalizersForGarbageCollection`` of k8s.io/apiserver/pkg/
 registry, but that Jobs that are deleted without a policy do not orphan their pods: nobody here
@@ -7,9 +7,13 @@ asks so.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from conformance.targets.base import Obj
+from conformance.targets.base import ApiError, Cause, Obj
+from conformance.targets.reference.clock import VirtualClock
+from conformance.targets.reference.resources import Kind
+from conformance.targets.reference.store import Store
 
 ORPHAN: Final = "orphan"
 """Finalizer: what belongs to the object must lose it as an owner before it goes."""
@@ -56,3 +60,51 @@ def pod_grace(pod: Obj, wanted: int | None) -> int:
         return 0
     grace = pod["spec"]["terminationGracePeriodSeconds"] if wanted is None else wanted
     return 1 if grace < 0 else int(grace)
+
+
+def delete(
+    store: Store, clock: VirtualClock, obj: Obj, grace_seconds: int | None, propagation: str | None
+) -> None:
+    """Delete a stored object, or mark it (``BeforeDelete`` of the generic registry)."""
+    meta, kept = obj["metadata"], finalizers(obj, propagation)
+    grace = pod_grace(obj, grace_seconds) if obj["kind"] == "Pod" else 0
+    if "deletionTimestamp" in meta and grace >= meta.get("deletionGracePeriodSeconds", 0):
+        if kept != (meta.get("finalizers") or []):
+            store.modify(obj, lambda new: new["metadata"].update(finalizers=kept))
+        return
+    if not grace and not kept and obj["kind"] != "Namespace":
+        store.remove(obj)
+        return
+    if grace:
+        clock.wake_in(grace)
+    moment = clock.timestamp(grace)
+    store.modify(obj, lambda new: mark(new, grace, moment, kept))
+
+
+def namespace_labels(store: Store, kind: Kind, namespace: str, name: str) -> Mapping[str, str]:
+    """Labels of a new object's namespace (the admission plugin NamespaceLifecycle).
+
+    Raises:
+        ApiError: 404, there is no such namespace; 403, it is being deleted.
+    """
+    if not kind.namespaced:
+        return {}
+    found = store.get("Namespace", "", namespace)
+    if found is None:
+        raise ApiError(404, "NotFound", f'namespaces "{namespace}" not found')
+    if "deletionTimestamp" in found["metadata"]:
+        raise ApiError(
+            403,
+            "Forbidden",
+            f'{kind.resource} "{name}" is forbidden: unable to create new content in '
+            f"namespace {namespace} because it is being terminated",
+            [
+                Cause(
+                    "metadata.namespace",
+                    "NamespaceTerminating",
+                    f"namespace {namespace} is being terminated",
+                )
+            ],
+        )
+    labels: Mapping[str, str] = found["metadata"].get("labels") or {}
+    return labels

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from conformance.kubeapi.store import has_labels
-from conformance.targets.base import ApiError, Cause, Obj, Ref
+from conformance.targets.base import ApiError, Obj, Ref
 from conformance.targets.reference.apiserver import (
     conversion,
     decoding,
@@ -81,7 +81,9 @@ class ApiServer:
         if kind.name == "Pod":
             priority.admit(self._store, new)
         disabled_fields.drop(self._cluster.gates, new)
-        labels = self._namespace_labels(kind, meta.get("namespace", ""), meta.get("name", ""))
+        labels = deletion.namespace_labels(
+            self._store, kind, meta.get("namespace", ""), meta.get("name", "")
+        )
         checked = new
         if not meta.get("name") and meta.get("generateName"):
             checked = {**new, "metadata": {**meta, "name": f"{meta['generateName']}00000"}}
@@ -285,46 +287,10 @@ class ApiServer:
     def delete_stored(
         self, obj: Obj, grace_seconds: int | None = None, propagation: str | None = None
     ) -> None:
-        """The same for a stored object (``BeforeDelete`` of the generic registry)."""
-        meta, kept = obj["metadata"], deletion.finalizers(obj, propagation)
-        grace = deletion.pod_grace(obj, grace_seconds) if obj["kind"] == "Pod" else 0
-        if "deletionTimestamp" in meta and grace >= meta.get("deletionGracePeriodSeconds", 0):
-            if kept != (meta.get("finalizers") or []):
-                self._store.modify(obj, lambda new: new["metadata"].update(finalizers=kept))
-            return
-        if not grace and not kept and obj["kind"] != "Namespace":
-            self._store.remove(obj)
-            return
-        if grace:
-            self._cluster.clock.wake_in(grace)
-        moment = self._cluster.clock.timestamp(grace)
-        self._store.modify(obj, lambda new: deletion.mark(new, grace, moment, kept))
+        """The same for a stored object."""
+        deletion.delete(self._store, self._cluster.clock, obj, grace_seconds, propagation)
 
     def _find(self, ref: Ref, default_namespace: str) -> Obj | None:
         kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
         namespace = (ref.namespace or default_namespace) if kind.namespaced else ""
         return self._store.get(kind.name, namespace, ref.name)
-
-    def _namespace_labels(self, kind: Kind, namespace: str, name: str) -> Mapping[str, str]:
-        """Labels of a new object's namespace, which must exist and not be on its way out."""
-        if not kind.namespaced:
-            return {}
-        found = self._store.get("Namespace", "", namespace)
-        if found is None:
-            raise ApiError(404, "NotFound", f'namespaces "{namespace}" not found')
-        if "deletionTimestamp" in found["metadata"]:
-            raise ApiError(
-                403,
-                "Forbidden",
-                f'{kind.resource} "{name}" is forbidden: unable to create new content in '
-                f"namespace {namespace} because it is being terminated",
-                [
-                    Cause(
-                        "metadata.namespace",
-                        "NamespaceTerminating",
-                        f"namespace {namespace} is being terminated",
-                    )
-                ],
-            )
-        labels: Mapping[str, str] = found["metadata"].get("labels") or {}
-        return labels

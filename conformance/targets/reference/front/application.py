@@ -7,12 +7,10 @@ are JSON, which every client takes. A field that is not known is refused unless 
 
 from __future__ import annotations
 
-import asyncio
-import json
 import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any, Final
 
@@ -28,12 +26,11 @@ from conformance.targets.reference.front import body as bodies
 from conformance.targets.reference.front.backend import Backend
 from conformance.targets.reference.front.call import Call, read_call
 from conformance.targets.reference.front.discovery import discovery
-from conformance.targets.reference.front.history import Event
 from conformance.targets.reference.front.users import user_of
+from conformance.targets.reference.front.watching import watch
 from conformance.targets.reference.store import name_of, namespace_of, not_found
 
 _WATCH_SECONDS: Final = 300
-_INITIAL_END: Final = "k8s.io/initial-events-end"
 _KEPT_LISTS: Final = 50
 _TAKEN: Final = ("application/json", "application/*", "*/*")
 _LOG: Final = logging.getLogger(__name__)
@@ -69,13 +66,13 @@ class Application:
             response = await self._answer(request)
         except ApiError as error:
             self.refused(request.method, request.url.path, error)
-            response = JSONResponse(status(error), error.code)
+            response = JSONResponse(bodies.status(error), error.code)
         except ClientDisconnect:
             return
         except Exception:  # noqa: BLE001 -- a client is answered, whatever broke
             _LOG.exception("%s %s", request.method, request.url.path)
             broken = ApiError(500, "InternalError", "an error on the server: see its log")
-            response = JSONResponse(status(broken), broken.code)
+            response = JSONResponse(bodies.status(broken), broken.code)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -95,8 +92,12 @@ class Application:
         if call.is_watch:
             seconds = min(call.number("timeoutSeconds", _WATCH_SECONDS), _WATCH_SECONDS)
             self._authorize(call)
-            call.selection()  # refuses what it cannot select by
-            return StreamingResponse(self._watch(call, seconds), media_type="application/json")
+            # What cannot be understood is refused before the stream begins.
+            call.selection()
+            call.number("resourceVersion")
+            return StreamingResponse(
+                watch(self.backend, call, seconds), media_type="application/json"
+            )
         content_type = request.headers.get("content-type", "")
         body = bodies.decode(method, content_type, data)
         result = await run_in_threadpool(self._carry_out, call, content_type, body)
@@ -145,7 +146,7 @@ class Application:
                 done = handler.handle(self._request(call, "delete", body), call.namespace)
             case "DELETE":
                 self._authorize(call)
-                for one in self._select(call):
+                for one in self.backend.select(call):
                     ref = Ref(call.api_version, call.kind.name, name_of(one), namespace_of(one))
                     handler.handle(ApiRequest("delete", ref, body, dry_run=dry_run), call.namespace)
                 done = None
@@ -180,12 +181,6 @@ class Application:
             body = patches.as_merge_patch(self._get(call), body)
         return self._request(call, "patch", body, manager)
 
-    def _select(self, call: Call) -> list[Obj]:
-        """Stored objects, in the order of their names in etcd."""
-        selects = call.selection()
-        found = [one for one in self.backend.store.all(call.kind.name) if selects(one)]
-        return sorted(found, key=lambda one: (namespace_of(one), name_of(one)))
-
     def _list(self, call: Call) -> Obj:
         """A list, or the page of it that ``limit`` and ``continue`` ask for.
 
@@ -193,7 +188,7 @@ class Application:
         """
         token, limit = call.query.get("continue", ""), call.number("limit")
         if not token:
-            revision, left = self.backend.store.revision, self._select(call)
+            revision, left = self.backend.store.revision, self.backend.select(call)
         elif token in self._rest:
             revision, left = self._rest[token]
         else:
@@ -213,57 +208,6 @@ class Application:
             "items": [conversion.to_version(one, call.api_version) for one in page],
         }
 
-    async def _watch(self, call: Call, seconds: int) -> AsyncIterator[bytes]:
-        """The lines of a watch, as they come."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        queue: asyncio.Queue[Event | None] = asyncio.Queue()
-
-        def hear(event: Event | None) -> None:
-            loop.call_soon_threadsafe(queue.put_nowait, event)
-
-        unfollow = self.backend.history.follow(hear)
-        try:
-            revision, lines = await run_in_threadpool(self._replay, call)
-            for line in lines:
-                yield line
-            selects = call.selection()
-            while True:
-                async with asyncio.timeout_at(deadline):
-                    event = await queue.get()
-                if event is None:
-                    return
-                if event.revision > revision:  # else it is among the first lines
-                    revision = event.revision
-                    yield _line_of(event, call, selects)
-        except TimeoutError:
-            if call.query.get("allowWatchBookmarks") == "true":
-                yield _bookmark(call, revision)
-        finally:
-            unfollow()
-
-    def _replay(self, call: Call) -> tuple[int, list[bytes]]:
-        """Up to which revision, and with which lines a watch begins.
-
-        These are all objects, or the events after a resourceVersion.
-        """
-        initial = call.query.get("sendInitialEvents") == "true"
-        after = call.number("resourceVersion")
-        selects = call.selection()
-        with self.backend.lock:
-            revision = self.backend.store.revision
-            if after and not initial:
-                try:
-                    events = self.backend.history.since(after)
-                except ApiError as error:
-                    return revision, [_line("ERROR", status(error))]
-                return revision, [_line_of(event, call, selects) for event in events]
-            found = [conversion.to_version(one, call.api_version) for one in self._select(call)]
-        lines = [_line("ADDED", one) for one in found]
-        if initial:
-            lines.append(_bookmark(call, revision, {_INITIAL_END: "true"}))
-        return revision, lines
-
 
 async def _read(request: Request) -> bytes:
     data = bytearray()
@@ -273,38 +217,3 @@ async def _read(request: Request) -> bytes:
             text = f"Request entity too large: limit is {bodies.MAX_BODY}"
             raise ApiError(413, "RequestEntityTooLarge", text)
     return bytes(data)
-
-
-def _line(kind: str, obj: Obj) -> bytes:
-    return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
-
-
-def _line_of(event: Event, call: Call, selects: Any) -> bytes:
-    """An event as a watch has it; empty where it has none of it."""
-    seen = event.seen(call.kind.name, selects)
-    return b"" if seen is None else _line(seen[0], conversion.to_version(seen[1], call.api_version))
-
-
-def _bookmark(call: Call, revision: int, annotations: Mapping[str, str] | None = None) -> bytes:
-    meta: Obj = {"resourceVersion": str(revision)}
-    if annotations:
-        meta["annotations"] = annotations
-    typed = {"kind": call.kind.name, "apiVersion": call.api_version}
-    return _line("BOOKMARK", {**typed, "metadata": meta})
-
-
-def status(error: ApiError) -> Obj:
-    """The ``metav1.Status`` of a refusal."""
-    causes = [
-        {"field": one.field, "reason": one.reason, "message": one.message} for one in error.causes
-    ]
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "code": error.code,
-        "reason": error.reason,
-        "message": error.message,
-        "details": {"causes": causes},
-    }

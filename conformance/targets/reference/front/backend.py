@@ -6,10 +6,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.front.call import Call
 from conformance.targets.reference.front.history import History
+from conformance.targets.reference.store import name_of, namespace_of
 
 
 class Backend:
@@ -44,3 +47,9 @@ class Backend:
         """Held by a request that changes something."""
         with self.lock:
             yield
+
+    def select(self, call: Call) -> list[Obj]:
+        """The stored objects that a call selects, in the order of their keys in etcd."""
+        selects = call.selection()
+        found = [one for one in self.store.all(call.kind.name) if selects(one)]
+        return sorted(found, key=lambda one: (namespace_of(one), name_of(one)))

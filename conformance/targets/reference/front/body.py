@@ -1,4 +1,4 @@
-"""Bodies of requests: which types are taken, and what they are decoded to."""
+"""Bodies of requests, by their type, and of refusals."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_object(call: Call, body: Obj) -> Obj:
         ApiError: 400, it says otherwise, or has no metadata.
     """
     typed = {"apiVersion": call.api_version, "kind": call.kind.name}
-    meta = body.get("metadata") or {}
+    meta = {} if body.get("metadata") is None else body["metadata"]
     if not isinstance(meta, dict):
         raise ApiError(400, "BadRequest", "the body's metadata is not an object")
     expected = {**typed, "namespace": call.namespace, "name": call.name}
@@ -82,3 +82,20 @@ def without_unknown_fields(call: Call, body: Obj) -> Obj:
                 owner = owner[part]
             del owner[last]
     return body
+
+
+def status(error: ApiError) -> Obj:
+    """The ``metav1.Status`` of a refusal."""
+    causes = [
+        {"field": one.field, "reason": one.reason, "message": one.message} for one in error.causes
+    ]
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "code": error.code,
+        "reason": error.reason,
+        "message": error.message,
+        "details": {"causes": causes},
+    }

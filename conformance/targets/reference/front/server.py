@@ -6,6 +6,7 @@ and does TLS; requests are carried out in other threads, one at a time by the ba
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import threading
@@ -22,6 +23,15 @@ from conformance.targets.reference.front.backend import Backend
 
 _IDLE_SECONDS: Final = 120
 _END_SECONDS: Final = 1
+
+
+class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for requests, then drop what is left: TLS would wait for the other side's end."""
+        await super().shutdown(sockets)
+        for connection in tuple(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0.01)  # connections close in the loop
 
 
 class Front(Application):
@@ -55,7 +65,7 @@ class Front(Application):
         self._certificate = authority.certificate
         self._name = name
         self.write_kubeconfig(self.kubeconfig, "admin", admin)
-        self._server = uvicorn.Server(
+        self._server = _Server(
             uvicorn.Config(
                 self,
                 loop="asyncio",
