@@ -1,0 +1,66 @@
+"""``cluster up --reference``: it serves, time passes in it, and it ends without a trace."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from conformance.kubeapi.connection import Connection
+from conformance.targets.base import Ref
+from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
+from conformance.targets.reference.nodes.device_source import NoDriver
+from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+from tests.targets.reference import kit
+from tests.targets.reference.front.served import served
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["SIGINT", "SIGTERM", "down"])
+def test_it_serves_until_it_is_ended(tmp_path: Path, end: str) -> None:
+    with served(tmp_path, "--nodes", "2") as reference:
+        connection = Connection.open(reference.kubeconfig, "dra-conformance-test")
+        try:
+            nodes = connection.request("GET", "/api/v1/nodes")["items"]
+            assert len(nodes) == 2
+            slices = connection.request("GET", "/apis/resource.k8s.io/v1/resourceslices")["items"]
+            assert len(slices) == 2
+        finally:
+            connection.close()
+        if end == "down":
+            assert (
+                f"running, pid {reference.process.pid}"
+                in reference.cluster("status", "--cluster", "reference").stdout
+            )
+            again = reference.cluster("up", "--reference")
+            assert (again.returncode, "is running; end it with" in again.stderr) == (2, True)
+            done = reference.cluster("down", "--cluster", "reference")
+            assert done.stdout == "removed the reference cluster test\n", done.stderr
+            done = reference.cluster("down", "--cluster", "reference")
+            assert done.stdout.startswith("there is no reference cluster test")
+            assert reference.cluster("status", "--cluster", "reference").returncode == 2
+        else:
+            reference.process.send_signal(signal.Signals[end])
+        assert reference.process.wait(30) == 0
+        assert not reference.kubeconfig.parent.exists()
+
+
+def test_virtual_time_follows_the_clock() -> None:
+    """A pod's grace period ends by itself: nobody asks for anything meanwhile."""
+    options = ReferenceOptions(devices=NoDriver("none"), start=seconds_since_epoch())
+    with ReferenceTarget(options) as target:
+        backend = RealTime(target)
+
+        def phase() -> str | None:
+            pod = backend.store.get("Pod", "default", "p")
+            return None if pod is None else str(pod["status"].get("phase"))
+
+        threading.Thread(target=backend.run, daemon=True).start()
+        with backend.changing():
+            backend.api.create(kit.pod("p"), "default")
+        assert backend.history.wait(lambda: phase() == "Running", 20)
+        with backend.changing():
+            backend.api.delete(Ref("v1", "Pod", "p", "default"), 1, "default")
+        assert backend.history.wait(lambda: phase() is None, 20)
