@@ -9,9 +9,11 @@ what to do; the command line prints it and never a traceback.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
+
+from pydantic import TypeAdapter
 
 from conformance.errors import InfrastructureError, UsageError
 
@@ -62,8 +64,7 @@ class ClusterAccess:
         component_logs: component name ("kube-apiserver", "node-1/kubelet") -> its log file on this
             machine, for diagnostics; empty where the logs cannot be reached.
         versions: what is worth knowing of the cluster's parts and no node tells: part -> version.
-        watch: tells when a part of the cluster ended; None where nobody can know. Only for the
-            program that got the cluster, so not in the JSON form.
+        watch: reports when a part of the cluster ended; None where nobody can know.
     """
 
     kubeconfig: Path
@@ -76,29 +77,17 @@ class ClusterAccess:
     watch: Watch | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The hand-over for another process on this machine."""
-        return {
-            "kubeconfig": str(self.kubeconfig),
-            "context": self.context,
-            "kubernetes_version": self.kubernetes_version,
-            "image": self.image,
-            "nodes": list(self.nodes),
-            "component_logs": {name: str(path) for name, path in self.component_logs.items()},
-            "versions": dict(self.versions),
-        }
+        """The hand-over for another process on this machine; `watch` is not in it."""
+        data: dict[str, Any] = _ACCESS.dump_python(replace(self, watch=None), mode="json")
+        return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ClusterAccess:
         """The inverse of :meth:`to_json`."""
-        return cls(
-            kubeconfig=Path(data["kubeconfig"]),
-            context=data["context"],
-            kubernetes_version=data["kubernetes_version"],
-            image=data["image"],
-            nodes=tuple(data["nodes"]),
-            component_logs={name: Path(path) for name, path in data["component_logs"].items()},
-            versions=data["versions"],
-        )
+        return _ACCESS.validate_python(data)
+
+
+_ACCESS: Final = TypeAdapter(ClusterAccess)
 
 
 class Cluster(Protocol):

@@ -119,10 +119,12 @@ def test_killed_while_many_pods_end_nothing_is_left(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     ("leave", "stays"),
     [
-        pytest.param(lambda old, new: old.stop(), 1, id="old stops"),
+        pytest.param(lambda old, new: old.stop(), 1, id="old stops", marks=pytest.mark.everything),
         pytest.param(lambda old, new: old.kill(), 1, id="old is killed"),
         pytest.param(lambda old, new: new.stop(), 0, id="new stops"),
-        pytest.param(lambda old, new: new.kill(), 0, id="new is killed"),
+        pytest.param(
+            lambda old, new: new.kill(), 0, id="new is killed", marks=pytest.mark.everything
+        ),
     ],
 )
 def test_rolling_update_loses_no_claim_whichever_instance_goes(

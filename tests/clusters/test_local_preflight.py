@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.preflight import (
-    Machine,
     check_feature_gates,
     check_nodes,
     check_platform,
@@ -15,49 +14,63 @@ from conformance.clusters.local.preflight import (
     missing_for_stage,
 )
 
-ABLE = Machine(
-    platform="linux",
-    effective_uid=lambda: 0,
-    locate=lambda name: f"/usr/bin/{name}",
-    namespaces=lambda: "",
-    builders=(),
-)
+Change = Callable[[str, object], None]
 
 
 def lacking() -> str:
     raise ClusterUsageError("Go 1.26")
 
 
+@pytest.fixture
+def change(monkeypatch: pytest.MonkeyPatch) -> Change:
+    """Changes what is found out of a machine that has everything."""
+
+    def now(name: str, value: object) -> None:
+        monkeypatch.setattr(f"conformance.clusters.local.preflight.{name}", value)
+
+    now("sys.platform", "linux")
+    now("os.geteuid", lambda: 0)
+    now("locate_tool", lambda name: f"/usr/bin/{name}")
+    now("_namespace_problem", lambda: "")
+    now("find_go", lambda: "go")
+    now("compiler", lambda: ("cc",))
+    return now
+
+
+@pytest.mark.usefixtures("change")
 def test_able_machine_misses_nothing() -> None:
-    assert missing_for_nodes(ABLE) == []
-    check_nodes(ABLE)
-    check_platform(ABLE)
+    assert missing_for_nodes() == []
+    check_nodes()
+    check_platform()
 
 
-def test_machine_that_lacks_everything_hears_it_in_one_message() -> None:
-    empty = dataclasses.replace(ABLE, effective_uid=lambda: 1000, locate=lambda _name: None)
+def test_machine_that_lacks_everything_hears_it_in_one_message(change: Change) -> None:
+    change("os.geteuid", lambda: 1000)
+    change("locate_tool", lambda _name: None)
     with pytest.raises(ClusterUsageError) as caught:
-        check_nodes(empty)
+        check_nodes()
     message = str(caught.value)
     assert "root" in message
     assert "coreutils and util-linux: env, mount, nsenter, sleep, umount, unshare" in message
 
 
-def test_only_root_missing_names_no_program() -> None:
-    (line,) = missing_for_nodes(dataclasses.replace(ABLE, effective_uid=lambda: 1000))
+def test_only_root_missing_names_no_program(change: Change) -> None:
+    change("os.geteuid", lambda: 1000)
+    (line,) = missing_for_nodes()
     assert line.startswith("root")
 
 
-def test_root_in_an_unprivileged_container_hears_about_namespaces() -> None:
-    confined = dataclasses.replace(ABLE, namespaces=lambda: "Operation not permitted")
-    (line,) = missing_for_nodes(confined)
+def test_root_in_an_unprivileged_container_hears_about_namespaces(change: Change) -> None:
+    change("_namespace_problem", lambda: "Operation not permitted")
+    (line,) = missing_for_nodes()
     assert "Operation not permitted" in line
     assert "--privileged" in line
 
 
-def test_other_operating_systems_are_refused() -> None:
+def test_other_operating_systems_are_refused(change: Change) -> None:
+    change("sys.platform", "darwin")
     with pytest.raises(ClusterUsageError, match="needs Linux, this is darwin"):
-        check_platform(dataclasses.replace(ABLE, platform="darwin"))
+        check_platform()
 
 
 def test_feature_gates_are_tried_on_the_api_server_before_anything_starts(tmp_path: Path) -> None:
@@ -73,11 +86,13 @@ def test_feature_gates_are_tried_on_the_api_server_before_anything_starts(tmp_pa
         check_feature_gates(server, {"C": True})
 
 
-def test_what_a_stage_of_the_tests_lacks_is_said_before_anything_is_built() -> None:
-    poor = dataclasses.replace(ABLE, effective_uid=lambda: 1000, builders=(lacking,))
-    root, go = missing_for_stage("real", poor)
+def test_what_a_stage_of_the_tests_lacks_is_said_before_anything_is_built(change: Change) -> None:
+    assert missing_for_stage("real") == []
+    change("os.geteuid", lambda: 1000)
+    change("find_go", lacking)
+    root, go = missing_for_stage("real")
     assert root.startswith("root")
     assert go == "Go 1.26"
-    assert missing_for_stage("fuzz", poor) == ["Go 1.26"]
-    assert missing_for_stage("real", dataclasses.replace(ABLE, platform="darwin")) == ["Linux"]
-    assert missing_for_stage("real", ABLE) == []
+    assert missing_for_stage("fuzz") == ["Go 1.26"]
+    change("sys.platform", "darwin")
+    assert missing_for_stage("real") == ["Linux"]

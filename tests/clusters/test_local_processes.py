@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pydantic import TypeAdapter
 
 from conformance.clusters.base import ClusterError
 from conformance.clusters.local.layout import Layout
@@ -118,7 +118,8 @@ def test_number_that_belongs_to_another_process_by_now_is_left_alone(layout: Lay
         earlier = dataclasses.replace(identity, start_time=identity.start_time - 1)
         layout.processes.mkdir(parents=True)
         record = ProcessRecord(spec(layout, "/bin/sleep", "1000"), earlier)
-        (layout.processes / "etcd.json").write_text(record.to_json())
+        text = TypeAdapter(ProcessRecord).dump_json(record)
+        (layout.processes / "etcd.json").write_bytes(text)
         assert not processes.alive("etcd")
         processes.stop("etcd", grace_seconds=0)
         assert innocent.poll() is None
@@ -172,12 +173,10 @@ def test_half_written_record_is_passed_over(layout: Layout) -> None:
     assert list(processes.records()) == ["etcd"]
 
 
-def test_record_survives_its_json(layout: Layout) -> None:
-    identity = procfs.Identity(1, 2, "b")
-    full = ProcessSpec("n/d", ("a", "b"), Path("/l"), {"A": "b"}, inherit_env=True, inside="n")
-    record = ProcessRecord(full, identity)
-    assert ProcessRecord.from_json(record.to_json()) == record
-    json.loads(record.to_json())
+def test_record_survives_its_file(layout: Layout) -> None:
+    full = ProcessSpec("n/d", ("/bin/true", "b"), layout.log("d"), {"A": "b"}, inherit_env=True)
+    record = Processes(layout).start(full)
+    assert Processes(layout).records() == {"n/d": record}
 
 
 def test_waiting_ends_early_with_the_end_of_the_log_when_the_process_exits(layout: Layout) -> None:

@@ -10,8 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 from conformance.clusters.base import ClusterUsageError
@@ -22,20 +21,8 @@ _PROGRAMS = ("env", "mount", "nsenter", "sleep", "umount", "unshare")
 """Of coreutils and util-linux, which the base system of every Linux distribution has."""
 
 
-@dataclass(frozen=True)
-class Machine:
-    """How to ask this machine; a test asks another one."""
-
-    platform: str
-    effective_uid: Callable[[], int]
-    locate: Callable[[str], str | None]
-    namespaces: Callable[[], str]
-    """Empty where namespaces can be made, else why not."""
-    builders: Sequence[Callable[[], object]]
-    """Find what builds the binaries; raise ClusterUsageError where it is not there."""
-
-
 def _namespace_problem() -> str:
+    """Empty where namespaces can be made, else why not."""
     unshare = locate_tool("unshare")
     if unshare is None:
         return ""  # already said as a missing program
@@ -51,39 +38,30 @@ def _namespace_problem() -> str:
     return "" if done.returncode == 0 else done.stderr.strip()
 
 
-THIS_MACHINE = Machine(
-    platform=sys.platform,
-    effective_uid=os.geteuid,
-    locate=locate_tool,
-    namespaces=_namespace_problem,
-    builders=(find_go, compiler),
-)
-
-
-def check_platform(machine: Machine = THIS_MACHINE) -> None:
+def check_platform() -> None:
     """Refuse an operating system that has none of what is used here.
 
     Raises:
         ClusterUsageError: this is not Linux.
     """
-    if machine.platform != "linux":
+    if sys.platform != "linux":
         raise ClusterUsageError(
-            f"a local cluster needs Linux, this is {machine.platform}; use --cluster kubeconfig "
+            f"a local cluster needs Linux, this is {sys.platform}; use --cluster kubeconfig "
             "or --cluster kind"
         )
 
 
-def missing_for_nodes(machine: Machine = THIS_MACHINE) -> list[str]:
+def missing_for_nodes() -> list[str]:
     """One line for each thing that a node needs and this machine lacks; empty where it can."""
     lines = []
-    root = machine.effective_uid() == 0
+    root = os.geteuid() == 0
     if not root:
         lines.append("root: namespaces, mounts and containers need it (run with sudo)")
-    programs = [name for name in _PROGRAMS if machine.locate(name) is None]
+    programs = [name for name in _PROGRAMS if locate_tool(name) is None]
     if programs:
         lines.append(f"of coreutils and util-linux: {', '.join(programs)}")
     if root:
-        problem = machine.namespaces()
+        problem = _namespace_problem()
         if problem:
             lines.append(
                 f"the right to make namespaces ({problem}); a container needs --privileged"
@@ -91,13 +69,13 @@ def missing_for_nodes(machine: Machine = THIS_MACHINE) -> list[str]:
     return lines
 
 
-def check_nodes(machine: Machine = THIS_MACHINE) -> None:
+def check_nodes() -> None:
     """Refuse to start nodes where something is missing.
 
     Raises:
         ClusterUsageError: names everything that is missing, in one message.
     """
-    missing = missing_for_nodes(machine)
+    missing = missing_for_nodes()
     if missing:
         raise ClusterUsageError(
             "a node of a local cluster cannot run here; missing:\n"
@@ -135,10 +113,10 @@ def check_feature_gates(apiserver: Path, gates: Mapping[str, bool]) -> None:
     )
 
 
-def missing_for_builds(machine: Machine = THIS_MACHINE) -> list[str]:
+def missing_for_builds() -> list[str]:
     """One line for each thing that building from source needs and this machine lacks."""
     lines = []
-    for find in machine.builders:
+    for find in (find_go, compiler):
         try:
             find()
         except ClusterUsageError as error:
@@ -146,10 +124,10 @@ def missing_for_builds(machine: Machine = THIS_MACHINE) -> list[str]:
     return lines
 
 
-def missing_for_stage(stage: str, machine: Machine = THIS_MACHINE) -> list[str]:
+def missing_for_stage(stage: str) -> list[str]:
     """One line for each thing that a stage of `ci/test` needs and this machine lacks."""
     if stage == "fuzz":
-        return missing_for_builds(machine)
-    if machine.platform != "linux":
+        return missing_for_builds()
+    if sys.platform != "linux":
         return ["Linux"]
-    return [*missing_for_nodes(machine), *missing_for_builds(machine)]
+    return [*missing_for_nodes(), *missing_for_builds()]

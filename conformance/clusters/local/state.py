@@ -14,6 +14,9 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+from pydantic import TypeAdapter
 
 from conformance.clusters.base import ClusterError
 from conformance.clusters.local.layout import Layout
@@ -103,10 +106,13 @@ class State:
         return self.owner is not None and not self.owner.alive()
 
 
+_STATE: Final = TypeAdapter(State)
+
+
 def write_state(layout: Layout, state: State) -> None:
     """Write the record, whole or not at all."""
     layout.dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    document = dataclasses.asdict(state) | {"format": FORMAT, "binaries": str(state.binaries)}
+    document = _STATE.dump_python(state, mode="json") | {"format": FORMAT}
     temporary = layout.state.with_name(f"{layout.state.name}.new")
     temporary.write_text(json.dumps(document, indent=1))
     temporary.replace(layout.state)
@@ -119,19 +125,12 @@ def read_state(layout: Layout) -> State | None:
         ClusterError: the file is none of ours or damaged.
     """
     try:
-        text = layout.state.read_text()
-    except FileNotFoundError:
-        return None
-    try:
-        document = json.loads(text)
+        document = json.loads(layout.state.read_text())
         if document.pop("format") != FORMAT:
             raise ValueError("written by another version of dra-conformance")
-        network, owner = document["network"], document["owner"]
-        document["binaries"] = Path(document["binaries"])
-        document["ports"] = Ports(**document["ports"])
-        document["network"] = Network(**network) if network else None
-        document["owner"] = procfs.Identity(**owner) if owner else None
-        return State(**document)
+        return _STATE.validate_python(document)
+    except FileNotFoundError:
+        return None
     except (ValueError, KeyError, TypeError) as error:
         raise ClusterError(
             f"{layout.state} cannot be read ({error}); remove the cluster with "

@@ -17,6 +17,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
+
+from pydantic import TypeAdapter
 
 from conformance.clusters.base import ClusterError
 from conformance.clusters.local.layout import Layout
@@ -54,23 +57,9 @@ class ProcessRecord:
     spec: ProcessSpec
     identity: procfs.Identity
 
-    def to_json(self) -> str:
-        """JSON text for the state directory. No credentials: those lie in files that it names."""
-        spec = dataclasses.asdict(self.spec) | {"log": str(self.spec.log)}
-        return json.dumps({"spec": spec, "identity": dataclasses.asdict(self.identity)}, indent=1)
 
-    @classmethod
-    def from_json(cls, text: str) -> ProcessRecord:
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError, KeyError, TypeError: the text is something else.
-        """
-        document = json.loads(text)
-        spec = document["spec"]
-        spec["command"] = tuple(spec["command"])
-        spec["log"] = Path(spec["log"])
-        return cls(ProcessSpec(**spec), procfs.Identity(**document["identity"]))
+_RECORD: Final = TypeAdapter(ProcessRecord)
+"""In the state directory. No credentials: those lie in files that it names."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +100,8 @@ class Processes:
         found = {}
         for path in sorted(self._layout.processes.glob("*.json")):
             try:
-                record = ProcessRecord.from_json(path.read_text())
-            except (OSError, ValueError, KeyError, TypeError):
+                record = _RECORD.validate_json(path.read_bytes())
+            except (OSError, ValueError):
                 continue
             found[record.spec.name] = record
         return found
@@ -242,7 +231,7 @@ class Processes:
     def _write(self, record: ProcessRecord) -> None:
         path = self._path(record.spec.name)
         temporary = path.with_suffix(".new")
-        temporary.write_text(record.to_json())
+        temporary.write_bytes(_RECORD.dump_json(record, indent=1))
         temporary.replace(path)
 
     def _check_open(self, name: str) -> None:
