@@ -26,12 +26,11 @@ from conformance.targets.offer import with_devices
 from conformance.targets.options import TargetOptions
 from conformance.targets.scope import Target
 from conformance.targets.sources import (
-    cdi_reader,
-    control_files,
     kind_cluster,
     kubeconfig_cluster,
     local_cluster,
     open_cluster,
+    reach_of,
     running,
 )
 
@@ -173,7 +172,6 @@ def connect(access: ClusterAccess, options: TargetOptions) -> Iterator[Opened]:
 def _connected(
     access: ClusterAccess, options: TargetOptions, *, only_read: bool = False
 ) -> Iterator[Target]:
-    from conformance.targets.cluster.reach import Reach
     from conformance.targets.cluster.target import ClusterTarget
 
     local = local_cluster(options) if options.cluster == "local" else None
@@ -186,14 +184,7 @@ def _connected(
         record=options.record,
         only_read=only_read,
         double_allocation=options.double_allocation or options.cluster != "kubeconfig",
-        reach=Reach(
-            cdi=cdi_reader(options, access),
-            pod_resources=local.pod_resources() if local else {},
-            metrics=local.metrics if local else None,
-            disturb=local.disturb if local else None,
-            components=tuple(local.components()) if local else (),
-            control=control_files(options, access),
-        ),
+        reach=reach_of(options, access),
     )
     try:
         yield target

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from conformance.clusters.kind import KindCluster
     from conformance.clusters.kubeconfig import KubeconfigCluster
     from conformance.clusters.local import LocalCluster
-    from conformance.targets.cluster.cdi import CdiFiles
-    from conformance.targets.cluster.reach import ControlFiles
+    from conformance.targets.cluster.reach import Reach
 
 
 @contextmanager
@@ -146,35 +145,32 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
     )
 
 
-def cdi_reader(options: TargetOptions, access: ClusterAccess) -> CdiFiles | None:
-    """What reads the CDI specs of a cluster's nodes; None where nobody can."""
-    if options.cluster == "local" and access.nodes:
-        from conformance.targets.cluster.cdi import spec_files
+def reach_of(options: TargetOptions, access: ClusterAccess) -> Reach:
+    """What can be reached of a cluster beside its API server, by where it comes from."""
+    from conformance.targets.cluster.cdi import spec_files
+    from conformance.targets.cluster.reach import ControlFiles, Reach
 
-        layout = local_cluster(options).layout
-        return partial(spec_files, [layout.node(i + 1).cdi for i in range(len(access.nodes))])
     if options.cluster == "kind" and access.nodes:
         from conformance.clusters.kind.nodes import cdi_files, engine_of
 
         engine = engine_of(access.nodes[0])
-        return partial(cdi_files, engine, access.nodes) if engine else None
-    return None
-
-
-def control_files(options: TargetOptions, access: ClusterAccess) -> ControlFiles | None:
-    """What tells the drivers of a cluster's nodes of the health of devices; None where nobody can.
-
-    Nobody can where a driver has not made the file that its profile names: it does not follow it.
-    """
+        return Reach(cdi=partial(cdi_files, engine, access.nodes) if engine else None)
+    if options.cluster != "local":
+        return Reach()
+    local = local_cluster(options)
+    nodes = [local.layout.node(index + 1) for index in range(len(access.nodes))]
     stimulus = options.profile().spec.stimulus
-    if options.cluster != "local" or stimulus is None or not access.nodes:
-        return None
-    from conformance.targets.cluster.reach import ControlFiles
-
-    layout = local_cluster(options).layout
-    nodes = [layout.node(i + 1) for i in range(len(access.nodes))]
-    files = {node.name: node.driver / stimulus.file for node in nodes}
-    return ControlFiles(stimulus, files) if all(map(Path.is_file, files.values())) else None
+    files = {node.name: node.driver / stimulus.file for node in nodes} if stimulus else {}
+    # A driver that has not made the file which its profile names does not follow it.
+    follows = bool(files) and all(map(Path.is_file, files.values()))
+    return Reach(
+        cdi=partial(spec_files, [node.cdi for node in nodes]) if nodes else None,
+        pod_resources={node.name: node.pod_resources for node in nodes},
+        metrics=local.metrics,
+        disturb=local.disturb,
+        components=tuple(local.components()),
+        control=ControlFiles(stimulus, files) if stimulus and follows else None,
+    )
 
 
 def running(local: LocalCluster) -> ClusterAccess | None:

@@ -11,7 +11,7 @@ import pytest
 from conformance.clusters.base import ClusterAccess, ClusterError
 from conformance.clusters.kind.nodes import cdi_files, engine_of
 from conformance.targets.options import TargetOptions
-from conformance.targets.sources import cdi_reader
+from conformance.targets.sources import reach_of
 
 _ENGINE = """#!{python}
 import pathlib, subprocess, sys
@@ -53,10 +53,10 @@ def test_a_kind_cluster_has_the_ability_where_its_engine_is_found(home: Path) ->
     (home / "n-worker/var/run/cdi/claim.json").write_text("{}")
     options = TargetOptions(target="cluster", cluster="kind")
     access = ClusterAccess(Path("kubeconfig"), "c", "v1.37.1", "i", ("n-worker",))
-    reader = cdi_reader(options, access)
+    reader = reach_of(options, access).cdi
     assert reader is not None
     assert list(reader()) == [("claim.json", b"{}")]
-    assert cdi_reader(options, replace(access, nodes=("other",))) is None
+    assert reach_of(options, replace(access, nodes=("other",))).cdi is None
 
 
 def test_the_files_of_both_folders_of_every_node_are_read(home: Path) -> None:

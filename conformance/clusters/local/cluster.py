@@ -164,12 +164,6 @@ class LocalCluster:
             raise ClusterUsageError(f"no metrics are read of component {component!r}")
         return found.metrics()
 
-    def pod_resources(self) -> dict[str, Path]:
-        """Node -> the socket on which its kubelet serves the PodResources API."""
-        state = read_state(self.layout)
-        nodes = [self.layout.node(index + 1) for index in range(state.nodes if state else 0)]
-        return {node.name: node.pod_resources for node in nodes}
-
     def simulation(self) -> Simulation | None:
         """The simulated GPUs that our own driver shows in the cluster that runs.
 
