@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Final
 
 from conformance.engine.context import Context
 from conformance.engine.trouble import ASK_AGAIN_SECONDS, ask_again, troubles
 from conformance.scenario.expectations.base import Expectation, Seen, Timed
 from conformance.targets.base import Obj
+
+_LOG = logging.getLogger(__name__)
 
 NEVER_ASKED: Final = Seen(False, "nothing: the target never let the check run", {})
 
@@ -66,6 +69,9 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
         return last if last.holds else None
 
     awaited = {name for name, _ in expectation.placed()}
+    _LOG.debug(
+        "%s: up to %g s for %s", context.scenario.metadata.name, timeout, expectation.describe()
+    )
     left = timeout
     while True:
         share = min(left, ASK_AGAIN_SECONDS) if awaited else left
@@ -112,6 +118,7 @@ def _hold(expectation: Timed, duration: float, context: Context) -> dict[str, An
         last = expectation.evaluate(context)
         return None if last.holds else last
 
+    _LOG.debug("%s: %g s of %s", context.scenario.metadata.name, duration, expectation.describe())
     with context.place.left():
         broken = context.wait(violation, duration)
     if broken is not None:

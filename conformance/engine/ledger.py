@@ -7,6 +7,7 @@ suite itself was killed. Cleanup has an outcome of its own: what could not be re
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from conformance.engine.podspec import NOBODY, confine, first_user, restrict
@@ -14,6 +15,8 @@ from conformance.errors import TargetGoneError
 from conformance.targets.base import ApiError, Obj, Query, Ref, TargetError, User
 from conformance.targets.scope import Objects
 from reference_allocator.api.schema import CLUSTER_SCOPED, stable_version
+
+_LOG = logging.getLogger(__name__)
 
 RESOURCE_V1 = "resource.k8s.io/v1"
 
@@ -185,6 +188,7 @@ class Ledger:
         return problems + self._gone(remaining, timeout) if refs else problems
 
     def _gone(self, remaining: Callable[[], list[str]], timeout: float) -> list[str]:
+        _LOG.debug("cleanup: up to %g s until the deleted objects are gone", timeout)
         try:
             if self._scope.wait(lambda: True if not remaining() else None, timeout) is not None:
                 return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -50,6 +51,8 @@ from conformance.targets.base import CONSTRAINTS
 from conformance.targets.overlaps import Overlap
 from conformance.text import shorten
 
+_LOG = logging.getLogger(__name__)
+
 Emit = Callable[[Event], None]
 
 
@@ -68,6 +71,7 @@ def run_scenario(
     attempts: list[Attempt] = []
     while True:
         this = replace(setup, attempt=len(attempts))
+        _LOG.info("%s: attempt %d begins", loaded.id, this.attempt + 1)
         emit(ScenarioStarted(planned(loaded), this.namespace(loaded)))
         finished = _Run(loaded, this, emit, place).finish()
         if len(attempts) == setup.retries or not may_be_chance(finished, setup):

@@ -9,6 +9,7 @@ carried out.
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -36,6 +37,8 @@ from conformance.kubeapi.limits import Limits
 from conformance.kubeapi.transport import Answer, Stream, Transport
 from conformance.redaction import redact_log
 from conformance.text import one_line
+
+_LOG = logging.getLogger(__name__)
 
 PATIENCE = 30.0
 """Seconds for which an unanswered request is repeated before it is an error."""
@@ -154,6 +157,7 @@ class Connection:
                 hopeless = not self.last_answer or tls_remedy(error) is not None
                 if hopeless or not (repeatable or unsent) or time.monotonic() + pause > deadline:
                     raise self._no_answer(method, path, error, sent=not unsent) from None
+                _LOG.info("%s %s: retry in %.2f s: %s", method, path, pause, error)
             else:
                 if 200 <= answer.status < 300:
                     self._accepted = True
@@ -167,6 +171,7 @@ class Connection:
                     raise self._unavailable(method, path, failure, patience)
                 left = deadline - time.monotonic()
                 pause = max(pause, min(answer.retry_after(), left))
+                _LOG.info("%s %s: retry in %.2f s: %s", method, path, pause, failure)
             self._closing.wait(pause)
             pause = min(pause * 2, 1.0)
 

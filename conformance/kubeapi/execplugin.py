@@ -8,6 +8,7 @@ somebody to type.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -19,6 +20,8 @@ from conformance.errors import TargetError
 from conformance.kubeapi.kubeconfig import ClientConfig
 from conformance.redaction import redact_log
 from conformance.text import one_line
+
+_LOG = logging.getLogger(__name__)
 
 SECONDS = 60.0
 """Longest that a plugin may take; one that logs in over the network takes some seconds."""
@@ -48,6 +51,7 @@ def run_plugin(config: ClientConfig, environment: Mapping[str, str]) -> _Json:
     }
     variables = {**environment, **variables, "KUBERNETES_EXEC_INFO": json.dumps(info)}
     name = f"{config.where}: user {config.user_name!r}: the credential plugin {command[0]!r}"
+    _LOG.debug("running %s", name)
     try:
         process = subprocess.Popen(
             command,

@@ -9,6 +9,7 @@ it knows may be old.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -21,6 +22,8 @@ from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.errors import ApiError, Obj, of_status
 from conformance.kubeapi.store import Store, version_of
 from conformance.kubeapi.transport import Stream
+
+_LOG = logging.getLogger(__name__)
 
 _WATCH_SECONDS = 290  # below the five minutes at which proxies and servers cut connections
 
@@ -130,6 +133,7 @@ class Informer:
                 since = self.trouble[0] if self.trouble else time.monotonic()
                 self.trouble = (since, failure)
                 self._tell("TROUBLE", {})
+                _LOG.info("watch of %s: retry in %.2f s: %s", self._path, pause, failure)
             self._stopping.wait(pause)
             pause = min(pause * 2, 2.0)
 
@@ -150,6 +154,7 @@ class Informer:
             self._stream = stream
         if self._stopping.is_set():
             stream.stop()
+        _LOG.debug("watching %s from version %s", self._path, self._version)
         self.trouble = None
         brought = False
         try:
@@ -166,6 +171,7 @@ class Informer:
         finally:
             with self._lock:
                 self._stream = None
+            _LOG.debug("watch of %s ended", self._path)
         return brought
 
     def _take(self, change: str, obj: Obj) -> None:

@@ -16,6 +16,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from conformance.clusters.base import ClusterAccess
+from conformance.debuglog import DEBUG_LOG, debug_log
 from conformance.engine.events import ShardPlan
 from conformance.engine.header import header
 from conformance.engine.options import RunOptions
@@ -52,6 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
         options = replace(options, record=about.compare)
         if about.compare and options.target == "reference":
             raise UsageError("--dra-compare judges a cluster; use --dra-target cluster")
+        if about.debug and about.output is None:
+            raise UsageError("--dra-debug writes into the output folder; give --dra-output")
         check_options(options)
     except ConformanceError as error:
         raise pytest.UsageError(str(error)) from None
@@ -61,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[SESSION] = Session(
             options, selection, worker["dra_run"], worker["workerid"], access, about
         )
+        _log_debug(config.stash[SESSION])
         return
     session = Session(options, selection, about.run_id or uuid.uuid4().hex[:8], about=about)
     config.stash[SESSION] = session
@@ -78,9 +82,16 @@ def pytest_configure(config: pytest.Config) -> None:
             session.stack.enter_context(classes_for(Setup(session.run, opened)))
         if about.output is not None:
             session.results = SessionResults(about.output, setup_of(session))
+            _log_debug(session)
     except ConformanceError as error:
         session.stack.close()
         raise pytest.UsageError(str(error)) from None
+
+
+def _log_debug(session: Session) -> None:
+    """Write the debug log of this process for as long as the session lasts, if asked for."""
+    if session.about.debug and session.about.output is not None:
+        session.stack.enter_context(debug_log(session.about.output / DEBUG_LOG))
 
 
 @pytest.hookimpl(trylast=True)

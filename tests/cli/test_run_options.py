@@ -97,3 +97,10 @@ def test_the_slowest_scenarios_are_named_with_their_slowest_step(run: Call, mixe
     assert len([line for line in lines[at + 1 : at + 5] if " s  " in line]) == 4
     assert re.match(r" +[\d.]+ s    (apply|expect) ", lines[at + 2])
     assert lines[at + 5] == ""
+
+
+def test_a_debug_log_names_what_each_scenario_waits_for(run: Call) -> None:
+    assert run(str(GOOD), "--debug")[0] == 0
+    log = (RESULTS.parent / "debug.log").read_text()
+    assert "core/two-requests-two-devices: attempt 1 begins" in log
+    assert "up to" in log

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -14,6 +15,8 @@ from conformance import data
 from conformance.clusters.base import ClusterError, ClusterUsageError, Progress, silent
 from conformance.clusters.gocommand import environment, find_go
 from conformance.data import cache_folder
+
+_LOG = logging.getLogger(__name__)
 
 MODULE = "sigs.k8s.io/kind"
 
@@ -68,6 +71,7 @@ def run_kind(command: Sequence[str], seconds: float) -> subprocess.CompletedProc
     Raises:
         ClusterError: it is missing or took too long.
     """
+    _LOG.info("running %s, for up to %g s", " ".join(command), seconds)
     try:
         process = subprocess.Popen(
             command,

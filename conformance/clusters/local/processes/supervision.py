@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import os
 import signal
 import threading
@@ -26,6 +27,8 @@ from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.processes import procfs
 from conformance.clusters.local.processes.logs import describe_log
 from conformance.clusters.local.processes.tools import find_tool
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -162,6 +165,7 @@ class Processes:
         records = self.records()
         running = [record for name, record in records.items() if name in names]
         running = [record for record in running if procfs.is_alive(record.identity)]
+        _LOG.info("stopping %s, %g s of grace", ", ".join(names), grace_seconds)
         for record in running:
             # Written before the signal, so that whoever sees the process end knows it was meant.
             self._mark(record.spec.name).write_text(_text(record.identity))
@@ -203,6 +207,7 @@ class Processes:
         Raises:
             ClusterError: it exited or the time is over; the message has the end of its log.
         """
+        _LOG.debug("%s: %s, for up to %g s", name, what, timeout_seconds)
         deadline = time.monotonic() + timeout_seconds
         record = self.records()[name]
         while not ready():
