@@ -213,7 +213,7 @@ class DriverCore:
         wanted = Allocation(claim, self.options.driver_name)
         with self._exclusive():
             if still_wanted is not None and not still_wanted():
-                raise PrepareError(f"{wanted} is not prepared: nobody waits for it any more")
+                raise PrepareError(f"{wanted} is not prepared: the request was cancelled")
             record = self._checkpoint.get(wanted.uid)
             if record is not None and record.state is ClaimState.PREPARE_COMPLETED:
                 if [d.allocation for d in record.devices] != [d.allocation for d in wanted.devices]:

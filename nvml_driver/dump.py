@@ -65,7 +65,7 @@ def record(
             "description": f"Recorded: {', '.join(dict.fromkeys(gpu['name'] for gpu in gpus))}.",
             "sources": [
                 f"all numbers: {source} of a node with driver {driver}, on {today}",
-                "UUIDs are those of the node" if keep_uuids else "UUIDs are made up",
+                "UUIDs are those of the node" if keep_uuids else "UUIDs are generated",
             ],
             "driverVersion": str(driver),
             "nvmlVersion": str(_told(nvml.nvmlSystemGetNVMLVersion) or "0"),

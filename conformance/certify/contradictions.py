@@ -174,7 +174,7 @@ def _surroundings(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]
             seen.add(("kubernetes-version", f"{text}, the header says {run.kubernetes_version}"))
         for what in _simulated(run.driver, snapshot):
             if what not in run.simulated and REFERENCE_DEVICES not in run.simulated:
-                text = f"the ResourceSlices say that {what} are simulated, the header does not"
+                text = f"{what} are simulated in the ResourceSlices, not in the header"
                 seen.add(("simulated", text))
     if event.scenario.tier != "allocation":
         for decision in event.decisions:
@@ -197,11 +197,11 @@ def _compared(
         if claimed is not None or event.decisions or event.undecided:
             yield (
                 "not-asked-to-compare",
-                "has decisions or verdicts, and the header says that nothing was compared",
+                "has decisions or verdicts, but the header has no comparison",
             )
         return
     if claimed is None:
-        yield "not-compared", "was not compared, and the header says that the run was"
+        yield "not-compared", "was not compared, but the header has a comparison"
         return
     again = compare_scenario(event)
     said, found = ([str(item.verdict) for item in one.judgements] for one in (claimed, again))

@@ -106,7 +106,7 @@ def read_evidence(path: Path) -> Evidence:
     except (ValueError, RecursionError, lzma.LZMAError) as error:
         said = first_problem(error) if isinstance(error, ValidationError) else cut(str(error), 120)
         raise UsageError(
-            f"{path}: is no evidence file ({said}); `dra-conformance submit` writes one"
+            f"{path}: is not an evidence file ({said}); `dra-conformance submit` writes one"
         ) from None
 
 

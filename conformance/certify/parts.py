@@ -18,7 +18,7 @@ def parts(run: RunStarted) -> Iterator[Finding]:
     if run.merged is None:
         return
     if run.shard is not None:
-        yield "shard-and-merged", "the header says that it is a shard, and that it is merged"
+        yield "shard-and-merged", "the header describes a shard and a merged result"
     if run.run != (right := merged_id(run.merged)):
         yield "merged-run-id", f"the run's id is {run.run}, that of its parts is {right}"
     indexes = [part.index for part in run.merged.parts]

@@ -99,7 +99,7 @@ def empty_parts(profiles: ProfileSet, catalogue: Collection[PlannedScenario]) ->
                 yield Problem((*where, "features", place), f"no scenario of {name} belongs to it")
         for place, name in enumerate(profile.scenarios):
             if name not in ids:
-                text = f"{name} is no scenario of the levels and features of this profile"
+                text = f"{name} is not a scenario of the levels and features of this profile"
                 yield Problem((*where, "scenarios", place), text)
 
 

@@ -70,7 +70,7 @@ def verified(signature: Path, content: bytes, signers: Path | None) -> Signature
     if signers is None:
         return Signature(key, None)
     if not signers.is_file():
-        raise UsageError(f"{signers}: is no file of allowed signers; see ssh-keygen(1)")
+        raise UsageError(f"{signers}: is not an allowed signers file; see ssh-keygen(1)")
     allowed = ["-s", str(signature), "-f", str(signers)]
     find = ["-Y", "find-principals", *allowed]
     identity = _ssh_keygen(find, b"", f"{signature}: {key}").splitlines()[0]

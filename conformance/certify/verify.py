@@ -98,7 +98,7 @@ class Verification:
         try:
             ended = datetime.fromisoformat(date)
         except ValueError:
-            yield f"{date!r:.40} is no date"
+            yield f"{date!r:.40} is not a date"
             return
         if ended.tzinfo is None:
             ended = ended.replace(tzinfo=UTC)

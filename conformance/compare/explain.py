@@ -21,7 +21,7 @@ SECONDS = 30.0
 _MAX_BYTES = 256 << 20
 _ALLOCATES = (
     "the reference allocator finds devices on {nodes}, so no rule of DRA keeps the claim pending: "
-    "look for what else the scheduler says in the pod's events (taints, affinity, resources)"
+    "look for other reasons in the pod's events (taints, affinity, resources)"
 )
 
 

@@ -48,8 +48,8 @@ class CommandStarter:
         if program is None:
             what = command[0] if command else ""
             raise UsageError(
-                f"--driver-command: the program {what!r} is not there or not executable; give its "
-                "path, or put it into PATH"
+                f"--driver-command: the program {what!r} does not exist or is not executable; give"
+                " its path, or put it into PATH"
             )
         self.command = (str(Path(program).absolute()), *command[1:])
 

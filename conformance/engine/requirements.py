@@ -50,7 +50,7 @@ def reason_to_skip(
     for ability in (*needs.abilities, *([IMPERSONATION] if spec.accounts else [])):
         if ability not in capabilities.abilities:
             why = capabilities.lacking.get(ability, "")
-            return f"this target lacks the ability {ability}" + (f": {why}" if why else "")
+            return f"not supported by this target: {ability}" + (f": {why}" if why else "")
     if spec.tier != "allocation":
         if profile is None or capabilities.driver != profile.driver:
             return "no driver profile for the driver of this target"
@@ -64,7 +64,7 @@ def reason_to_skip(
         if needs.devices_in_all > capabilities.devices:
             none_free = capabilities.lacking.get("devices")
             return (
-                f"needs {counted(needs.devices_in_all, 'device')}, {capabilities.devices} are free"
+                f"needs {counted(needs.devices_in_all, 'device')}, {capabilities.devices} available"
                 + (f": {none_free}" if none_free else "")
             )
         most = max(capabilities.devices_on.values(), default=0)
@@ -74,7 +74,7 @@ def reason_to_skip(
                 f" {most} free"
             )
         if needs.nodes > len(capabilities.nodes):
-            return f"needs {needs.nodes} nodes with a kubelet, {len(capabilities.nodes)} are there"
+            return f"needs {needs.nodes} nodes with a kubelet, {len(capabilities.nodes)} available"
     return None
 
 
@@ -86,10 +86,7 @@ def _not_of_the_other(
         return "needs another driver on the same nodes; --other-driver gives the profile of one"
     for trait in spec.requires.traits:
         if trait not in other.spec.traits:
-            return (
-                f"driver profile {other.metadata.name} does not say that the driver has the trait"
-                f" {trait}"
-            )
+            return f"driver profile {other.metadata.name} does not declare the driver trait {trait}"
     if not usable_nodes(spec, capabilities):
         return (
             f"needs a node with {counted(spec.requires.other_devices, 'free device')} of"
@@ -127,7 +124,7 @@ def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:
     for trait in spec.requires.traits:
         if trait not in profile.spec.traits:
             off = profile.off("traits", trait)
-            return f"does not say that the driver has the trait {trait}{off}"
+            return f"does not declare the driver trait {trait}{off}"
     for name in spec.requires.config:
         if name not in profile.spec.config:
             return f"has no config {name}{profile.off('config', name)}"
@@ -139,16 +136,16 @@ def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:
             return f"names no capacity {name}"
     for health in (step.stimulate.health for step in spec.steps if step.stimulate):
         if profile.spec.stimulus is None or health not in profile.spec.stimulus.health:
-            return f"does not say how the driver is told that a device gets {health} (stimulus)"
+            return f"has no stimulus that makes a device {health}"
     for expectation in (item for step in spec.steps for item in step.expect or ()):
         if isinstance(expectation, EnvironmentExpectation):
             config = expectation.environment.config
             if config is None and profile.spec.probe.claim_env is None:
-                return "does not say how claims show in containers (probe.claimEnv)"
+                return "does not define how containers show claims (probe.claimEnv)"
             if config is not None and config not in profile.spec.probe.config_env:
-                return f"does not say how config {config} shows in containers (probe.configEnv)"
+                return f"does not define how containers show config {config} (probe.configEnv)"
         if isinstance(expectation, DeviceNodesExpectation) and not profile.spec.probe.device_nodes:
-            return "does not say that containers get device files (probe.deviceNodes)"
+            return "does not declare device files in containers (probe.deviceNodes)"
         if isinstance(expectation, HardwareExpectation):
             name = expectation.hardware.command
             if name not in profile.spec.probe.hardware:

@@ -260,6 +260,6 @@ def _read(wanted: MetricOf, context: Context) -> tuple[str | None, float]:
     found = context.wait(lambda: context.read(wanted, node), context.limit(_METRIC_SECONDS))
     if found is None:
         raise TargetError(
-            f"{wanted.component} did not tell {wanted.name} for {_METRIC_SECONDS:g} s"
+            f"{wanted.component} did not report {wanted.name} for {_METRIC_SECONDS:g} s"
         )
     return node, found

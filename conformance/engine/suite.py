@@ -83,7 +83,7 @@ def run_suite(
         InfrastructureError: the classes of the driver could not be provided.
     """
     if not scenarios:
-        raise UsageError("no scenario matches what was asked for; see `dra-conformance list`")
+        raise UsageError("no scenario matches; see `dra-conformance list`")
     if workers < 1:
         raise UsageError(f"the number of parallel scenarios must be at least 1, not {workers}")
     check_bindings(list(scenarios), setup)
@@ -229,7 +229,7 @@ class _Suite:
         before, rows = self._failures, self.collector.result().scenarios
         self._failures = sum(row.failed for row in rows if row.scenario.id in self.finished)
         if before < self.max_failures <= self._failures:
-            said = f"{counted(self._failures, 'scenario')} failed, and --maxfail says to end then"
+            said = f"{counted(self._failures, 'scenario')} failed, the limit of --maxfail"
             self.dispatcher.dispatch(RunStopping(said, self._running))
 
     def _lacks(self, loaded: LoadedScenario, part: Part) -> str | None:

@@ -113,7 +113,7 @@ def _checked(config: ClientConfig, plugin: Any) -> tuple[list[str], dict[str, st
         raise config.wrong(f"{user}.env must be a list of name and value, both strings")
     if plugin.get("interactiveMode") == "Always":
         raise config.wrong(
-            f"{user}.interactiveMode is Always, but nobody is asked anything during a run; use a "
+            f"{user}.interactiveMode is Always, but a run is not interactive; use a "
             "user whose credentials need no questions"
         )
     return [command, *arguments], {one["name"]: one["value"] for one in variables}, version
@@ -149,7 +149,7 @@ def _finish(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
 def _said(errors: bytes) -> str:
     """The last line of what the plugin complained."""
     lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
-    return one_line(redact_log(lines[-1])) if lines else "it does not say why"
+    return one_line(redact_log(lines[-1])) if lines else "no reason given"
 
 
 def _status(output: bytes, version: str, name: str) -> _Json:

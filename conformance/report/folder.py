@@ -111,7 +111,7 @@ class OutputFolder:
             if diagnostics.is_dir() and any(diagnostics.iterdir()):
                 if not (diagnostics / OURS).exists():
                     raise UsageError(
-                        f"{diagnostics}: holds files that no run put there; remove it, or choose"
+                        f"{diagnostics}: contains files that no run wrote; remove it, or choose"
                         " another folder with -o"
                     )
                 earlier.append(diagnostics)

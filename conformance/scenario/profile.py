@@ -84,7 +84,7 @@ class ProfileSpec(Strict):
         default=False,
         alias="syntheticDevices",
         description=(
-            "the devices are made up: there is no hardware behind them, and a run with them"
+            "the devices are simulated: there is no hardware behind them, and a run with them"
             " certifies nothing"
         ),
     )
@@ -117,7 +117,7 @@ class ProfileSpec(Strict):
     probe: Probe = Field(default_factory=Probe)
     stimulus: Stimulus | None = Field(
         default=None,
-        description="how the driver can be told that a device gets unhealthy, where it can",
+        description="how to make a device unhealthy, if the driver supports it",
     )
     simulated: Simulated = Field(default_factory=Simulated)
 

@@ -73,7 +73,7 @@ class Stimulus(Strict):
     @classmethod
     def _can_be_undone(cls, value: dict[Health, tuple[str, ...]]) -> dict[Health, tuple[str, ...]]:
         if not value.get("Healthy"):
-            raise ValueError("must say how a device gets Healthy again")
+            raise ValueError("must define how a device gets Healthy again")
         for line in (line for lines in value.values() for line in lines):
             if "\n" in line:
                 raise ValueError(f"{line!r} is more than one line")
@@ -90,7 +90,7 @@ class Stimulus(Strict):
             ValueError: the device has no such attribute, or the profile no lines for the health.
         """
         if health not in self.health:
-            raise ValueError(f"the driver profile does not say how a device gets {health}")
+            raise ValueError(f"the driver profile does not define how a device gets {health}")
         name = str(device["name"])
         number = re.search(r"\d+$", name)
         known = _attributes(device) | {"device": name} | ({"index": number[0]} if number else {})

@@ -51,7 +51,7 @@ def check_options(options: TargetOptions) -> None:
         if options.record and item.name in _OF_THE_REFERENCE:
             continue
         raise UsageError(
-            f"{item.flag} goes with {_targets(item.given.places)}; here it would do nothing, and"
+            f"{item.flag} goes with {_targets(item.given.places)}; it has no effect here, and"
             " what you meant to test would not be tested"
         )
     if options.kubernetes_version and options.binaries:
@@ -89,9 +89,7 @@ def _check_shape(options: TargetOptions) -> None:
             "reference; a local cluster takes GPUs, and --nodes"
         )
     if options.target == "reference" and options.nodes != 1:
-        raise UsageError(
-            f"--nodes {options.nodes}: the shape {options.simulate} says which nodes there are"
-        )
+        raise UsageError(f"--nodes {options.nodes}: the shape {options.simulate} defines the nodes")
 
 
 def _targets(places: tuple[str, ...]) -> str:

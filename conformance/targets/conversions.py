@@ -20,7 +20,7 @@ def gates_of(given: tuple[str, ...]) -> dict[str, bool]:
             raise UsageError(f"--feature-gate {text!r}: write NAME=true or NAME=false")
         on = value == "true"
         if gates.setdefault(name, on) != on:
-            raise UsageError(f"--feature-gate {name} is given as true and as false; give it once")
+            raise UsageError(f"--feature-gate {name} is set to both true and false")
     return gates
 
 

@@ -152,7 +152,7 @@ def keep_vanished(
             continue  # it was gone before this driver started
         key = f"{driver_name}/{GONE}"
         others = tuple(taint for taint in device.taints if taint.key != key)
-        message = f"the MIG device that {gone.claim} has was destroyed by somebody else"
+        message = f"the MIG device that {gone.claim} has was destroyed by another process"
         devices[name] = replace(
             device,
             taints=(*others, Taint(key, "", "NoSchedule", gone.since)),

@@ -136,7 +136,7 @@ class DeviceWatch(Worker):
         if anew:
             _LOG.info("GPUs appeared: %s", ", ".join(sorted(appeared)))
         if look and self._mig_differs():
-            _LOG.warning("MIG devices were changed by somebody else")
+            _LOG.warning("MIG devices were changed by another process")
             anew = True
         if anew:
             self._plain = keep_lost(self._discover(), self._plain, report)

@@ -170,7 +170,7 @@ class HealthMonitor(Worker):
             if types & pynvml.nvmlEventMigConfigChange:
                 nvml.nvmlDeviceRegisterEvents(gpu.handle, pynvml.nvmlEventMigConfigChange, events)
         except pynvml.NVMLError as error:
-            _LOG.debug("%s: changes of MIG are not told: %s", gpu.name, error)
+            _LOG.debug("%s: MIG changes are not reported: %s", gpu.name, error)
 
     def _wait(self, nvml: Any, events: Any) -> None:
         try:
@@ -254,4 +254,4 @@ class HealthMonitor(Worker):
         try:
             self._on_change(report)
         except Exception:  # noqa: BLE001 - another part's mistake must not end the watch
-            _LOG.exception("nobody took the new state of the GPUs")
+            _LOG.exception("the new state of the GPUs was not handled")

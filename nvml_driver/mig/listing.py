@@ -119,7 +119,7 @@ def gpu_of(nvml: Any, minor: int) -> Any:
     for found, handle in gpus(nvml):
         if found == minor:
             return handle
-    raise MigError(f"gpu-{minor} is not there any more, or NVML has lost it")
+    raise MigError(f"gpu-{minor} is gone, or NVML has lost it")
 
 
 def mode_of(nvml: Any, handle: Any) -> int | None:

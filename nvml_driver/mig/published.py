@@ -123,7 +123,7 @@ def _static(nvml: Any, asked: AskedGpu, result: MigDevices) -> Iterator[Device]:
             continue
         place = instance.place
         if place.gi_profile_id not in capacities:
-            _LOG.warning("%s is published without its profile's capacity: not told", name)
+            _LOG.warning("%s is published without its profile's capacity: not reported", name)
         slices = {f"memorySlice{at}": 1 for at in range(place.start, place.start + place.size)}
         yield Device(
             kind="mig",

@@ -165,7 +165,7 @@ class Checkpoint(Mapping[str, ClaimRecord]):
 
     def _refusal(self, content: bytes, what: str) -> CheckpointError:
         return CheckpointError(
-            f"the checkpoint {self.path} {what}. It says which devices containers of this node "
+            f"the checkpoint {self.path} {what}. It records which devices containers of this node "
             "use, so it is neither used nor overwritten. Start the driver that wrote it, or drain "
             f"the node, move the file away and start again{self._keep_aside(content)}"
         )

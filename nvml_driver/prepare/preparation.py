@@ -82,7 +82,7 @@ class Preparation:
         except DriverError as error:
             raise PrepareError(f"{record}: {error}") from None
         if any(device.makes_instance for device in missing):
-            _LOG.warning("%s: its MIG device was destroyed by somebody else", record)
+            _LOG.warning("%s: its MIG device was destroyed by another process", record)
             return False
         for device in missing:
             raise PrepareError(f"{record}: MIG device {device.device_name} is gone from this node")

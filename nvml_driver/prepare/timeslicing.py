@@ -71,7 +71,7 @@ class NvidiaSmi:
         tool = self._root.tool("nvidia-smi")
         if tool is None:
             raise NoToolError(
-                f"nvidia-smi is not in {self._root.container}; say where the driver is installed "
+                f"nvidia-smi is not in {self._root.container}; set where the driver is installed "
                 "with --nvidia-driver-root and --container-driver-root",
                 None,
             )

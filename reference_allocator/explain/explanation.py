@@ -99,7 +99,9 @@ class NodeReport:
         if self.kind == "allocated":
             parts.append("can be allocated")
         elif self.conflict:
-            parts.append(f"each could be had alone, but not {' and '.join(self.conflict)} together")
+            parts.append(
+                f"each can be allocated alone, but not {' and '.join(self.conflict)} together"
+            )
         several = len({(item.claim, item.request) for item in self.requests}) > 1
         for item in self.requests:
             if self.kind in ("none", "nodeError") and (self.conflict or not item.alone):

@@ -150,8 +150,8 @@ def not_compared(it: Forgery) -> None:
             "kubernetes-version",
             r"a snapshot is of Kubernetes 1\.37\.1, the header",
         ),
-        (nothing_was_simulated, "simulated", "devices of gpu.nvidia.com are simulated, the header"),
-        (the_reference_was_real, "simulated", "the devices of gpu.nvidia.com are simulated, the"),
+        (nothing_was_simulated, "simulated", "devices of gpu.nvidia.com are simulated in the"),
+        (the_reference_was_real, "simulated", "the devices of gpu.nvidia.com are simulated in the"),
         (
             another_driver,
             "driver",
@@ -161,8 +161,8 @@ def not_compared(it: Forgery) -> None:
         (another_set, "scenario-set-digest", "the header's scenario-set digest is sha256:000"),
         (another_scenario, "scenario-differs", "is not the scenario that the suite ships"),
         (another_level, "scenario-differs", "is core .* in the suite, the header says extended"),
-        (no_comparison, "not-compared", "was not compared, and the header says that the run was"),
-        (no_comparison_was_asked_for, "not-asked-to-compare", "has decisions or verdicts, and the"),
+        (no_comparison, "not-compared", "was not compared, but the header has a comparison"),
+        (no_comparison_was_asked_for, "not-asked-to-compare", "has decisions or verdicts, but the"),
         (a_comparison_that_nobody_asked_for, "not-asked-to-compare", "has decisions or verdicts"),
         (no_decisions, "not-judged", "claim shared-gpu of pod0 was allocated, and no decision"),
         (one_decision_less, "not-judged", "claim all of pod-all was allocated, and no decision"),
@@ -170,7 +170,7 @@ def not_compared(it: Forgery) -> None:
         (no_waiting_pod, "not-judged", "pod pod-all was left waiting for devices, and no snapsho"),
         (a_waiting_pod_without_claims, "not-judged", "pod pod-all was left waiting for devices"),
         (another_device, "verdicts", "the verdicts are 1 identical, judged again 1 inadmissible"),
-        (not_compared, "not-compared", "was not compared, and the header says that the run was"),
+        (not_compared, "not-compared", "was not compared, but the header has a comparison"),
     ],
 )
 def test_evidence_that_contradicts_itself_is_refused_with_its_place(

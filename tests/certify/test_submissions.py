@@ -144,14 +144,14 @@ def test_what_is_no_evidence_file_is_refused(
 ) -> None:
     monkeypatch.setattr(evidence, "MAX_BYTES", 30_000)
     (tmp_path / EVIDENCE).write_bytes(content)
-    with pytest.raises(UsageError, match=rf"evidence\.json\.xz: is no evidence file .*{said}"):
+    with pytest.raises(UsageError, match=rf"evidence\.json\.xz: is not an evidence file .*{said}"):
         read_evidence(tmp_path / EVIDENCE)
 
 
 def test_a_text_that_is_no_unicode_is_refused(submitted: Submitted) -> None:
     submitted.write()
     submitted.change(lambda it: it.update(results="\ud800"))
-    with pytest.raises(UsageError, match=r"is no evidence file .*hex escape"):
+    with pytest.raises(UsageError, match=r"is not an evidence file .*hex escape"):
         submitted.check()
 
 
@@ -369,7 +369,7 @@ def test_a_success_needs_each_profile_and_devices(submitted: Submitted) -> None:
         ("2026-01-02T00:00:00+00:00", []),
         ("2026-01-01T00:00:00Z", ["the run ended on 2026-01-01T00:00:00Z, 9 days ago"]),
         ("2026-01-12", ["the run ended on 2026-01-12, which is in the future"]),
-        ("soon", ["'soon' is no date"]),
+        ("soon", ["'soon' is not a date"]),
     ],
 )
 def test_a_run_has_an_age(submitted: Submitted, date: str, said: list[str]) -> None:

@@ -63,7 +63,7 @@ def test_the_reference_shows_mig_devices_that_are_made_when_they_are_needed(call
     assert done.code == 0, done
     assert "1 passed" in done.out
     without = call(*chosen, "--simulate", "a30x4")
-    assert "needs 2 devices, 0 are free" in " ".join(without.out.split())
+    assert "needs 2 devices, 0 available" in " ".join(without.out.split())
 
 
 def test_a_run_on_the_reference_writes_every_report(call: Call, tmp_path: Path) -> None:

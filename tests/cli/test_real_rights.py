@@ -134,7 +134,7 @@ def test_scenarios_pass_or_are_skipped_with_the_suites_rights(
     skipped = {item.scenario.id: item.message for item in ended if item.outcome is Outcome.SKIPPED}
     assert {item.outcome for item in ended} <= {Outcome.PASSED, Outcome.SKIPPED, Outcome.KNOWN}
     # A right that is missing is no reason to skip.
-    reasons = ("feature gate", "this target lacks the ability", "needs ", "driver profile")
+    reasons = ("feature gate", "not supported by this target", "needs ", "driver profile")
     assert [why for why in skipped.values() if not why.startswith(reasons)] == []
     assert [why for why in skipped.values() if "suite.yaml" in why] == []
 

@@ -44,7 +44,7 @@ def test_a_run_ends_after_so_many_failures_and_calls_the_rest_lost(
     code, out, _ = run(str(mixed), *given)
     assert code == 1
     assert list(_outcomes().values()).count(Outcome.LOST) == lost
-    assert ("--maxfail says to end then" in out) is bool(lost)
+    assert ("the limit of --maxfail" in out) is bool(lost)
 
 
 def test_only_what_failed_in_the_last_run_runs_again(run: Call, mixed: Path) -> None:

@@ -83,5 +83,5 @@ def test_a_node_that_cannot_be_asked_is_said(home: Path) -> None:
     with pytest.raises(ClusterError, match="node gone cannot be read by podman"):
         list(cdi_files("podman", ["gone"]))
     (home / "noise").touch()
-    with pytest.raises(ClusterError, match="n-worker sent CDI specs that are no tar"):
+    with pytest.raises(ClusterError, match="n-worker sent CDI specs that are not a tar archive"):
         list(cdi_files("podman", ["n-worker"]))

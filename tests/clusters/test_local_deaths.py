@@ -58,7 +58,9 @@ def test_a_driver_that_dies_is_told_with_its_status_and_the_end_of_its_log(
     processes = start(layout, "echo token=abcdefgh; echo boo; sleep 0.3; exit 7")
     pid = processes.records()[DRIVER].identity.pid
     first, *tail = watch(processes).get(timeout=60).splitlines()
-    assert first.startswith(f"{DRIVER} (pid {pid}) has ended, exit status 7, and nobody stopped it")
+    assert first.startswith(
+        f"{DRIVER} (pid {pid}) has ended, exit status 7, although the suite did not stop it"
+    )
     assert tail == ["  token=<redacted>", "  boo"]
 
 

@@ -248,7 +248,9 @@ def test_driver_is_replaced_by_its_next_version_and_by_none_that_fails(running: 
     cluster.disturb(name, "replace")
     assert registrations(running) == {f"{DRIVER}-reg.sock"}
     assert cluster.components() == components
-    with pytest.raises(ClusterUsageError, match="is no driver, which alone has a next version"):
+    with pytest.raises(
+        ClusterUsageError, match="is not a driver; only drivers have a next version"
+    ):
         cluster.disturb("node-2/kubelet", "replace")
     cluster.disturb(name, "startNext")  # it is not in the way of what starts or stops others
 

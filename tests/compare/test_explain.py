@@ -47,7 +47,7 @@ def test_a_pods_claims_are_explained_together(scope: ReferenceScope) -> None:
         kit.pod("p", kit.container("c", "a", "b"), claims={"a": "three", "b": "two"}),
     )
     text = explain_pending(scope, "p")
-    assert "each could be had alone, but not claim ns/three and claim ns/two together" in text
+    assert "each can be allocated alone, but not claim ns/three and claim ns/two together" in text
     assert "bystander" not in text
 
 

@@ -45,10 +45,14 @@ def ran(profile: DriverProfile, name: str) -> tuple[Outcome, str]:
 @pytest.mark.parametrize(
     ("name", "changed", "why"),
     [
-        (CDI, {"traits": ("nodeLocal",)}, "does not say that the driver has the trait cdiPerClaim"),
-        (LOCAL, {"traits": ()}, "does not say that the driver has the trait nodeLocal"),
+        (CDI, {"traits": ("nodeLocal",)}, "does not declare the driver trait cdiPerClaim"),
+        (LOCAL, {"traits": ()}, "does not declare the driver trait nodeLocal"),
         (CLAIM, {"config": {}}, "has no config timeSlicing"),
-        (CLAIM, {"probe": Probe(env=OWN.spec.probe.env)}, "does not say how config timeSlicing"),
+        (
+            CLAIM,
+            {"probe": Probe(env=OWN.spec.probe.env)},
+            "does not define how containers show config timeSlicing",
+        ),
     ],
 )
 def test_it_is_skipped_with_the_reason(name: str, changed: dict[str, Any], why: str) -> None:
@@ -98,7 +102,10 @@ def test_a_trait_may_come_with_an_option() -> None:
     changed = {"traits": ("nodeLocal",), "options": {"Cdi": option}}
     profile = OWN.model_copy(update={"spec": OWN.spec.model_copy(update=changed)})
     _, message = ran(profile, CDI)
-    assert "the trait cdiPerClaim; it has with --driver-option Cdi: a gate of the driver" in message
+    assert (
+        "the driver trait cdiPerClaim; it has with --driver-option Cdi: a gate of the driver"
+        in message
+    )
     assert ran(profile.with_options(["Cdi"]), CDI) == (Outcome.PASSED, "")
 
 

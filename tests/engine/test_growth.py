@@ -74,7 +74,7 @@ def test_who_does_not_tell_before_the_step_is_no_failure_of_the_target() -> None
         (),
     ).finished[0]
     assert finished.outcome is Outcome.ERROR
-    assert "did not tell" in finished.message
+    assert "did not report" in finished.message
 
 
 def test_who_does_not_tell_later_fails_the_expectation() -> None:

@@ -239,7 +239,7 @@ def test_a_broken_target_and_a_broken_suite_are_errors_not_failures(raised: Exce
     [
         ({"requires": {"kubernetes": ">=1.99"}}, "needs Kubernetes >=1.99, this is 1.37.1"),
         ({"requires": {"apis": ["x/v1"]}}, "API x/v1 is not served"),
-        ({"requires": {"abilities": ["cdi"]}}, "lacks the ability cdi"),
+        ({"requires": {"abilities": ["cdi"]}}, "not supported by this target: cdi"),
         ({"requires": {"featureGates": ["DRAx"]}}, "gate DRAx is on is not known"),
         ({"requires": {"featureGates": ["DRAOff"]}}, "feature gate DRAOff is off"),
         ({"tier": "node"}, "no driver profile for the driver"),

@@ -123,7 +123,7 @@ def test_where_there_is_no_second_driver_it_is_skipped_and_says_so(tmp_path: Pat
         local = spec.model_copy(
             update={"requires": spec.requires.model_copy(update={"traits": ("rollingUpdate",)})}
         )
-        assert "other-nvml-dra-driver does not say" in (
+        assert "other-nvml-dra-driver does not declare" in (
             reason_to_skip(local, able, profile, OTHER) or ""
         )
 
@@ -169,7 +169,7 @@ def test_which_driver_is_the_other(options: TargetOptions, name: str) -> None:
 
 
 def test_the_other_driver_is_another_one() -> None:
-    with pytest.raises(UsageError, match=r"profile of gpu\.nvidia\.com, too"):
+    with pytest.raises(UsageError, match=r"profile of the same driver, gpu\.nvidia\.com"):
         TargetOptions(other_driver="nvml-dra-driver").other_profile()
 
 

@@ -130,7 +130,7 @@ def test_what_is_no_credential_is_said(
         ({"apiVersion": "v1"}, r"exec\.apiVersion must be"),
         ({"args": [1]}, r"exec\.args must be a list of strings"),
         ({"env": [{"name": "A"}]}, r"exec\.env must be"),
-        ({"interactiveMode": "Always"}, "nobody is asked anything"),
+        ({"interactiveMode": "Always"}, "a run is not interactive"),
     ],
 )
 def test_a_plugin_that_is_not_properly_described_is_a_usage_error(

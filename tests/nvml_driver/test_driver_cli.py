@@ -217,7 +217,7 @@ def test_mig_devices_that_somebody_changes_are_published_as_a_new_generation(
         finally:
             process.kill()
     assert "Traceback" not in log
-    assert "MIG devices were changed by somebody else" in log
+    assert "MIG devices were changed by another process" in log
 
 
 def test_help_fits_80_columns_and_shows_no_python_type(monkeypatch: pytest.MonkeyPatch) -> None:

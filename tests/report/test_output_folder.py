@@ -156,7 +156,7 @@ def test_what_no_run_made_is_left_alone(tmp_path: Path) -> None:
 def test_diagnostics_that_no_run_made_are_not_mixed_with_those_of_one(tmp_path: Path) -> None:
     (tmp_path / folder.DIAGNOSTICS).mkdir()
     (tmp_path / folder.DIAGNOSTICS / "mine").write_text("")
-    refused = pytest.raises(UsageError, match="holds files that no run put there")
+    refused = pytest.raises(UsageError, match="contains files that no run wrote")
     with OutputFolder(tmp_path) as output, refused:
         output.handle(started([]))
     assert (tmp_path / folder.DIAGNOSTICS / "mine").exists()

@@ -261,8 +261,8 @@ spec:
 
 
 IN_USE = (
-    "needs 1 device, 0 are free: what it publishes is in use, tainted, of an incomplete pool or not"
-    " of the class"
+    "needs 1 device, 0 available: what it publishes is in use, tainted, of an incomplete pool or"
+    " not of the class"
 )
 
 
@@ -276,7 +276,7 @@ IN_USE = (
             Outcome.SKIPPED,
             IN_USE,
         ),
-        ("nvml-dra-driver", (), Outcome.SKIPPED, "needs 2 nodes with a kubelet, 1 are there"),
+        ("nvml-dra-driver", (), Outcome.SKIPPED, "needs 2 nodes with a kubelet, 1 available"),
     ],
     ids=["free", "in-use", "ours"],
 )
@@ -326,32 +326,30 @@ def test_the_whole_suite_passes_with_upstreams_example_driver_as_it_is_described
         item.scenario.id: item.message for item in found if item.outcome is not Outcome.PASSED
     }
     profile = "driver profile gpu.example.com"
-    twice = f"{profile} does not say that the driver has the trait rollingUpdate"
+    twice = f"{profile} does not declare the driver trait rollingUpdate"
     assert sorted(name for name, why in others.items() if why == twice) == UPDATES
     hardware = {name: why for name, why in others.items() if "/hardware-" in name}
     assert len(hardware) == 5
     assert all(why.startswith(f"{profile} has no command") for why in hardware.values())
     preparation, health = "extended/device-preparation", "extended/device-health"
-    not_told = (
-        f"{profile} does not say how the driver is told that a device gets Unhealthy (stimulus)"
-    )
-    no_files = f"{profile} does not say that containers get device files (probe.deviceNodes)"
+    not_told = f"{profile} has no stimulus that makes a device Unhealthy"
+    no_files = f"{profile} does not declare device files in containers (probe.deviceNodes)"
     elsewhere = {*hardware, *UPDATES}
     assert {name: why for name, why in others.items() if name not in elsewhere} == {
         f"{health}/health-is-of-a-request": not_told,
         f"{health}/stopped-driver-says-nothing": not_told,
         f"{health}/health-reaches-all-pods-of-a-claim": not_told,
         f"{health}/pod-status-shows-health": not_told,
-        f"{health}/unhealthy-device-gets-no-new-pod": f"{profile} does not say that the driver has"
-        " the trait taintsUnhealthyDevices",
-        f"{preparation}/claim-uid-in-environment": f"{profile} does not say how claims show in"
-        " containers (probe.claimEnv)",
-        f"{preparation}/containers-read-device-metadata": f"{profile} does not say that the driver"
-        " has the trait deviceMetadata",
+        f"{health}/unhealthy-device-gets-no-new-pod": f"{profile} does not declare the driver trait"
+        " taintsUnhealthyDevices",
+        f"{preparation}/claim-uid-in-environment": f"{profile} does not define how containers show"
+        " claims (probe.claimEnv)",
+        f"{preparation}/containers-read-device-metadata": f"{profile} does not declare the driver"
+        " trait deviceMetadata",
         f"{preparation}/device-files-are-those-of-the-claim": no_files,
         f"{preparation}/no-other-device-can-be-opened": no_files,
-        f"{preparation}/device-in-use-is-refused": f"{profile} does not say that the driver has"
-        " the trait refusesDevicesInUse",
+        f"{preparation}/device-in-use-is-refused": f"{profile} does not declare the driver trait"
+        " refusesDevicesInUse",
         f"{preparation}/refused-claim-is-given-up": f"{profile} has no config refused",
         "extended/several-drivers/refused-by-one-of-two-drivers": f"{profile} has no config"
         " refused",

@@ -72,7 +72,7 @@ def test_options_that_mean_something_are_taken(options: dict[str, Any]) -> None:
     ("options", "message"),
     [
         ({"nodes": -1}, "--nodes -1: must be between"),
-        ({"nodes": 2, "simulate": "one-gpu-held"}, "--nodes 2: the shape one-gpu-held says"),
+        ({"nodes": 2, "simulate": "one-gpu-held"}, "--nodes 2: the shape one-gpu-held defines"),
         ({**LOCAL, "simulate": "one-gpu-held"}, "a local cluster takes GPUs"),
         ({"simulate": "nope.yaml"}, "no cluster shape 'nope.yaml'"),
     ],
@@ -150,7 +150,7 @@ def test_gates_outside_dra_are_left_to_the_components_of_a_local_cluster() -> No
 
 def test_a_gate_cannot_be_given_both_ways() -> None:
     both = ["DRAAdminAccess=true", "DRAAdminAccess=false"]
-    with pytest.raises(UsageError, match="is given as true and as false"):
+    with pytest.raises(UsageError, match="is set to both true and false"):
         from_given(TargetOptions, {"feature_gates": both})
 
 

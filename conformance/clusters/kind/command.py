@@ -45,7 +45,7 @@ def kind_command(progress: Progress = silent) -> tuple[str, ...]:
         go = find_go()
     except ClusterUsageError as error:
         raise ClusterUsageError(
-            "there is no kind command on the PATH (install it: https://kind.sigs.k8s.io), and to "
+            "no kind command on the PATH (install it: https://kind.sigs.k8s.io), and to "
             f"build it this machine lacks {error}"
         ) from None
     progress(f"building {target.name} (once)")

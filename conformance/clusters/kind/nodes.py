@@ -53,7 +53,9 @@ def cdi_files(engine: str, nodes: Sequence[str]) -> Iterator[tuple[str, bytes]]:
                     if content is not None and entry.size <= _MOST_BYTES:
                         yield entry.name.rpartition("/")[2], content.read()
         except tarfile.TarError as error:
-            raise ClusterError(f"node {node} sent CDI specs that are no tar: {error}") from None
+            raise ClusterError(
+                f"node {node} sent CDI specs that are not a tar archive: {error}"
+            ) from None
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:

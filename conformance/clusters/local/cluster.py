@@ -140,7 +140,7 @@ class LocalCluster:
         found = components.known(component)
         if action == REMOVE:
             if not isinstance(found, OtherDriver):
-                raise ClusterUsageError(f"{component!r} is no second driver")
+                raise ClusterUsageError(f"{component!r} is not a second driver")
             found.remove()
             return
         if action != "start":
@@ -234,7 +234,7 @@ class LocalCluster:
         foreign = self.layout.foreign_entries()
         if foreign:
             raise ClusterUsageError(
-                f"{self.layout.dir} is no local cluster's state directory: it holds "
+                f"{self.layout.dir} is not the state directory of a local cluster: it contains "
                 f"{', '.join(foreign[:5])}. Choose another directory"
             )
 

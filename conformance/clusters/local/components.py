@@ -239,7 +239,7 @@ class Components:
         """
         found = self.known(name)
         if type(found) is not Driver:
-            raise ClusterUsageError(f"{name!r} is no driver, which alone has a next version")
+            raise ClusterUsageError(f"{name!r} is not a driver; only drivers have a next version")
         return found
 
     def change_driver(self, specs: Sequence[ProcessSpec]) -> None:

@@ -39,7 +39,7 @@ def bytes_that_are_no_message(bench: Bench) -> None:
             bench.plugin.raw(bench.plugin.method(name), b"\xff" * 64, kubelet.NOTIFY_SECONDS)
         except kubelet.RefusedError:
             continue
-        raise ViolationError(f"expected an error of {name} for bytes that are no message")
+        raise ViolationError(f"expected an error of {name} for bytes that are not a message")
     _goes_on(bench)
 
 

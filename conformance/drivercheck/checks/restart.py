@@ -204,7 +204,7 @@ def _other_socket(bench: Bench, known: object) -> None:
     deadline = time.monotonic() + 5.0
     while time.monotonic() < deadline:
         if bench.process is None or not bench.process.alive():
-            raise UnanswerableError(f"a second instance does not run: {bench.said()}")
+            raise UnanswerableError(f"a second instance is not running: {bench.said()}")
         for socket in kubelet.sockets(bench.registry):
             if socket != known:
                 registrar = kubelet.Registrar(socket)

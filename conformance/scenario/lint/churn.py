@@ -30,4 +30,4 @@ def check_churn(scenario: Scenario, made: Made) -> Iterator[Problem]:
         driver = text(mapping(manifest.get("spec")).get("driver"))
         if manifest.get("kind") == "ResourceSlice" and not driver.startswith(_OWN_DRIVERS):
             place = (*path, "spec", "driver")
-            yield Problem(place, f"{driver!r} may be somebody else's; write driver: ${{driver}}")
+            yield Problem(place, f"{driver!r} may be another driver's; write driver: ${{driver}}")

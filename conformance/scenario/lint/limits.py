@@ -28,7 +28,7 @@ def check_limits(scenario: Scenario) -> Iterator[Problem]:
         if len(group) > PARALLEL:
             yield _most(group[PARALLEL], "parallel", PARALLEL, f"{len(group)}")
         elif len(group) == 1 and steps[group[0]].parallel:
-            text = "needs a step directly before or after it that says parallel: true, too"
+            text = "needs a step with parallel: true directly before or after it"
             yield Problem(("spec", "steps", group[0], "parallel"), text)
     totals = {"objects": 0.0, "expectations": 0.0, "seconds": 0.0}
     limits = {"objects": OBJECTS, "expectations": EXPECTATIONS, "seconds": SECONDS}

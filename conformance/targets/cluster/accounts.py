@@ -88,7 +88,7 @@ def why_no_accounts(api: Api) -> str:
     for rule in needed:
         if not may(api.connection, None, rule):
             what = " ".join([rule["resources"][0], *rule.get("resourceNames", ())])
-            return f"who runs the suite may not {rule['verbs'][0]} {what} (ci/rbac/suite.yaml)"
+            return f"your user is not allowed to {rule['verbs'][0]} {what} (see ci/rbac/suite.yaml)"
     return ""
 
 

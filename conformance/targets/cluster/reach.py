@@ -93,7 +93,9 @@ class ClusterFaults:
     def set_health(self, node: str, device: Obj, health: Health) -> None:
         """By the file that the driver follows."""
         if self._reach.control is None:
-            raise TargetError("this cluster's driver cannot be told (no ability device-health)")
+            raise TargetError(
+                "this cluster's driver takes no device health (no ability device-health)"
+            )
         self._reach.control.set_health(node, device, health)
 
 
@@ -125,9 +127,11 @@ class ControlFiles:
                 os.close(file)
         except KeyError:
             known = ", ".join(self._files)
-            raise TargetError(f"no driver on node {node} can be told; those on: {known}") from None
+            raise TargetError(
+                f"no driver on node {node} takes device health; nodes with one: {known}"
+            ) from None
         except OSError as error:
-            raise TargetError(f"the driver of {node} cannot be told: {error}") from None
+            raise TargetError(f"the driver of {node} did not take device health: {error}") from None
         except ValueError as error:
             raise TargetError(str(error)) from None
 

@@ -92,4 +92,4 @@ class ReferenceFaults:
                 if kubelet.node == node and kubelet.driver is not None:
                     self._world.set_health(kubelet, device["name"], health)
                     return
-            raise TargetError(f"the reference has no driver on {node} that could be told")
+            raise TargetError(f"the reference has no driver on {node} that takes device health")

@@ -84,7 +84,7 @@ def test_it_is_right(tmp_path: Path) -> None:
         ("- update:", "- as: user\n    update:", "spec.accounts has no 'user'; "),
         ("- capture: {before", "- as: user\n    capture: {before", "as goes with"),
         ("- capture: {before", "- parallel: true\n    capture: {before", "parallel goes with"),
-        ("- update:", "- parallel: true\n    update:", "needs a step directly before or after"),
+        ("- update:", "- parallel: true\n    update:", "needs a step with parallel: true directly"),
         (
             "- update:",
             """\

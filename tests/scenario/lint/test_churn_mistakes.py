@@ -33,7 +33,7 @@ NAME = "churn-keeps-invariants"
         (
             "devices: [dev-0",
             "driver: gpu.nvidia.com, devices: [dev-0",
-            "'gpu.nvidia.com' may be somebody else's",
+            "'gpu.nvidia.com' may be another driver's",
         ),
         ("- claim: shared", "- {claim: shared, metadata: {namespace: x}}", "leave it out"),
         ("- claim: shared", "- {claim: [shared]}", "must be the name of the claim"),

@@ -49,7 +49,7 @@ def test_a_right_profile_is_not_complained_about(tmp_path: Path) -> None:
         pytest.param(
             "  probe:",
             "  stimulus: {file: control, health: {Unhealthy: [break]}}\n  probe:",
-            "13: $.spec.stimulus.health: must say how a device gets Healthy again",
+            "13: $.spec.stimulus.health: must define how a device gets Healthy again",
             id="a stimulus that cannot be undone",
         ),
         pytest.param(

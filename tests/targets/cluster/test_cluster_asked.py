@@ -41,7 +41,7 @@ def test_elsewhere_a_scenario_is_skipped_and_says_why(make_target: MakeTarget) -
     found = make_target().capabilities()
     [scenario] = load_scenarios([GENERATED])
     assert reason_to_skip(scenario.scenario.spec, found, None) == (
-        "this target lacks the ability metrics:kube-controller-manager: the control plane's metrics"
+        "not supported by this target: metrics:kube-controller-manager: the control plane's metrics"
         " are read on local clusters only"
     )
     assert found.lacking["pod-resources"].endswith("on local clusters only")

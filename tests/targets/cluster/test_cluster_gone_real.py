@@ -49,7 +49,7 @@ class Assassin:
 @pytest.mark.parametrize(
     ("number", "said", "seconds"),
     [
-        (signal.SIGKILL, "and nobody stopped it; its log ends with", 20),
+        (signal.SIGKILL, "although the suite did not stop it; its log ends with", 20),
         (signal.SIGSTOP, "has not answered for 30 s", 60),
     ],
 )

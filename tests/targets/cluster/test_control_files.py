@@ -40,13 +40,15 @@ def test_lines_are_appended(files: ControlFiles, tmp_path: Path) -> None:
 
 
 def test_a_driver_that_has_no_file_is_not_told(files: ControlFiles, tmp_path: Path) -> None:
-    with pytest.raises(TargetError, match=r"the driver of node-2 cannot be told: .*No such file"):
+    with pytest.raises(
+        TargetError, match=r"the driver of node-2 did not take device health: .*No such file"
+    ):
         files.set_health("node-2", DEVICE, "Healthy")
     assert not (tmp_path / "none").exists()
 
 
 def test_what_cannot_be_said_is_an_error(files: ControlFiles) -> None:
-    with pytest.raises(TargetError, match="no driver on node node-3 can be told"):
+    with pytest.raises(TargetError, match="no driver on node node-3 takes device health"):
         files.set_health("node-3", DEVICE, "Healthy")
     with pytest.raises(TargetError, match="the device fpga-12 has no attribute colour"):
         files.set_health("node-1", DEVICE, "Unknown")

@@ -127,5 +127,5 @@ def test_the_minors_before_136_show_none(open_target: Open) -> None:
 
 
 def test_a_node_without_a_driver_cannot_be_told(one: ReferenceScope) -> None:
-    with pytest.raises(TargetError, match="no driver on nowhere that could be told"):
+    with pytest.raises(TargetError, match="no driver on nowhere that takes device health"):
         one.faults.set_health("nowhere", device_of(one, "a"), "Unhealthy")

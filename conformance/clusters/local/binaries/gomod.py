@@ -103,7 +103,7 @@ def _go(go: str, version: str, directory: Path, *arguments: str) -> str:
     minor = f"1.{minor_number(version)}"
     instead = f"--kubernetes {minor} is {PINNED[minor]}; " if minor in PINNED else ""
     raise ClusterUsageError(
-        f"Kubernetes {version} cannot be had as Go modules, and nothing was built. go "
+        f"Kubernetes {version} is not available as Go modules, and nothing was built. go "
         f"{' '.join(arguments[:2])} says:\n{problem}\n{instead}`go list -m -versions "
         "k8s.io/kubernetes` lists what the module proxy offers"
     )

@@ -77,12 +77,12 @@ def find_program(name: str) -> str:
     """Absolute path of the driver's program, given by path or looked up in PATH.
 
     Raises:
-        ClusterUsageError: it is not there or not executable.
+        ClusterUsageError: it does not exist or is not executable.
     """
     path = shutil.which(name, path=search_path())
     if path is None:
         raise ClusterUsageError(
-            f"the driver command's program {name!r} is not there or not executable (looked in "
+            f"the driver command's program {name!r} does not exist or is not executable (looked in "
             f"{Path.cwd()} and {search_path()})"
         )
     return str(Path(path).absolute())

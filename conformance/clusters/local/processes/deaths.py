@@ -79,6 +79,6 @@ def describe_death(record: ProcessRecord) -> str:
     # Not where the log is: most clusters are removed with the run that says this.
     tail = end_of(record.spec.log)
     return (
-        f"{record.spec.name} (pid {record.identity.pid}) has ended, {how}, and nobody stopped it; "
-        + (f"its log ends with:\n{tail}" if tail else "its log is empty")
+        f"{record.spec.name} (pid {record.identity.pid}) has ended, {how}, although the suite"
+        " did not stop it; " + (f"its log ends with:\n{tail}" if tail else "its log is empty")
     )

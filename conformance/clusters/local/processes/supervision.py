@@ -231,7 +231,7 @@ class Processes:
         if record is not None and procfs.is_alive(record.identity):
             for pid in procfs.children(record.identity.pid):
                 return pid
-        raise ClusterError(f"{node} does not run: nothing holds its namespaces")
+        raise ClusterError(f"{node} is not running: its namespaces are gone")
 
     def _write(self, record: ProcessRecord) -> None:
         path = self._path(record.spec.name)
