@@ -11,14 +11,14 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Annotates a dataclass field that can be set by an option.
+    """Describes a dataclass field that can be set by an option; see :func:`given`.
 
     Attributes:
         help: one or two sentences; the command line adds the default.
@@ -39,6 +39,21 @@ class Given:
     type: Any = None
     convert: Callable[[Any], Any] | None = None
     places: tuple[str, ...] = ()
+
+
+def given(default: Any, text: str, group: str = "", **more: Any) -> Any:
+    """A dataclass field with an option; ``...`` as the default means that it is required.
+
+    Args:
+        text: the help.
+        more: further attributes of :class:`Given`.
+    """
+    about: dict[str, Any] = {"metadata": {Given: Given(text, group, **more)}}
+    if default is ...:
+        return dataclasses.field(**about)
+    if default == {}:
+        return dataclasses.field(default_factory=dict, **about)
+    return dataclasses.field(default=default, **about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +84,14 @@ class Option:
 
 def options_of(table: type[Any]) -> tuple[Option, ...]:
     """The options among the fields of a dataclass, in their order, inherited ones last."""
-    hints = get_type_hints(table, include_extras=True)
+    hints = get_type_hints(table)
     own = vars(table)["__annotations__"]
     found = []
     for item in sorted(dataclasses.fields(table), key=lambda item: item.name not in own):
-        hint = hints[item.name]
-        if get_origin(hint) is not Annotated:
+        about = item.metadata.get(Given)
+        if about is None:
             continue
-        kind_of, about = get_args(hint)
-        kind, repeated = _value_type(about.type or kind_of)
+        kind, repeated = _value_type(about.type or hints[item.name])
         default = item.default
         if default is dataclasses.MISSING:
             default = ... if item.default_factory is dataclasses.MISSING else {}

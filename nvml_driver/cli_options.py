@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
@@ -28,13 +29,14 @@ def takes(table: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None]
         def call(**given: Any) -> None:
             command(table(**given))
 
-        hints = get_type_hints(table, include_extras=True)
+        hints = get_type_hints(table)
         parameters = []
         for one in fields(table):  # type: ignore[arg-type]
-            [about] = hints[one.name].__metadata__
+            about = one.metadata["option"]
             about.envvar = about.envvar or one.name.upper()
-            if one.default is False:  # otherwise there would be a --no-... too
+            if one.default is False or len(one.name) == 1:  # no --no-..., and --v in full
                 about.param_decls = (f"--{one.name.replace('_', '-')}",)
+            hints[one.name] = Annotated[hints[one.name], about]
             parameters.append(
                 inspect.Parameter(
                     one.name,
@@ -80,49 +82,46 @@ def _container_prefix(text: str) -> str:
 
 
 def _group(name: str) -> Callable[..., Any]:
-    return lambda text, *flags, **more: typer.Option(
-        *flags, help=text, rich_help_panel=name, **more
-    )
+    def option(default: Any, text: str, *flags: str, **more: Any) -> Any:
+        about = typer.Option(*flags, help=text, rich_help_panel=name, **more)
+        return field(default=default, metadata={"option": about})
+
+    return option
 
 
 _node, _publish, _container, _served = map(
     _group, ("Kubernetes", "Devices", "Containers", "Monitoring")
 )
-Verbosity = Annotated[
-    int, _served("Log verbosity; 4: debug.", "--v", metavar="LEVEL", envvar="LOG_VERBOSITY")
-]
+_verbosity = partial(
+    _served, text="Log verbosity; 4: debug.", metavar="LEVEL", envvar="LOG_VERBOSITY"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFlags:
     """What is published: the options that ``slices`` and ``run`` share."""
 
-    node_name: Annotated[
-        str,
-        _node("Name of the node. [default: the host name]", metavar="NAME", callback=_node_name),
-    ] = ""
-    driver_name: Annotated[
-        str,
-        _node(
-            "Name of the driver in slices and allocations.", metavar="NAME", callback=_driver_name
-        ),
-    ] = DEFAULT_DRIVER_NAME
-    simulate: Annotated[
-        str | None,
-        _publish(
-            "Simulate GPUs: name of a profile (t4x4, a100-40x8) or a JSON file.",
-            metavar="PROFILE",
-            envvar="NVML_DRIVER_SIMULATE",
-        ),
-    ] = None
-    dynamic_mig: Annotated[bool, _publish("Publish every MIG device that could be created.")] = (
-        False
+    node_name: str = _node(
+        "", "Name of the node. [default: the host name]", metavar="NAME", callback=_node_name
     )
-    vfio: Annotated[bool, _publish("Publish GPUs bound to vfio-pci.")] = False
-    numa_list: Annotated[bool, _publish("Publish numaNode as a list (Kubernetes 1.37).")] = False
-    consumable_shares: Annotated[
-        str, _publish("Let several claims share a device.", metavar="unlimited|memory|N")
-    ] = ""
+    driver_name: str = _node(
+        DEFAULT_DRIVER_NAME,
+        "Name of the driver in slices and allocations.",
+        metavar="NAME",
+        callback=_driver_name,
+    )
+    simulate: str | None = _publish(
+        None,
+        "Simulate GPUs: name of a profile (t4x4, a100-40x8) or a JSON file.",
+        metavar="PROFILE",
+        envvar="NVML_DRIVER_SIMULATE",
+    )
+    dynamic_mig: bool = _publish(False, "Publish every MIG device that could be created.")
+    vfio: bool = _publish(False, "Publish GPUs bound to vfio-pci.")
+    numa_list: bool = _publish(False, "Publish numaNode as a list (Kubernetes 1.37).")
+    consumable_shares: str = _publish(
+        "", "Let several claims share a device.", metavar="unlimited|memory|N"
+    )
 
     @property
     def features(self) -> Features:
@@ -147,87 +146,70 @@ class DeviceFlags:
 class SlicesFlags(DeviceFlags):
     """The options of ``slices``."""
 
-    v: Verbosity = 0
+    v: int = _verbosity(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFlags(DeviceFlags):
     """The options of ``run``."""
 
-    kubeconfig: Annotated[
-        Path | None, _node("Kubeconfig file. [default: the pod's service account]", metavar="FILE")
-    ] = None
-    kubelet_registrar_directory_path: Annotated[
-        Path, _node("Folder in which the kubelet looks for registration sockets.")
-    ] = Path("/var/lib/kubelet/plugins_registry")
-    kubelet_plugins_directory_path: Annotated[Path, _node("Folder of the kubelet's plugins.")] = (
-        Path("/var/lib/kubelet/plugins")
+    kubeconfig: Path | None = _node(
+        None, "Kubeconfig file. [default: the pod's service account]", metavar="FILE"
     )
-    state_dir: Annotated[
-        Path | None,
-        _node(
-            "Folder of the checkpoint. [default: a folder of the driver's name in the "
-            "plugins folder]"
-        ),
-    ] = None
-    pod_uid: Annotated[
-        str,
-        _node(
-            "UID of the driver's pod; allows two instances during a rolling update "
-            "(Kubernetes 1.33 and later).",
-            metavar="UID",
-        ),
-    ] = ""
-    cdi_root: Annotated[Path, _container("Folder for CDI specs.")] = Path("/var/run/cdi")
-    device_root: Annotated[
-        Path | None,
-        _container(
-            "Folder of the nvidia<N> device files. [default: /dev, with --simulate STATE_DIR/dev]"
-        ),
-    ] = None
-    device_metadata: Annotated[
-        bool, _container("Mount files that describe the devices into containers.")
-    ] = True
-    container_prefix: Annotated[
-        str,
-        _container(
-            "Prefix for the variables and device files in containers, so that two drivers "
-            "can simulate GPUs in one container.",
-            metavar="PREFIX",
-            callback=_container_prefix,
-        ),
-    ] = ""
-    nvidia_driver_root: Annotated[
-        Path, _container("Root of NVIDIA's driver on the node: / or /run/nvidia/driver.")
-    ] = Path("/")
-    container_driver_root: Annotated[
-        Path | None, _container("The same folder as seen by this process. [default: the same path]")
-    ] = None
-    nvidia_cdi_hook_path: Annotated[
-        Path | None,
-        _container("NVIDIA's CDI hook on the node, if its container toolkit is installed."),
-    ] = None
-    driver_libraries: Annotated[
-        bool,
-        _container(
-            "Mount the driver's libraries and nvidia-smi into containers (never with --simulate)."
-        ),
-    ] = True
-    healthcheck_port: Annotated[
-        int,
-        _served(
-            "TCP port of gRPC health checks; 0: any free port, negative: disabled.",
-            metavar="PORT",
-            max=65535,
-        ),
-    ] = -1
-    metrics_port: Annotated[
-        int,
-        _served(
-            "TCP port of Prometheus metrics; 0: any free port, negative: disabled.",
-            metavar="PORT",
-            max=65535,
-        ),
-    ] = -1
-    v: Verbosity = 2
-    logging_format: Annotated[LogFormat, _served("Format of log lines.")] = LogFormat.TEXT
+    kubelet_registrar_directory_path: Path = _node(
+        Path("/var/lib/kubelet/plugins_registry"),
+        "Folder in which the kubelet looks for registration sockets.",
+    )
+    kubelet_plugins_directory_path: Path = _node(
+        Path("/var/lib/kubelet/plugins"), "Folder of the kubelet's plugins."
+    )
+    state_dir: Path | None = _node(
+        None,
+        "Folder of the checkpoint. [default: a folder of the driver's name in the plugins folder]",
+    )
+    pod_uid: str = _node(
+        "",
+        "UID of the driver's pod; allows two instances during a rolling update "
+        "(Kubernetes 1.33 and later).",
+        metavar="UID",
+    )
+    cdi_root: Path = _container(Path("/var/run/cdi"), "Folder for CDI specs.")
+    device_root: Path | None = _container(
+        None, "Folder of the nvidia<N> device files. [default: /dev, with --simulate STATE_DIR/dev]"
+    )
+    device_metadata: bool = _container(
+        True, "Mount files that describe the devices into containers."
+    )
+    container_prefix: str = _container(
+        "",
+        "Prefix for the variables and device files in containers, so that two drivers "
+        "can simulate GPUs in one container.",
+        metavar="PREFIX",
+        callback=_container_prefix,
+    )
+    nvidia_driver_root: Path = _container(
+        Path("/"), "Root of NVIDIA's driver on the node: / or /run/nvidia/driver."
+    )
+    container_driver_root: Path | None = _container(
+        None, "The same folder as seen by this process. [default: the same path]"
+    )
+    nvidia_cdi_hook_path: Path | None = _container(
+        None, "NVIDIA's CDI hook on the node, if its container toolkit is installed."
+    )
+    driver_libraries: bool = _container(
+        True, "Mount the driver's libraries and nvidia-smi into containers (never with --simulate)."
+    )
+    healthcheck_port: int = _served(
+        -1,
+        "TCP port of gRPC health checks; 0: any free port, negative: disabled.",
+        metavar="PORT",
+        max=65535,
+    )
+    metrics_port: int = _served(
+        -1,
+        "TCP port of Prometheus metrics; 0: any free port, negative: disabled.",
+        metavar="PORT",
+        max=65535,
+    )
+    v: int = _verbosity(2)
+    logging_format: LogFormat = _served(LogFormat.TEXT, "Format of log lines.")

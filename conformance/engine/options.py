@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from conformance.errors import UsageError
-from conformance.options import Given
+from conformance.options import given
 
 _RUN_ID = re.compile(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?")
 
@@ -90,59 +89,46 @@ class RunOptions:
         shard: None means everything selected.
     """
 
-    compare: Annotated[
-        bool, Given("Compare the cluster's decisions with those of the reference.", EXECUTION)
-    ] = False
-    output: Annotated[
-        Path | None,
-        Given(
-            "Folder for the result file and the reports. [default of `run`: "
-            "dra-conformance-results]",
-            OUTPUT,
-            short="-o",
-            metavar="FOLDER",
-        ),
-    ] = None
-    run_id: Annotated[
-        str,
-        Given(
-            "Label value for all objects that the run creates. [default: generated]",
-            EXECUTION,
-            metavar="ID",
-            convert=_run_id,
-        ),
-    ] = ""
-    shard: Annotated[
-        Shard | None,
-        Given(
-            "Run only this part of the selection (2/3); `dra-conformance merge` joins the result "
-            "files of all shards.",
-            "Selection",
-            metavar="I/N",
-            type=str,
-            convert=_shard,
-        ),
-    ] = None
-    retries: Annotated[
-        int,
-        Given(
-            "Retry failed scenarios up to N times; one that passes on a retry is reported as "
-            "flaky, not as passed. [default: 0]",
-            EXECUTION,
-            metavar="N",
-            convert=_retries,
-        ),
-    ] = 0
-    time_factor: Annotated[
-        float,
-        Given(
-            "Multiply the scenarios' time limits, for slow clusters; the run cannot be certified. "
-            "[default: 1]",
-            EXECUTION,
-            metavar="FACTOR",
-            convert=_factor,
-        ),
-    ] = 1.0
-    debug: Annotated[
-        bool, Given("Log what the suite does to debug.log in the output folder.", OUTPUT)
-    ] = False
+    compare: bool = given(
+        False, "Compare the cluster's decisions with those of the reference.", EXECUTION
+    )
+    output: Path | None = given(
+        None,
+        "Folder for the result file and the reports. [default of `run`: dra-conformance-results]",
+        OUTPUT,
+        short="-o",
+        metavar="FOLDER",
+    )
+    run_id: str = given(
+        "",
+        "Label value for all objects that the run creates. [default: generated]",
+        EXECUTION,
+        metavar="ID",
+        convert=_run_id,
+    )
+    shard: Shard | None = given(
+        None,
+        "Run only this part of the selection (2/3); `dra-conformance merge` joins the result "
+        "files of all shards.",
+        "Selection",
+        metavar="I/N",
+        type=str,
+        convert=_shard,
+    )
+    retries: int = given(
+        0,
+        "Retry failed scenarios up to N times; one that passes on a retry is reported as "
+        "flaky, not as passed. [default: 0]",
+        EXECUTION,
+        metavar="N",
+        convert=_retries,
+    )
+    time_factor: float = given(
+        1.0,
+        "Multiply the scenarios' time limits, for slow clusters; the run cannot be certified. "
+        "[default: 1]",
+        EXECUTION,
+        metavar="FACTOR",
+        convert=_factor,
+    )
+    debug: bool = given(False, "Log what the suite does to debug.log in the output folder.", OUTPUT)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 from conformance.errors import UsageError
-from conformance.options import Given
+from conformance.options import given
 
 if TYPE_CHECKING:
     from conformance.scenario.loader import LoadedScenario
@@ -32,69 +32,53 @@ class Selection:
         ids: exactly these, for callers that choose by other criteria; None means any.
     """
 
-    tier: Annotated[tuple[Tier, ...], Given("Only this tier (repeatable).", _GROUP)] = ()
-    level: Annotated[tuple[Level, ...], Given("Only this level (repeatable).", _GROUP)] = ()
-    feature: Annotated[
-        tuple[str, ...],
-        Given("Only this feature (repeatable); see `list --features`.", _GROUP, metavar="NAME"),
-    ] = ()
-    gate: Annotated[
-        tuple[str, ...],
-        Given(
-            "Only scenarios that need this feature gate enabled or disabled (repeatable).",
-            _GROUP,
-            metavar="NAME",
-        ),
-    ] = ()
-    kep: Annotated[
-        tuple[int, ...],
-        Given(
-            "Only features of this KEP, for example 4816 (repeatable).", _GROUP, metavar="NUMBER"
-        ),
-    ] = ()
-    since: Annotated[
-        tuple[str, ...],
-        Given(
-            "Only behaviour introduced in this Kubernetes minor, for example 1.36: a feature that "
-            "became enabled by default, or a rule (repeatable).",
-            _GROUP,
-            metavar="MINOR",
-        ),
-    ] = ()
-    only: Annotated[
-        tuple[str, ...],
-        Given(
-            "Only ids that contain this text; a pattern with * or ? must match the whole id or "
-            "its last part (repeatable).",
-            _GROUP,
-            flag="-k",
-            metavar="TEXT",
-        ),
-    ] = ()
-    exclude: Annotated[
-        tuple[str, ...],
-        Given(
-            "No ids that contain this text or match this pattern (repeatable).",
-            _GROUP,
-            metavar="TEXT",
-        ),
-    ] = ()
-    no_faults: Annotated[
-        bool,
-        Given(
-            "Skip scenarios that stop, restart or update components or start a second driver; "
-            "they take half of the time on a local cluster.",
-            _GROUP,
-        ),
-    ] = False
-    failed_in: Annotated[
-        Path | None,
-        Given(
-            "Only scenarios that failed in an earlier run, given as its result file or folder.",
-            _GROUP,
-            metavar="PATH",
-        ),
-    ] = None
+    tier: tuple[Tier, ...] = given((), "Only this tier (repeatable).", _GROUP)
+    level: tuple[Level, ...] = given((), "Only this level (repeatable).", _GROUP)
+    feature: tuple[str, ...] = given(
+        (), "Only this feature (repeatable); see `list --features`.", _GROUP, metavar="NAME"
+    )
+    gate: tuple[str, ...] = given(
+        (),
+        "Only scenarios that need this feature gate enabled or disabled (repeatable).",
+        _GROUP,
+        metavar="NAME",
+    )
+    kep: tuple[int, ...] = given(
+        (), "Only features of this KEP, for example 4816 (repeatable).", _GROUP, metavar="NUMBER"
+    )
+    since: tuple[str, ...] = given(
+        (),
+        "Only behaviour introduced in this Kubernetes minor, for example 1.36: a feature that "
+        "became enabled by default, or a rule (repeatable).",
+        _GROUP,
+        metavar="MINOR",
+    )
+    only: tuple[str, ...] = given(
+        (),
+        "Only ids that contain this text; a pattern with * or ? must match the whole id or "
+        "its last part (repeatable).",
+        _GROUP,
+        flag="-k",
+        metavar="TEXT",
+    )
+    exclude: tuple[str, ...] = given(
+        (),
+        "No ids that contain this text or match this pattern (repeatable).",
+        _GROUP,
+        metavar="TEXT",
+    )
+    no_faults: bool = given(
+        False,
+        "Skip scenarios that stop, restart or update components or start a second driver; "
+        "they take half of the time on a local cluster.",
+        _GROUP,
+    )
+    failed_in: Path | None = given(
+        None,
+        "Only scenarios that failed in an earlier run, given as its result file or folder.",
+        _GROUP,
+        metavar="PATH",
+    )
     ids: tuple[str, ...] | None = None
 
     def wants(self, identity: str) -> bool:

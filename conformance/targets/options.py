@@ -7,13 +7,13 @@ command line, pytest and the check for options without effect derive from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 from conformance.clusters.base import DEFAULT_IMAGE
 from conformance.errors import UsageError
-from conformance.options import Given, Option, options_of
+from conformance.options import Option, given, options_of
 from conformance.targets.conversions import gates_of, version_of, words_of
 from conformance.targets.lessused import LessUsed
 from nvml_driver.simulated import shipped
@@ -66,158 +66,128 @@ class TargetOptions(LessUsed):
         record: keep decisions and snapshots, for comparison with the reference.
     """
 
-    target: Annotated[TargetName, Given("What to run the scenarios against.", TARGET)] = "reference"
-    cluster: Annotated[ClusterName | None, Given("Kind of cluster.", TARGET)] = None
-    kubeconfig: Annotated[
-        Path | None,
-        Given(
-            "Kubeconfig file. [default: $KUBECONFIG, else ~/.kube/config]",
-            TARGET,
-            metavar="FILE",
-            places=("kubeconfig",),
-        ),
-    ] = None
-    context: Annotated[
-        str,
-        Given(
-            "Context of the kubeconfig; required, because the current context is never assumed.",
-            TARGET,
-            metavar="NAME",
-            places=("kubeconfig",),
-        ),
-    ] = ""
-    kubernetes_version: Annotated[
-        str,
-        Given(
-            "Kubernetes version of the reference or of a local cluster: a minor (1.35) or a patch "
-            f"release. [default: {DEFAULT_VERSION}]",
-            TARGET,
-            flag="--kubernetes",
-            metavar="VERSION",
-            convert=version_of,
-            places=SUITE,
-        ),
-    ] = ""
-    name: Annotated[
-        str, Given("Name of the local or kind cluster.", TARGET, metavar="NAME", places=STARTED)
-    ] = "default"
-    nodes: Annotated[
-        int,
-        Given(
-            "Number of identical nodes; 0 is a control plane only.",
-            TARGET,
-            metavar="N",
-            places=SUITE,
-        ),
-    ] = 1
-    feature_gates: Annotated[
-        Mapping[str, bool],
-        Given(
-            "Set a Kubernetes feature gate on all components (repeatable).",
-            TARGET,
-            flag="--feature-gate",
-            metavar="NAME=true|false",
-            type=tuple[str, ...],
-            convert=gates_of,
-            places=SUITE,
-        ),
-    ] = field(default_factory=dict)
-    binaries: Annotated[
-        Path | None,
-        Given(
-            "Use the local cluster's binaries in this folder instead of the cache.",
-            TARGET,
-            metavar="FOLDER",
-            places=("local",),
-        ),
-    ] = None
-    image: Annotated[
-        str,
-        Given(
-            f"Image for scenario pods. [default: {DEFAULT_IMAGE}, or the one that a local cluster"
-            " includes]",
-            TARGET,
-            metavar="IMAGE",
-            places=("kubeconfig", *STARTED),
-        ),
-    ] = ""
-    keep: Annotated[
-        bool,
-        Given(
-            "Do not delete the cluster after the run.",
-            TARGET,
-            flag="--keep-cluster",
-            places=STARTED,
-        ),
-    ] = False
-    driver: Annotated[
-        str,
-        Given(
-            f"Driver profile: a shipped name or a file. [default: {OWN_PROFILE} if the suite "
-            f"starts its own driver, else {NVIDIA_PROFILE}]",
-            DRIVER,
-            metavar="PROFILE",
-        ),
-    ] = ""
-    driver_options: Annotated[
-        tuple[str, ...],
-        Given(
-            "Feature gate or setting of the profile that is enabled in the driver (repeatable).",
-            DRIVER,
-            flag="--driver-option",
-            metavar="NAME",
-        ),
-    ] = ()
-    other_driver: Annotated[
-        str,
-        Given(
-            "Profile of a second driver on the same nodes, for scenarios with two drivers. "
-            f"[default: {OTHER_PROFILE} if the suite starts its own driver, else none]",
-            DRIVER,
-            metavar="PROFILE",
-            places=("kubeconfig", "kind", "reference"),
-        ),
-    ] = ""
-    driver_command: Annotated[
-        tuple[str, ...],
-        Given(
-            "Command that starts the driver on each node of a local cluster, instead of the "
-            "suite's own driver.",
-            DRIVER,
-            metavar="COMMAND",
-            type=str,
-            convert=words_of,
-            places=("local",),
-        ),
-    ] = ()
-    simulate: Annotated[
-        str,
-        Given(
-            f"GPUs that the suite's own driver simulates: a file, or one of {', '.join(shipped())}."
-            f" The reference also accepts the shape of a cluster. [default: {DEFAULT_SIMULATION}, "
-            "or those of a running cluster]",
-            DRIVER,
-            metavar="PROFILE",
-            places=SUITE,
-        ),
-    ] = ""
-    dynamic_mig: Annotated[
-        bool,
-        Given(
-            "Publish every MIG device that could be created on the simulated GPUs.",
-            DRIVER,
-            places=SUITE,
-        ),
-    ] = False
-    double_allocation: Annotated[
-        bool,
-        Given(
-            "Also run scenarios that allocate one device to two claims for a few seconds, which "
-            "simulates a scheduler bug.",
-            "Execution",
-            places=("kubeconfig",),
-        ),
-    ] = False
+    target: TargetName = given("reference", "What to run the scenarios against.", TARGET)
+    cluster: ClusterName | None = given(None, "Kind of cluster.", TARGET)
+    kubeconfig: Path | None = given(
+        None,
+        "Kubeconfig file. [default: $KUBECONFIG, else ~/.kube/config]",
+        TARGET,
+        metavar="FILE",
+        places=("kubeconfig",),
+    )
+    context: str = given(
+        "",
+        "Context of the kubeconfig; required, because the current context is never assumed.",
+        TARGET,
+        metavar="NAME",
+        places=("kubeconfig",),
+    )
+    kubernetes_version: str = given(
+        "",
+        "Kubernetes version of the reference or of a local cluster: a minor (1.35) or a patch "
+        f"release. [default: {DEFAULT_VERSION}]",
+        TARGET,
+        flag="--kubernetes",
+        metavar="VERSION",
+        convert=version_of,
+        places=SUITE,
+    )
+    name: str = given(
+        "default", "Name of the local or kind cluster.", TARGET, metavar="NAME", places=STARTED
+    )
+    nodes: int = given(
+        1,
+        "Number of identical nodes; 0 is a control plane only.",
+        TARGET,
+        metavar="N",
+        places=SUITE,
+    )
+    feature_gates: Mapping[str, bool] = given(
+        {},
+        "Set a Kubernetes feature gate on all components (repeatable).",
+        TARGET,
+        flag="--feature-gate",
+        metavar="NAME=true|false",
+        type=tuple[str, ...],
+        convert=gates_of,
+        places=SUITE,
+    )
+    binaries: Path | None = given(
+        None,
+        "Use the local cluster's binaries in this folder instead of the cache.",
+        TARGET,
+        metavar="FOLDER",
+        places=("local",),
+    )
+    image: str = given(
+        "",
+        f"Image for scenario pods. [default: {DEFAULT_IMAGE}, or the one that a local cluster"
+        " includes]",
+        TARGET,
+        metavar="IMAGE",
+        places=("kubeconfig", *STARTED),
+    )
+    keep: bool = given(
+        False,
+        "Do not delete the cluster after the run.",
+        TARGET,
+        flag="--keep-cluster",
+        places=STARTED,
+    )
+    driver: str = given(
+        "",
+        f"Driver profile: a shipped name or a file. [default: {OWN_PROFILE} if the suite "
+        f"starts its own driver, else {NVIDIA_PROFILE}]",
+        DRIVER,
+        metavar="PROFILE",
+    )
+    driver_options: tuple[str, ...] = given(
+        (),
+        "Feature gate or setting of the profile that is enabled in the driver (repeatable).",
+        DRIVER,
+        flag="--driver-option",
+        metavar="NAME",
+    )
+    other_driver: str = given(
+        "",
+        "Profile of a second driver on the same nodes, for scenarios with two drivers. "
+        f"[default: {OTHER_PROFILE} if the suite starts its own driver, else none]",
+        DRIVER,
+        metavar="PROFILE",
+        places=("kubeconfig", "kind", "reference"),
+    )
+    driver_command: tuple[str, ...] = given(
+        (),
+        "Command that starts the driver on each node of a local cluster, instead of the "
+        "suite's own driver.",
+        DRIVER,
+        metavar="COMMAND",
+        type=str,
+        convert=words_of,
+        places=("local",),
+    )
+    simulate: str = given(
+        "",
+        f"GPUs that the suite's own driver simulates: a file, or one of {', '.join(shipped())}."
+        f" The reference also accepts the shape of a cluster. [default: {DEFAULT_SIMULATION}, "
+        "or those of a running cluster]",
+        DRIVER,
+        metavar="PROFILE",
+        places=SUITE,
+    )
+    dynamic_mig: bool = given(
+        False,
+        "Publish every MIG device that could be created on the simulated GPUs.",
+        DRIVER,
+        places=SUITE,
+    )
+    double_allocation: bool = given(
+        False,
+        "Also run scenarios that allocate one device to two claims for a few seconds, which "
+        "simulates a scheduler bug.",
+        "Execution",
+        places=("kubeconfig",),
+    )
     record: bool = False
 
     @property

@@ -15,7 +15,7 @@ from conformance.certify.values import Implementation, implementation
 from conformance.engine.events import PlannedScenario
 from conformance.engine.setup import planned
 from conformance.errors import UsageError
-from conformance.options import Given
+from conformance.options import given
 from conformance.report.folder import RESULTS
 from conformance.scenario.selection import select
 
@@ -28,19 +28,16 @@ Results = Annotated[
 class Certified:
     """The options that describe a report: the implementation, its owner, the profiles."""
 
-    organization: Annotated[str, Given("Organization that submits the report.", metavar="NAME")]
-    project: Annotated[str, Given("Driver or distribution under test.", metavar="NAME")]
-    url: Annotated[str, Given("Home page of the project.", metavar="URL")]
-    version: Annotated[str, Given("Version of the project.", metavar="VERSION")]
-    contact: Annotated[
-        tuple[str, ...], Given("Contact for questions (repeatable).", metavar="TEXT")
-    ] = ()
-    image: Annotated[str | None, Given("Image of the driver.", metavar="NAME@sha256:HEX")] = None
-    ci_run: Annotated[str | None, Given("URL of the CI job.", metavar="URL")] = None
-    profile: Annotated[
-        tuple[str, ...],
-        Given("Conformance profile to report (repeatable). [default: dra-core]", metavar="NAME"),
-    ] = ()
+    organization: str = given(..., "Organization that submits the report.", metavar="NAME")
+    project: str = given(..., "Driver or distribution under test.", metavar="NAME")
+    url: str = given(..., "Home page of the project.", metavar="URL")
+    version: str = given(..., "Version of the project.", metavar="VERSION")
+    contact: tuple[str, ...] = given((), "Contact for questions (repeatable).", metavar="TEXT")
+    image: str | None = given(None, "Image of the driver.", metavar="NAME@sha256:HEX")
+    ci_run: str | None = given(None, "URL of the CI job.", metavar="URL")
+    profile: tuple[str, ...] = given(
+        (), "Conformance profile to report (repeatable). [default: dra-core]", metavar="NAME"
+    )
 
     @property
     def implementation(self) -> Implementation:

@@ -25,7 +25,7 @@ from conformance.engine.setup import Setup
 from conformance.engine.shards import shard_of
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
-from conformance.options import Given
+from conformance.options import given
 from conformance.report.folder import OutputFolder
 from conformance.report.pages import write_pages
 from conformance.resultfile.failed import only_failed
@@ -72,59 +72,47 @@ class Execution:
         run_timeout: as it was given, for example ``30m``; "" means no limit.
     """
 
-    workers: Annotated[
-        int,
-        Given(
-            "Maximum number of scenarios that run concurrently on a cluster; those that only "
-            "observe are not counted.",
-            EXECUTION,
-            short="-n",
-            metavar="N",
-        ),
-    ] = 1
-    fail_fast: Annotated[bool, Given("Stop after the first failure.", EXECUTION, short="-x")] = (
-        False
+    workers: int = given(
+        1,
+        "Maximum number of scenarios that run concurrently on a cluster; those that only "
+        "observe are not counted.",
+        EXECUTION,
+        short="-n",
+        metavar="N",
     )
-    maxfail: Annotated[
-        int,
-        Given(
-            "Stop after N failures. [default: 0, unlimited]",
-            EXECUTION,
-            metavar="N",
-            convert=_number("--maxfail"),
-        ),
-    ] = 0
-    run_timeout: Annotated[
-        str, Given("End the run after this time (30m), as Ctrl-C would.", EXECUTION, metavar="TIME")
-    ] = ""
-    resume: Annotated[
-        Path | None,
-        Given(
-            "Continue the interrupted run in this folder; repeat its other options.",
-            EXECUTION,
-            metavar="FOLDER",
-        ),
-    ] = None
-    dry_run: Annotated[bool, Given("Show the plan without running it.", EXECUTION)] = False
-    last_failed: Annotated[
-        bool,
-        Given(
-            "Only scenarios that failed in the last run into the output folder.",
-            "Selection",
-            flag="--lf",
-            short="--last-failed",
-        ),
-    ] = False
-    verbose: Annotated[bool, Given("Show every step.", OUTPUT, short="-v")] = False
-    durations: Annotated[
-        int,
-        Given(
-            "Show the N slowest scenarios at the end. [default: 0]",
-            OUTPUT,
-            metavar="N",
-            convert=_number("--durations"),
-        ),
-    ] = 0
+    fail_fast: bool = given(False, "Stop after the first failure.", EXECUTION, short="-x")
+    maxfail: int = given(
+        0,
+        "Stop after N failures. [default: 0, unlimited]",
+        EXECUTION,
+        metavar="N",
+        convert=_number("--maxfail"),
+    )
+    run_timeout: str = given(
+        "", "End the run after this time (30m), as Ctrl-C would.", EXECUTION, metavar="TIME"
+    )
+    resume: Path | None = given(
+        None,
+        "Continue the interrupted run in this folder; repeat its other options.",
+        EXECUTION,
+        metavar="FOLDER",
+    )
+    dry_run: bool = given(False, "Show the plan without running it.", EXECUTION)
+    last_failed: bool = given(
+        False,
+        "Only scenarios that failed in the last run into the output folder.",
+        "Selection",
+        flag="--lf",
+        short="--last-failed",
+    )
+    verbose: bool = given(False, "Show every step.", OUTPUT, short="-v")
+    durations: int = given(
+        0,
+        "Show the N slowest scenarios at the end. [default: 0]",
+        OUTPUT,
+        metavar="N",
+        convert=_number("--durations"),
+    )
 
 
 @takes("options", TargetOptions)
