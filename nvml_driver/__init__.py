@@ -9,7 +9,7 @@ Its folders, from the device up; each imports only those above it:
 - ``devices``: all devices of a node, and the ResourceSlices that publish them.
 - ``config``, ``cdi``: opaque configuration; the CDI specs that bring devices into containers.
 - ``prepare``: a claim made ready and taken back, remembered across crashes and reboots.
-- ``health``: what is wrong with which GPU, told to the kubelet and in slices.
+- ``health``: what is wrong with which GPU, reported to the kubelet and in slices.
 - ``cluster``, ``kubelet``: the two sides it serves: API server and gRPC.
 
 ``core`` is prepare and unprepare, the same in-process (the suite's reference target) and behind

@@ -1,7 +1,7 @@
 """Records a node's GPUs as a profile for simulated NVML. Only reads.
 
 A machine with GPUs is worth this: numbers with a source. The record has what NVML and
-sysfs tell, in the profiles' own form; UUIDs are replaced unless they are asked for, because they
+sysfs report, in the profiles' own form; UUIDs are replaced unless they are asked for, because they
 name somebody's hardware.
 """
 
@@ -46,11 +46,11 @@ def record(
 
     Raises:
         NvmlUnavailableError: NVML does not initialise, or tells of no GPU.
-        DriverError: a GPU does not tell what a profile cannot do without.
+        DriverError: a GPU does not report what a profile cannot do without.
     """
     with library.session() as nvml:
-        driver = _told(nvml.nvmlSystemGetDriverVersion) or "0"
-        cuda = _told(nvml.nvmlSystemGetCudaDriverVersion_v2) or 0
+        driver = _ask(nvml.nvmlSystemGetDriverVersion) or "0"
+        cuda = _ask(nvml.nvmlSystemGetCudaDriverVersion_v2) or 0
         try:
             count = nvml.nvmlDeviceGetCount()
         except pynvml.NVMLError as error:
@@ -68,7 +68,7 @@ def record(
                 "UUIDs are those of the node" if keep_uuids else "UUIDs are generated",
             ],
             "driverVersion": str(driver),
-            "nvmlVersion": str(_told(nvml.nvmlSystemGetNVMLVersion) or "0"),
+            "nvmlVersion": str(_ask(nvml.nvmlSystemGetNVMLVersion) or "0"),
             "cudaDriverVersion": int(cuda),
             "gpus": gpus,
         }
@@ -90,8 +90,8 @@ class _Gpu:
             pci = nvml.nvmlDeviceGetPciInfo_v3(handle)
             compute = nvml.nvmlDeviceGetCudaComputeCapability(handle)
             uuid = str(nvml.nvmlDeviceGetUUID(handle))
-            told = pci.busId.decode() if isinstance(pci.busId, bytes) else str(pci.busId)
-            address = normal_address(told)
+            raw = pci.busId.decode() if isinstance(pci.busId, bytes) else str(pci.busId)
+            address = normal_address(raw)
             gpu: dict[str, Any] = {
                 "uuid": uuid if self._keep_uuids else salted(uuid, "recorded"),
                 "name": str(nvml.nvmlDeviceGetName(handle)),
@@ -107,13 +107,13 @@ class _Gpu:
             }
         except pynvml.NVMLError as error:
             raise DriverError(f"GPU {self._index} cannot be recorded: {error}") from None
-        memory = _told(nvml.nvmlDeviceGetMemoryInfo, handle)
+        memory = _ask(nvml.nvmlDeviceGetMemoryInfo, handle)
         if memory is not None:
             gpu["memoryBytes"] = int(memory.total)
-        mode = _ADDRESSING.get(_told(nvml.nvmlDeviceGetAddressingMode, handle) or -1)
+        mode = _ADDRESSING.get(_ask(nvml.nvmlDeviceGetAddressingMode, handle) or -1)
         if mode is not None:
             gpu["addressingMode"] = mode
-        events = _told(nvml.nvmlDeviceGetSupportedEventTypes, handle)
+        events = _ask(nvml.nvmlDeviceGetSupportedEventTypes, handle)
         if events is not None:
             gpu["eventTypes"] = int(events)
         if address is not None:
@@ -135,9 +135,9 @@ class _Gpu:
         return found
 
     def _mig(self, handle: Any, gpu: dict[str, Any]) -> dict[str, Any]:
-        """Mode, table and devices; the table only if the GPU tells it in its present mode."""
+        """Mode, table and devices; the table only if the GPU reports it in its present mode."""
         nvml = self._nvml
-        mode = _told(nvml.nvmlDeviceGetMigMode, handle)
+        mode = _ask(nvml.nvmlDeviceGetMigMode, handle)
         if mode is None:
             return {}
         enabled = mode[0] == pynvml.NVML_DEVICE_MIG_ENABLE
@@ -159,7 +159,7 @@ class _Gpu:
     def _rows(self, handle: Any, who: str, memory: int) -> Iterator[MigProfile]:
         for profile in profiles(self._nvml, handle, who, memory):
             places = placements(self._nvml, handle, profile, who)
-            info = _told(self._nvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, profile.index, 1)
+            info = _ask(self._nvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, profile.index, 1)
             if places and info is not None:
                 with contextlib.suppress(ValidationError):  # a placement of another shape
                     yield _row(profile, places, int(info.instanceCount))
@@ -185,7 +185,7 @@ def _row(profile: GiProfile, places: list[tuple[int, int]], instances: int) -> M
     )
 
 
-def _told(function: Callable[..., Any], *arguments: Any) -> Any:
+def _ask(function: Callable[..., Any], *arguments: Any) -> Any:
     """What NVML answers, None if it does not."""
     try:
         return function(*arguments)

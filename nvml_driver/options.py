@@ -1,4 +1,4 @@
-"""What a driver on one node is told: names, places, and what to publish."""
+"""The settings of a driver on one node: names, places, and what to publish."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ that GPU, and ``GPU_DEVICE_VFIO_<IOMMU group>`` for a GPU that is passed to a vi
 ``NVIDIA_VISIBLE_DEVICES=void``   keeps NVIDIA's container runtime from adding GPUs
 ``<G>``                           the device's name in its pool, ``gpu-<minor>`` for a full GPU
 ``<G>_RESOURCE_CLAIM``            uid of the claim
-``<G>_UUID``                      the device's UUID, if NVML tells it
+``<G>_UUID``                      the device's UUID, if NVML reports it
 ``<G>_SHARING_STRATEGY``, ...     the opaque configuration (see ``config``)
 ``DRA_ADMIN_ACCESS=true``         for an allocation with admin access
 ================================  =================================================================

@@ -25,7 +25,7 @@ from nvml_driver.nvml.installation import LIBRARY_FOLDERS, DriverRoot
 
 _LOG = logging.getLogger(__name__)
 VERSIONED = "libnvidia-ml.so.1"
-"""The link whose target tells the driver's version."""
+"""The link whose target names the driver's version."""
 UNVERSIONED = ("libnvidia-nvvm70.so.",)
 """Beginnings of names of libraries whose version is not the driver's."""
 TOOLS = (

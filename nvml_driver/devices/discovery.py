@@ -65,7 +65,7 @@ def discover(
             place of any other is taken.
 
     Raises:
-        NvmlUnavailableError: NVML does not initialise, or does not tell how many GPUs there are.
+        NvmlUnavailableError: NVML does not initialise, or does not report how many GPUs there are.
     """
     return _Discovery(
         library, roots, salt if library.is_simulated else None, features, is_own
@@ -207,17 +207,17 @@ class _Discovery:
         )
 
     def _uuid(self, nvml: Any, handle: Any, who: str) -> str | None:
-        told = ask(who, "uuid", nvml.nvmlDeviceGetUUID, handle)
-        return None if told is None else salted(str(told), self._salt)
+        raw = ask(who, "uuid", nvml.nvmlDeviceGetUUID, handle)
+        return None if raw is None else salted(str(raw), self._salt)
 
     def _address(self, nvml: Any, handle: Any, who: str) -> str | None:
         pci = ask(who, "pciBusID", nvml.nvmlDeviceGetPciInfo_v3, handle)
         if pci is None:
             return None
-        told = pci.busId.decode("ascii", "replace") if isinstance(pci.busId, bytes) else pci.busId
-        address = normal_address(str(told))
+        raw = pci.busId.decode("ascii", "replace") if isinstance(pci.busId, bytes) else pci.busId
+        address = normal_address(str(raw))
         if address is None:
-            _LOG.warning("%s is published without pciBusID: NVML's %r cannot be used", who, told)
+            _LOG.warning("%s is published without pciBusID: NVML's %r cannot be used", who, raw)
         return address
 
 

@@ -96,7 +96,7 @@ def _iommufd(entry: Path, dev: Path) -> str | None:
 
 
 def addressable_memory(entry: Path) -> int | None:
-    """Bytes of 64-bit memory regions, rounded up to a power of two; None if sysfs does not tell.
+    """Bytes of 64-bit memory regions, rounded up to a power of two; None if sysfs does not report.
 
     The kernel's file ``resource`` has a line "start end flags" for each region.
     """

@@ -1,1 +1,1 @@
-"""What is wrong with which GPU, and whom it is told: taints, slices, the kubelet."""
+"""What is wrong with which GPU, and who is informed: taints, slices, the kubelet."""

@@ -1,4 +1,4 @@
-"""What is wrong with which GPU, as NVML tells it, and what that means for devices.
+"""What is wrong with which GPU, as NVML reports it, and what that means for devices.
 
 Conditions come from three places: XID events, GPUs that NVML has lost, and GPUs whose events
 cannot be watched. They become device taints with the keys and effects of

@@ -1,4 +1,4 @@
-"""Keeps the driver's devices true: what NVML tells becomes taints, health and, if need be, slices.
+"""Keeps the driver's devices up to date: NVML's reports become taints, health and slices.
 
 The health monitor says what is the matter with which GPU, and that MIG devices came or went. A GPU
 that appeared, or that is back after it was left out, is a reason to ask NVML for all devices
@@ -6,7 +6,7 @@ again; so are MIG devices that somebody else made or destroyed. A GPU that is lo
 with its taint, so that the scheduler and the kubelet hear why; so does a MIG device that a claim
 has and that was destroyed, until the claim is unprepared.
 
-Not every driver tells of MIG devices, so they are also looked at from time to time.
+Not every driver reports MIG devices, so they are also looked at from time to time.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from nvml_driver.worker import Worker
 
 _LOG = logging.getLogger(__name__)
 LOOK_SECONDS = 60.0
-"""Between looks at MIG devices when NVML tells nothing."""
+"""Between looks at MIG devices when NVML reports nothing."""
 SETTLE_SECONDS = 0.5
-"""A MIG device is made in two steps, each of which is told; what is between them is nobody's."""
+"""A MIG device is made in two steps, each of which is an event: wait until both are over."""
 
 _VANISHED_SECONDS = 5.0
 """Between looks while a claim has a MIG device that is gone, to see when it is unprepared."""
@@ -60,8 +60,8 @@ class DeviceWatch(Worker):
             core: gets the new inventories.
             library: the NVML to ask.
             wait_seconds: of the monitor.
-            look_seconds: between looks at MIG devices when NVML tells nothing.
-            settle_seconds: between NVML telling of MIG devices and a look at them.
+            look_seconds: between looks at MIG devices when NVML reports nothing.
+            settle_seconds: between NVML reporting MIG devices and a look at them.
             discover: how to find the devices anew; by default as the core does.
         """
         super().__init__("device-watch")
@@ -83,7 +83,7 @@ class DeviceWatch(Worker):
             on_mig_change=self._on_mig_change,
             expected={d.gpu_name for d in core.inventory if d.kind != "vfio"},
         )
-        self._told_at = 0.0
+        self._reported_at = 0.0
 
     def start(self) -> None:
         """Begin to watch."""
@@ -99,11 +99,11 @@ class DeviceWatch(Worker):
 
     def checked_at(self) -> float:
         """Unix time at which the GPUs were last looked at; 0: never."""
-        return max(self._told_at, self._monitor.checked_at)
+        return max(self._reported_at, self._monitor.checked_at)
 
     def _on_report(self, report: HealthReport) -> None:
         """Called in the monitor's thread, which holds NVML, so nothing is asked here."""
-        self._told_at = time.time()
+        self._reported_at = time.time()
         self._report = report
         self._wake.set()
 

@@ -56,7 +56,7 @@ class HealthMonitor(Worker):
             ignored_xids: treated like an application's error.
             wait_seconds: how long one wait for events takes, and so how often GPUs are asked.
             quiet_seconds: after which an application's error is forgotten.
-            on_mig_change: called when NVML tells that MIG devices came or went, and when they
+            on_mig_change: called when NVML reports that MIG devices came or went, and when they
                 may have because nobody listened.
             expected: names of GPUs that are known to be there; one that NVML does not show when
                 the watch begins is lost.
@@ -69,7 +69,7 @@ class HealthMonitor(Worker):
         self._quiet = quiet_seconds
         self._on_mig_change = on_mig_change
         self._gpus = {name: GpuConditions(name) for name in expected}
-        self._told: HealthReport | None = None
+        self._reported: HealthReport | None = None
         self.checked_at = 0.0
         """Unix time at which all GPUs were asked last; 0: never."""
         self._doubt = False  # NVML says that a GPU is lost, but not which
@@ -103,7 +103,7 @@ class HealthMonitor(Worker):
         try:
             self._find(nvml, events)
             self._on_mig_change()
-            self._tell()
+            self._report_change()
             lost = {gpu.name for gpu in self._gpus.values() if gpu.lost}
             while not self._stopping.is_set():
                 if events is None:
@@ -111,7 +111,7 @@ class HealthMonitor(Worker):
                 else:
                     self._wait(nvml, events)
                 self._check(nvml)
-                self._tell()
+                self._report_change()
                 if lost != {gpu.name for gpu in self._gpus.values() if gpu.lost}:
                     return  # handles and registrations of a GPU that was away are void
         finally:
@@ -170,7 +170,7 @@ class HealthMonitor(Worker):
             if types & pynvml.nvmlEventMigConfigChange:
                 nvml.nvmlDeviceRegisterEvents(gpu.handle, pynvml.nvmlEventMigConfigChange, events)
         except pynvml.NVMLError as error:
-            _LOG.debug("%s: MIG changes are not reported: %s", gpu.name, error)
+            _LOG.debug("%s: changes of MIG are not reported: %s", gpu.name, error)
 
     def _wait(self, nvml: Any, events: Any) -> None:
         try:
@@ -182,7 +182,7 @@ class HealthMonitor(Worker):
                 self._doubt = True
                 for each in self._gpus.values():
                     each.lose(str(error))
-            self._tell()
+            self._report_change()
             raise
         self._doubt = False
         if event is None:
@@ -240,17 +240,17 @@ class HealthMonitor(Worker):
     def _all_unmonitored(self, reason: str) -> None:
         for gpu in self._gpus.values():
             gpu.give_up_watching(reason)
-        self._tell()
+        self._report_change()
 
-    def _tell(self) -> None:
+    def _report_change(self) -> None:
         found = [each for gpu in self._gpus.values() for each in gpu.conditions()]
         report = HealthReport(
             conditions=tuple(found),
             present=frozenset(gpu.name for gpu in self._gpus.values() if gpu.lost is None),
         )
-        if report == self._told:
+        if report == self._reported:
             return
-        self._told = report
+        self._reported = report
         try:
             self._on_change(report)
         except Exception:  # noqa: BLE001 - another part's mistake must not end the watch

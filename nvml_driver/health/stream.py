@@ -1,6 +1,6 @@
 """The health of devices as a stream to the kubelet (DRAResourceHealth v1 and v1alpha1).
 
-The kubelet shows it in the pod's status, and takes what it was not told again within a lease for
+The kubelet shows it in the pod's status, and takes what it was not sent again within a lease for
 unknown (k8s.io/kubelet ``pkg/apis/dra-health``, kubernetes ``pkg/kubelet/cm/dra/healthinfo.go``:
 30 s). So all devices are sent when something changed and in any case every 10 s, but only as long
 as somebody has looked at the devices meanwhile: what is not verified must decay.

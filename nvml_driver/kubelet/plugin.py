@@ -1,9 +1,9 @@
 """The driver as a kubelet plugin: two gRPC servers on unix sockets.
 
-The kubelet finds the registration socket in its registry directory, asks who is there, and then
-calls the DRA service on the socket it was told. So the DRA service is up before the registration
-socket appears, and the registration socket goes first at the end. Contract: k8s.io/kubelet
-v0.37.1 (protos), kubernetes/pkg/kubelet/cm/dra/plugin, pkg/kubelet/pluginmanager.
+The kubelet finds the registration socket in its registry directory, asks it for the driver's name
+and the socket of its DRA service, and calls that. So the DRA service is up before the registration
+socket appears, and the registration socket goes first at the end. Contract: k8s.io/kubelet v0.37.1
+(protos), kubernetes/pkg/kubelet/cm/dra/plugin, pkg/kubelet/pluginmanager.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ kubelet calls either (kubernetes 1.33 and later; names as in
 shared checkpoint; what only one may do, publish slices and collect claims, the newest does. An
 instance that was killed leaves its sockets; whoever starts next removes them.
 
-Each instance has a file that it keeps locked for its life, so that the kernel tells who is alive.
+Each instance keeps a file locked for its life, so that the kernel shows which are alive.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def partition(
             compute instance, so that a place may be there several times.
 
     Returns:
-        None if NVML tells of no profile.
+        None if NVML reports no profile.
 
     Raises:
         GpuUnusableError: the GPU is lost.

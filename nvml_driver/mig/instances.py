@@ -40,7 +40,7 @@ class NvmlPartitions:
     """The MIG devices of one node."""
 
     def __init__(self, library: NvmlLibrary, roots: NodeRoots, *, salt: str | None = None) -> None:
-        """Use an NVML; ``roots.proc`` tells the capability devices, ``salt`` as in ``discover``."""
+        """Use an NVML; ``roots.proc`` lists the capability devices, ``salt`` as in ``discover``."""
         self._library = library
         self._roots = roots
         self._salt = salt if library.is_simulated else None
@@ -134,11 +134,11 @@ class NvmlPartitions:
 
     def _has(self, nvml: Any, handle: Any, instance: MigInstance) -> bool:
         """Whether a GPU instance is still the one that was made, not a later one in its place."""
-        told = [
+        raw = [
             uuid for (gi_id, _), uuid in mig_uuids(nvml, handle).items() if gi_id == instance.gi_id
         ]
-        return not told or any(
-            uuid is None or same_uuid(salted(uuid, self._salt), instance.uuid) for uuid in told
+        return not raw or any(
+            uuid is None or same_uuid(salted(uuid, self._salt), instance.uuid) for uuid in raw
         )
 
     def _create_ci(self, nvml: Any, gi: Any, place: MigPlace) -> Any:
@@ -153,17 +153,17 @@ class NvmlPartitions:
     def _instance(
         self, nvml: Any, handle: Any, place: MigPlace, gi_id: int, ci_id: int
     ) -> MigInstance:
-        told = mig_uuids(nvml, handle).get((gi_id, ci_id))
-        return self.make(place, gi_id, ci_id, told)
+        raw = mig_uuids(nvml, handle).get((gi_id, ci_id))
+        return self.make(place, gi_id, ci_id, raw)
 
-    def make(self, place: MigPlace, gi_id: int, ci_id: int | None, told: str | None) -> MigInstance:
+    def make(self, place: MigPlace, gi_id: int, ci_id: int | None, raw: str | None) -> MigInstance:
         """The value for an instance that NVML has shown."""
         gi_cap, ci_cap = capabilities(self._roots.proc, place.parent_minor, gi_id, ci_id)
         return MigInstance(
             place=place,
             gi_id=gi_id,
             ci_id=ci_id,
-            uuid=None if told is None else salted(told, self._salt),
+            uuid=None if raw is None else salted(raw, self._salt),
             gi_capability=gi_cap,
             ci_capability=ci_cap,
         )

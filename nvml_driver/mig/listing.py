@@ -33,7 +33,7 @@ def instances(
     """Place, ids and UUID of each GPU instance; one entry for each compute instance in it.
 
     Raises:
-        GpuUnusableError: the GPU is lost, or does not tell.
+        GpuUnusableError: the GPU is lost, or cannot be asked.
     """
     uuids = mig_uuids(nvml, handle)
     for profile in profiles(nvml, handle, f"gpu-{minor}", total_bytes):
@@ -55,7 +55,7 @@ def gpu_instances(nvml: Any, handle: Any, profile_id: int) -> list[Any]:
     """Handles of the GPU instances of one profile.
 
     Raises:
-        GpuUnusableError: NVML does not tell.
+        GpuUnusableError: NVML cannot be asked.
     """
     found = (pynvml.c_nvmlGpuInstance_t * ROOM)()
     count = ctypes.c_uint(ROOM)
@@ -72,7 +72,7 @@ def gpu_instances(nvml: Any, handle: Any, profile_id: int) -> list[Any]:
 
 
 def mig_uuids(nvml: Any, handle: Any) -> dict[tuple[int, int], str | None]:
-    """GPU instance and compute instance to the MIG device's UUID, as NVML tells it."""
+    """GPU instance and compute instance to the MIG device's UUID, as NVML reports it."""
     found: dict[tuple[int, int], str | None] = {}
     try:
         count = nvml.nvmlDeviceGetMaxMigDeviceCount(handle)
@@ -142,7 +142,7 @@ def capabilities(
 
     ``/proc/driver/nvidia-caps/mig-minors`` lists them for all instances that could be; older
     drivers only have one file for each that is there, ``capabilities/gpu0/mig/gi1/access``
-    (NVIDIA's MIG User Guide, "Device Nodes and Capabilities"). None where /proc does not tell.
+    (NVIDIA's MIG User Guide, "Device Nodes and Capabilities"). None where /proc does not report.
 
     Args:
         proc: where ``/proc`` is.

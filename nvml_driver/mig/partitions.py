@@ -37,7 +37,7 @@ def missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> list[P
     """Those of a prepared claim's MIG devices that somebody else has destroyed.
 
     Raises:
-        DriverError: NVML does not tell.
+        DriverError: NVML cannot be asked.
     """
     gone = []
     for device in devices:
@@ -52,7 +52,7 @@ def refuse_missing(partitions: Partitions, devices: Iterable[PreparedDevice]) ->
     """Before anything is made: refuse a MIG device that was published and is gone since.
 
     Raises:
-        PrepareError: one is gone, or NVML does not tell.
+        PrepareError: one is gone, or NVML cannot be asked.
     """
     static = [device for device in devices if device.kind == "mig"]
     for device in missing(partitions, static):
@@ -67,7 +67,7 @@ def refuse_foreign(partitions: Partitions, devices: Iterable[PreparedDevice]) ->
     Rolling back destroys what is in the place, so it must be empty before.
 
     Raises:
-        PrepareError: a place is not empty, or NVML does not tell.
+        PrepareError: a place is not empty, or NVML cannot be asked.
     """
     for device in devices:
         if device.makes_instance and device.place is not None:

@@ -1,6 +1,6 @@
-"""What a GPU can be partitioned into, as NVML tells it: profiles, their engines and placements.
+"""What a GPU can be partitioned into, as NVML reports it: profiles, their engines and placements.
 
-The names are those of ``nvidia-smi``. Newer drivers tell them; for older ones they are computed the
+The names are those of ``nvidia-smi``. Newer drivers report them; for older ones they are made the
 way NVIDIA's go-nvlib does: a memory of the nearest eighth of the GPU's, rounded up to GB.
 """
 
@@ -82,10 +82,10 @@ def device_name(place: MigPlace) -> str:
 
 
 def profile_name(index: int, slices: int, memory_mib: int, total_bytes: int) -> str:
-    """The name of a profile that NVML does not tell.
+    """The name of a profile that NVML does not report.
 
     Args:
-        index: NVML's, which tells media engines.
+        index: NVML's, which says whether it has media engines.
         slices: of compute.
         memory_mib: of an instance.
         total_bytes: of the GPU.
@@ -108,8 +108,8 @@ def profiles(nvml: Any, handle: Any, who: str, total_bytes: int) -> Iterator[GiP
         if info.sliceCount not in COMPUTE_PROFILES:
             _LOG.warning("%s: MIG profile %d left out: %d slices", who, index, info.sliceCount)
             continue
-        told = getattr(info, "name", "")
-        name = (told.decode("ascii", "replace") if isinstance(told, bytes) else told)[4:]  # MIG
+        raw = getattr(info, "name", "")
+        name = (raw.decode("ascii", "replace") if isinstance(raw, bytes) else raw)[4:]  # MIG
         if not re.fullmatch(r"[0-9]+g\.[0-9]+gb[a-z.+-]*", name):
             name = profile_name(index, info.sliceCount, info.memorySizeMB, total_bytes)
         yield GiProfile(
@@ -150,7 +150,7 @@ def _profile_info(nvml: Any, handle: Any, index: int, who: str) -> Any:
 
 
 def placements(nvml: Any, handle: Any, profile: GiProfile, who: str) -> list[tuple[int, int]]:
-    """Start and size of each possible placement; empty if NVML does not tell.
+    """Start and size of each possible placement; empty if NVML does not report.
 
     Raises:
         GpuUnusableError: the GPU is lost.

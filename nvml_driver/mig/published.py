@@ -34,7 +34,7 @@ class AskedGpu:
     Attributes:
         device: as it is published if it is published as a whole.
         handle: NVML's, of the session in which it was asked.
-        memory: bytes, 0 where NVML does not tell.
+        memory: bytes, 0 where NVML does not report.
         mig_enabled: whether it is in MIG mode.
         repartitions: MIG mode can be switched on and off while the GPU is there.
     """

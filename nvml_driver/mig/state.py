@@ -41,14 +41,14 @@ class MigNews:
 
 
 def same_uuid(one: str | None, two: str | None) -> bool:
-    """Whether two UUIDs can be of one device; NVML does not always tell them."""
+    """Whether two UUIDs can be of one device; NVML does not always report them."""
     return one is None or two is None or one == two
 
 
 def is_own(instance: MigInstance, records: Iterable[ClaimRecord]) -> bool:
     """Whether this driver made a MIG device for one of the claims.
 
-    A preparation that began has the place from then on, before NVML tells a UUID.
+    A preparation that began has the place from then on, before NVML reports a UUID.
     """
     return any(
         device.place is not None

@@ -80,7 +80,7 @@ class MigPlace:
     Attributes:
         parent_minor: the GPU, by the number in ``/dev/nvidia<minor>``.
         profile: NVIDIA's name, for example ``1g.5gb`` or ``1g.5gb+me``.
-        gi_profile_id: id of the GPU instance profile, as NVML tells it (19 for ``1g.5gb``).
+        gi_profile_id: id of the GPU instance profile, as NVML reports it (19 for ``1g.5gb``).
         gi_profile_index: index by which NVML knows the profile (``NVML_GPU_INSTANCE_PROFILE_*``).
         ci_profile_index: likewise for the compute instance that takes the whole GPU instance.
         start: first memory slice.
@@ -121,9 +121,9 @@ class MigInstance:
         gi_id: of the GPU instance.
         ci_id: of the compute instance in it; None for a GPU instance that has none, which is what
             a crash between the two leaves.
-        uuid: ``MIG-...``, as published; None where NVML does not tell it.
+        uuid: ``MIG-...``, as published; None where NVML does not report it.
         gi_capability: minor number of ``/dev/nvidia-caps/nvidia-cap<n>`` for the GPU instance;
-            None where /proc does not tell it.
+            None where /proc does not report it.
         ci_capability: likewise for the compute instance.
     """
 
@@ -144,7 +144,7 @@ class Device:
             ``gpu-vfio-<index>``.
         minor: the number in ``/dev/nvidia<minor>``, of the parent for a MIG device; None for a
             device that NVIDIA's kernel driver does not have (VFIO).
-        uuid: as published, None where NVML does not tell it or the device does not exist yet.
+        uuid: as published, None where NVML does not report it or the device does not exist yet.
         attributes: name to value, as published.
         capacity: name to bytes or count, as published.
         kind: ``full``; ``mig``, which exists; ``mig-partition``, which is made by preparing it
@@ -161,7 +161,7 @@ class Device:
         consumes_counters: in the pool's counter sets.
         allow_multiple_allocations: whether several claims can have shares of it.
         taints: why it should not be used.
-        health: as the kubelet is told.
+        health: as reported to the kubelet.
         health_message: why, for people.
     """
 

@@ -36,7 +36,7 @@ class PreparedDevice:
         admin_access: the claim may look at a device that others use.
         settings: what the opaque configuration asks for, as suffix and value of environment
             variables, for example ``("SHARING_STRATEGY", "TimeSlicing")``.
-        uuid: of the device when it was prepared; tells after a reboot whether it still is the one.
+        uuid: of the device when it was prepared; shows after a reboot whether it still is the one.
         gpu_name: the full GPU that the device is or is a part of; empty: not known.
         kind: of the device.
         place: where on the GPU a MIG device is.

@@ -15,7 +15,7 @@ class NodeRoots:
 
     Attributes:
         sysfs: PCI addresses, PCIe roots, NUMA nodes, kernel drivers, IOMMU groups.
-        proc: ``driver/nvidia-caps/mig-minors`` below it tells MIG's capability devices.
+        proc: ``driver/nvidia-caps/mig-minors`` below it lists MIG's capability devices.
         dev: device files.
         boot_id: its contents change with each boot.
         pci_ids: names of PCI devices, as the hwdata package has them.

@@ -1,1 +1,1 @@
-"""What a node tells of its GPUs: NVML, real or simulated, and what the kernel shows beside it."""
+"""What a node reports of its GPUs: NVML, real or simulated, and what the kernel shows beside it."""

@@ -1,4 +1,4 @@
-"""Where NVIDIA's driver is installed: its tools and libraries, which NVML does not tell.
+"""Where NVIDIA's driver is installed: its tools and libraries, which NVML does not report.
 
 On most nodes that is ``/``; where a container installs the driver, a directory like
 ``/run/nvidia/driver``. This driver itself may run in a container that sees it elsewhere: what is

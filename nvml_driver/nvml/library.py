@@ -31,7 +31,7 @@ class NvmlLibrary:
     """An NVML that can be asked, made by ``system`` or ``simulated``.
 
     Attributes:
-        profile: the simulated GPUs, None for a library that is not told what to show.
+        profile: the simulated GPUs, None for a library that was not given any.
         machine: likewise, to inject events and faults.
     """
 

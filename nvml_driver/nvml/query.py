@@ -87,12 +87,12 @@ def version(text: str) -> str | None:
     return ".".join(str(int(part)) for part in [*parts, "0", "0"][:3])
 
 
-def salted(told: str, salt: str | None) -> str:
-    """A UUID that differs from that of another salt; ``told`` itself for None.
+def salted(raw: str, salt: str | None) -> str:
+    """A UUID that differs from that of another salt; ``raw`` itself for None.
 
     For simulated GPUs: two nodes that show one profile do not show the same GPU. What comes before
     the first dash (``GPU``, ``MIG``) stays.
     """
     if salt is None:
-        return told
-    return f"{told.partition('-')[0]}-{uuid.uuid5(_SPACE, f'{salt}/{told}')}"
+        return raw
+    return f"{raw.partition('-')[0]}-{uuid.uuid5(_SPACE, f'{salt}/{raw}')}"

@@ -1,7 +1,7 @@
-"""What the kernel tells of a PCI device: the attributes that Kubernetes itself names.
+"""What the kernel reports of a PCI device: the attributes that Kubernetes itself names.
 
 ``resource.kubernetes.io/pciBusID``, ``pcieRoot`` and ``numaNode``, in the formats of
-k8s.io/dynamic-resource-allocation/deviceattribute. What sysfs does not tell is left out.
+k8s.io/dynamic-resource-allocation/deviceattribute. What sysfs does not report is left out.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ MAX_TEXT = 64
 """``DeviceAttributeMaxValueLength`` of the API."""
 
 
-def normal_address(told: str) -> str | None:
-    """The address as sysfs writes it, of what NVML tells; None if it is none.
+def normal_address(raw: str) -> str | None:
+    """The address as sysfs writes it, of what NVML reports; None if it is none.
 
     NVML writes the domain with eight digits, sysfs with four: ``00000000:3B:00.0`` is
     ``0000:3b:00.0``.
     """
-    address = told.lower()
+    address = raw.lower()
     if len(address) == len("00000000:00:00.0") and address.startswith("0000"):
         address = address[4:]
     return address if _ADDRESS.fullmatch(address) else None
@@ -61,7 +61,7 @@ def pci_attributes(
     except (OSError, ValueError) as error:
         _LOG.info("%s is published without numaNode: %s", who, error)
         return found
-    if node >= 0:  # -1: the platform does not tell
+    if node >= 0:  # -1: the platform does not report
         found[f"{_PREFIX}numaNode"] = (
             Attribute("ints", (node,)) if numa_list else Attribute("int", node)
         )

@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def read_boot_id(path: Path) -> str:
-    """Which boot this is; empty where the kernel does not tell, and then no reboot is noticed."""
+    """Which boot this is; empty where the kernel does not report, and then no reboot is noticed."""
     try:
         return path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:

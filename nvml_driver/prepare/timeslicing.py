@@ -125,7 +125,7 @@ class TimeSlices:
             others: what else is prepared; they may have shares of the same GPU.
 
         Raises:
-            PrepareError: another claim has the GPU set otherwise, or NVML tells no UUID.
+            PrepareError: another claim has the GPU set otherwise, or NVML reports no UUID.
             CommandError: it could not be set; some of it may have been.
         """
         others = [each for each in others if each.uid != record.uid]

@@ -2,7 +2,7 @@
 
 ``profile`` reads and checks the JSON profiles, ``migtable`` their MIG part, ``build`` compiles
 ``library/*.c`` on first use, and ``node`` makes what surrounds NVML on a real node: sysfs, the part
-of /proc that tells MIG capabilities, a boot id, and character devices.
+of /proc that lists MIG capabilities, a boot id, and character devices.
 """
 
 from pathlib import Path

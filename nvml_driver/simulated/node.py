@@ -1,6 +1,6 @@
 """What surrounds NVML on a node with GPUs, made from a profile: sysfs, /proc and device files.
 
-NVML does not tell where a GPU hangs on the PCIe tree, nor which device files a MIG device needs; a
+NVML does not say where a GPU hangs on the PCIe tree, nor which device files a MIG device needs; a
 driver reads that from sysfs and /proc. And a container gets a GPU as a character device. All are
 real here: a small tree of directories and links, and device files with numbers behind which there
 is no device, which CDI, container runtimes and the kernel's device cgroup treat like any other.
@@ -20,7 +20,7 @@ from nvml_driver.simulated.profile import Profile
 
 MAJOR = 120
 """For local and experimental use (devices.txt of the kernel), so no driver of it has this one: who
-may open such a file is told that there is no such device (ENXIO), who may not EPERM."""
+may open such a file gets ENXIO, who may not gets EPERM."""
 
 MAJOR_APART = 121
 """Also for local use: of the files of a driver that shows its devices by names of their own."""
@@ -86,7 +86,7 @@ def make_sysfs(profile: Profile, root: Path) -> None:
     """Write the part of sysfs that discovery reads below ``root``.
 
     ``bus/pci/devices/<address>`` links to the device's directory under ``devices/``, which holds
-    ``numa_node`` (-1 where the platform does not tell), ``vendor``, ``device``, ``class`` and
+    ``numa_node`` (-1 where the platform does not report), ``vendor``, ``device``, ``class`` and
     links to the kernel driver and the IOMMU group, as the kernel lays it out.
 
     Raises:

@@ -62,7 +62,7 @@ Faults = dict[
 
 
 def fault_line(function: str, fault: int | FaultWindow) -> str:
-    """The line that tells the C library of a fault, without the ``fault`` before it."""
+    """The line that describes a fault to the C library, without the ``fault`` before it."""
     if isinstance(fault, int):
         return f"{function} {fault}"
     return f"{function} {fault.error} {fault.first} {fault.last or _LAST}"
@@ -76,7 +76,7 @@ class SimulatedGpu(Model):
         memory_bytes: what nvmlDeviceGetMemoryInfo gives as total; None: NOT_SUPPORTED.
         pci_bus_id: domain:bus:device.function in hexadecimal, for example ``0000:00:1e.0``.
         sysfs_path: where the device hangs below ``/sys/devices``; None: sysfs does not know it.
-        numa_node: what sysfs says; -1: the platform does not tell.
+        numa_node: what sysfs says; -1: the platform does not report.
         mig_mode: after a boot; None: a GPU without MIG.
         mig: what it can be partitioned into; None where nobody showed a table of real hardware.
         mig_instances: MIG devices that are there after a boot.
@@ -118,7 +118,7 @@ class SimulatedGpu(Model):
         return self
 
     def describe(self) -> list[str]:
-        """The lines that tell the C library of this GPU."""
+        """The lines that describe this GPU to the C library."""
         lines = [
             "gpu",
             f"uuid {self.uuid}",
@@ -151,7 +151,7 @@ class SimulatedGpu(Model):
 
 
 class Profile(Model):
-    """A node's GPUs and its NVIDIA driver, as NVML tells them.
+    """A node's GPUs and its NVIDIA driver, as NVML reports them.
 
     Attributes:
         sources: where the numbers come from.

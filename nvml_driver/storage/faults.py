@@ -3,7 +3,7 @@
 "Nothing is lost at any crash point" can only be shown if every crash point has a name and can be
 hit. In production nothing is installed and a point costs one comparison; the crash tests install
 a hook that kills the process (SIGKILL) at the nth point. No flag or variable leads here, so no
-deployment can be told to kill its driver.
+deployment can be made to kill its driver.
 """
 
 from __future__ import annotations
