@@ -33,7 +33,7 @@ REFERENCE_DEVICES = "NVML"
 
 @dataclass(frozen=True, slots=True)
 class Discrepancy:
-    """One thing that is not as it is claimed.
+    """One difference between what is claimed and what the evidence shows.
 
     Attributes:
         path: where: in the report (``$.profiles[0].statistics.passed``), or file and line in the
@@ -165,7 +165,7 @@ def _scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]:
 
 
 def _surroundings(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]:
-    """What the snapshots of a scenario say of the target, against what the header says."""
+    """Where the snapshots of a scenario contradict the header."""
     seen: set[Finding] = set()
     for snapshot in snapshots(event):
         version = str(snapshot.get("kubernetes", run.kubernetes_version))

@@ -1,4 +1,4 @@
-"""The conformance report as a document: what is claimed, by whom, on which evidence."""
+"""The conformance report as a document: the results, the submitter, the evidence."""
 
 from __future__ import annotations
 

@@ -65,11 +65,11 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """What it is about, in words."""
+        """The name of the certified project."""
         return self.report.implementation.project
 
     def feature(self, name: str) -> FeatureResult | None:
-        """What it shows of a feature; None where the suite had no scenario of it."""
+        """Its result for a feature; None where the suite had no scenario of it."""
         return next((item for item in self.report.features if item.name == name), None)
 
     def badge(self, profile: str) -> str:

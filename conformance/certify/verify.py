@@ -142,7 +142,7 @@ def verify_report(
 def verify_evidence(
     path: Path, profiles: ProfileSet, catalogue: Sequence[PlannedScenario]
 ) -> Verification:
-    """Check an evidence file by the scenarios and profiles in it; say where they are not ours.
+    """Check an evidence file by the scenarios and profiles in it; report where they are not ours.
 
     Args:
         path: of the evidence file.

@@ -20,7 +20,7 @@ from conformance.text import counted
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a run, or the part of it that a profile is about, comes to.
+    """The conclusion of a run, or of the part of it that a profile covers.
 
     Attributes:
         code: the exit code.
@@ -32,7 +32,7 @@ class Conclusion:
 
 
 def conclude_run(result: RunResult) -> Conclusion:
-    """What a whole run comes to; only core scenarios of its Kubernetes count as skipped."""
+    """The conclusion of a whole run; only core scenarios of its Kubernetes count as skipped."""
     version = result.run.kubernetes_version
     core = {
         item.id

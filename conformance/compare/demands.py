@@ -1,4 +1,4 @@
-"""What a scenario that passed must have recorded, as far as its document tells.
+"""The decisions that a passed scenario must have recorded, by its document.
 
 A comparison is worth as much as the decisions that it judged: with none recorded, nothing is
 against a rule. So for the scenarios that the suite ships (known by id and digest) it is worked out
@@ -58,7 +58,7 @@ class WantedClaim:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a scenario's document says of a result of it that passed.
+    """What a passed result of a scenario must contain, by the scenario's document.
 
     Attributes:
         claims: what must have been allocated.
@@ -70,7 +70,7 @@ class Demand:
 
 
 def demand_of(scenario: PlannedScenario) -> Demand | None:
-    """What is demanded of a scenario; None for one that the suite does not ship."""
+    """The demand of a scenario; None for one that the suite does not ship."""
     return _shipped().get((scenario.id, scenario.digest))
 
 

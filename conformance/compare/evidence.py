@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def reading(ask: Callable[[], T]) -> T:
-    """Ask the reference; what it cannot read becomes one message.
+    """Ask the reference; evidence that it cannot read becomes one message.
 
     Raises:
         UsageError: the evidence is malformed, with its JSON path.
@@ -140,7 +140,7 @@ def node_named(snapshot: Snapshot, name: str) -> Object:
 
 
 def part(obj: Object, field: str) -> Object:
-    """What stands in a field, nothing where that is no object."""
+    """The value of a field, nothing where that is no object."""
     value = obj.get(field)
     return value if isinstance(value, Mapping) else {}
 

@@ -85,7 +85,7 @@ def _claims_of(scope: Scope, name: str, subject: str) -> frozenset[str]:
 
 
 def _allocated(snapshot: Obj, scope: Scope, names: Iterable[str]) -> str:
-    """What the claims have, in words."""
+    """The devices of the claims, in words."""
     parts = []
     for claim in snapshot["allocated"]:
         meta = claim["metadata"]

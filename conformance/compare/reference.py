@@ -41,7 +41,7 @@ def on_reference(
         other_driver=options.other_name,
         image="",
         kubernetes_version=version,
-        # A cluster also tells gates that have nothing to do with DRA.
+        # A cluster also reports gates that have nothing to do with DRA.
         feature_gates={
             name: gates[name] for name, gate in known.items() if name in gates and not gate.locked
         },

@@ -24,7 +24,7 @@ SEARCH_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the reference's search says of some claims on one node.
+    """The result of the reference's search for some claims on one node.
 
     Attributes:
         allocations: ``status.allocation`` of each claim, in order; None if there is no allocation.
@@ -103,7 +103,7 @@ def _defaulted(claims: Sequence[Obj]) -> list[Obj]:
 
 
 def _readable(allocations: Sequence[Obj]) -> Sequence[Obj]:
-    """The allocations, the types of their fields checked; fields of a newer API are let be."""
+    """The allocations, the types of their fields checked; fields of a newer API are ignored."""
     for mistake in schema.mistakes("[]resource/v1.AllocationResult", list(allocations)):
         if isinstance(mistake, schema.WrongType):
             text = f"expected {mistake.shape}, got {describe(mistake.value)}"

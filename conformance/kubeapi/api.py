@@ -12,7 +12,7 @@ _JSON = "application/json"
 
 
 class Api:
-    """A connection, and what is served behind it."""
+    """A connection, and the kinds that its server serves."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection

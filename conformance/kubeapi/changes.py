@@ -54,7 +54,7 @@ class Changes:
             self._condition.notify_all()
 
     def recheck_in(self, seconds: float) -> None:
-        """Let the present `wait` end after ``seconds``: for what sends no events, such as logs."""
+        """End the present `wait` after ``seconds``: for sources without events, such as logs."""
         moment = time.monotonic() + seconds
         with self._condition:
             if self._recheck_at is None or moment < self._recheck_at:

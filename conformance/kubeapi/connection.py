@@ -226,7 +226,7 @@ class Connection:
         )
 
     def abandon(self, error: Callable[[], TargetError]) -> None:
-        """Have every request, under way or to come, end with the error that this gives."""
+        """End every request in flight, and each further one, with the error that this returns."""
         self._abandoned = error
         self._closing.set()
         self._transport.abandon()

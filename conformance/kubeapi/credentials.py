@@ -27,7 +27,7 @@ _FILE_SECONDS = 60.0  # client-go reads a token file once a minute (transport/to
 
 @dataclass(frozen=True, slots=True)
 class _Issued:
-    """A credential: what stands in ``Authorization``, "" for nothing, and until when it holds."""
+    """A credential: the ``Authorization`` header ("" for none), and until when it is valid."""
 
     authorization: str = field(default="", repr=False)
     certificate: str = field(default="", repr=False)

@@ -106,7 +106,7 @@ class Discovery:
         Kinds of an extension server that does not answer (``Stale``) are left out.
 
         Raises:
-            ApiError: the server refuses to tell.
+            ApiError: the server refuses.
             TargetError: no answer, or another one than discovery gives.
         """
         found: dict[tuple[str, str], Resource] = {}

@@ -1,4 +1,4 @@
-"""What went wrong with a request, in the suite's own words: the one place that wraps.
+"""The errors of requests: the one place that wraps those of the client and the libraries.
 
 The client library lets urllib3's, the socket's and its own exceptions through. Above this module
 there are only `ApiError` (the server refused: a result that a scenario may expect) and
@@ -22,7 +22,7 @@ BUSY = frozenset({429, 503})
 """The server did not look at the request: repeating it is safe, whatever it was."""
 
 PASSING = frozenset({429, 500, 502, 503, 504})
-"""Says nothing about the object that was asked for; likely to go away by itself."""
+"""Status codes that say nothing about the object, and are likely to pass."""
 
 UNAUTHORIZED = 401
 """The server does not know who asks, and did not look at the request."""

@@ -78,10 +78,10 @@ def run_plugin(config: ClientConfig, environment: Mapping[str, str]) -> _Json:
 
 
 def expiry_of(status: Mapping[str, Any]) -> float | None:
-    """When a credential ends, in seconds of ``time.time``; None where it is not said.
+    """When a credential expires, in seconds of ``time.time``; None where it does not say.
 
     Raises:
-        ValueError: it is said, but not as a time.
+        ValueError: it says something that is not a time.
     """
     said = status.get("expirationTimestamp")
     if said is None:
@@ -147,7 +147,7 @@ def _finish(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
 
 
 def _said(errors: bytes) -> str:
-    """The last line of what the plugin complained."""
+    """The last line of the plugin's standard error."""
     lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
     return one_line(redact_log(lines[-1])) if lines else "no reason given"
 

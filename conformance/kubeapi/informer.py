@@ -1,4 +1,4 @@
-"""A kind of object, followed by a watch: one list, then every change, for as long as it is wanted.
+"""A kind of object, followed by a watch: one list, then every change until it is stopped.
 
 The first list is made by the thread that asks, so that a refusal reaches it directly. After that a
 thread of its own follows: it opens the watch again where the server ended it, lists again where the

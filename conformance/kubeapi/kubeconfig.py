@@ -1,4 +1,4 @@
-"""What a kubeconfig says about one context, checked, before anything is done with it.
+"""One context of a kubeconfig, checked before it is used.
 
 Several files are merged as kubectl does for ``$KUBECONFIG``: the first that has a name wins
 (https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/).
@@ -75,7 +75,7 @@ def default_kubeconfig(environment: Mapping[str, str]) -> Path:
 
 
 def load_config(kubeconfig: Path, context: str) -> ClientConfig:
-    """What the file says about a context.
+    """One context of the file.
 
     Args:
         kubeconfig: a file, or several joined by ``:``; of several, some may be missing.
@@ -227,7 +227,7 @@ def _check_texts(where: str, name: str, part: Mapping[str, Any], texts: tuple[st
 def _server(
     where: str, name: Any, cluster: Mapping[str, Any]
 ) -> tuple[str, tuple[str, str] | tuple[()]]:
-    """The server's address, and the user and password that stood in it."""
+    """The server's address without the user and password in it, and these."""
     server = cluster.get("server")
     if not server:
         raise KubeconfigError(f"{where}: cluster {name!r} has no server")

@@ -29,7 +29,7 @@ class LimitError(Exception):
 
 
 class Guards:
-    """The requests that are under way, and one thread that cuts those whose time is over.
+    """The requests in flight, and one thread that cuts those that exceed their time.
 
     One thread, because a timer for each request would start a thread for each. It starts with the
     first request, and ends when it looks and finds none. Safe for threads.
@@ -67,7 +67,7 @@ class Guards:
             raise LimitError(guard.why)
 
     def abandon(self) -> None:
-        """Cut every request that is under way or to come."""
+        """Cut every request in flight, and each further one."""
         with self._changed:
             self._abandoned = True
             busy = list(self._busy)
@@ -75,7 +75,7 @@ class Guards:
             guard.cut(_GIVEN_UP)
 
     def close(self) -> None:
-        """End the thread now, where nothing is under way, and not only when it looks."""
+        """End the thread now if nothing is in flight, rather than at its next check."""
         with self._changed:
             self._changed.notify()
 

@@ -60,7 +60,7 @@ class Store:
             return True
 
     def replace(self, objects: Iterable[Obj], version: int) -> None:
-        """Take the result of a list made at ``version``; what is known to be newer stays."""
+        """Replace the contents by a list made at ``version``; keep objects known to be newer."""
         listed = {_key(obj): obj for obj in objects}
         with self._lock:
             for key, present in self._objects.items():

@@ -39,7 +39,7 @@ class Answer:
     data: bytes
 
     def retry_after(self) -> float:
-        """Seconds after which the server wants to be asked again; 0 where it does not say.
+        """Seconds to wait before the next request by the server's wish; 0 without one.
 
         A date (RFC 9110, 10.2.3) counts as not said: API servers send seconds.
         """
@@ -51,7 +51,7 @@ class Answer:
 
 
 class Transport:
-    """What an ``ApiClient`` sends and gets, bounded. Safe for threads.
+    """The requests of an ``ApiClient``, bounded in time and size. Safe for threads.
 
     Args:
         client: of the official package; its pool is given connections that heed the limits.
@@ -104,7 +104,7 @@ class Transport:
         return self._send("GET", url, headers, None, self._limits.watch_quiet)
 
     def abandon(self) -> None:
-        """Cut every request that is under way or to come. Watches end when they are stopped."""
+        """Cut every request in flight, and each further one. Watches end when they are stopped."""
         self._guards.abandon()
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class Stream:
             self._response.release_conn()
 
     def stop(self) -> None:
-        """Make the reading thread come to the end of the stream now."""
+        """End the stream for the thread that reads it."""
         with contextlib.suppress(OSError, ValueError, RuntimeError):  # if it has ended already
             self._response.shutdown()
 

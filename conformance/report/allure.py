@@ -126,7 +126,7 @@ class AllureResults:
 
 
 def describe(result: TestResult, scenario: PlannedScenario) -> None:
-    """Give a result its identity, and what is to be said of its scenario before it runs.
+    """Set the identity of a result, and all that is known of its scenario before it runs.
 
     Its full name is what allure-pytest makes of ``scenarios/core/name.yaml::name``, where the item
     is called by its ``metadata.name``; so a run of the command line and one of pytest continue each
@@ -218,7 +218,7 @@ def _steps_of(event: ScenarioFinished, start: int) -> list[TestStepResult]:
 def attachments_of(
     event: ScenarioFinished, diagnostics: Mapping[str, str], compared: ScenarioCompared | None
 ) -> list[tuple[str, str, AttachmentType]]:
-    """Name, text and type of everything that belongs to a result, redacted, in a stable order."""
+    """Name, text and type of each attachment of a result, redacted, in a stable order."""
     found = [
         (visible(redact(name)), redact(text), _type_of(name, text))
         for name, text in sorted(diagnostics.items())

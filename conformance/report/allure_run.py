@@ -1,4 +1,4 @@
-"""What Allure is told of a whole run: its surroundings, who ran it, and what failures are called.
+"""Allure's files about a whole run: its environment, who ran it, and the categories of failures.
 
 Source of the three files: Allure's documentation of ``environment.properties``, ``executor.json``
 and ``categories.json``. Allure 3 takes categories from its own configuration alone; the one that

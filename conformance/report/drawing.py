@@ -1,4 +1,4 @@
-"""Who holds which device on which node, as it is drawn for an allocation that failed.
+"""A drawing of which claim holds which device on which node, for a failed allocation.
 
 The drawing is made of the snapshot that is kept of a failed scenario, or from which an allocation
 was made that breaks a rule; so it shows what the scheduler could know, and not what came later.
@@ -52,7 +52,7 @@ class DrawnDevice:
 
     @property
     def who(self) -> str:
-        """What stands in the drawing below the device's name."""
+        """The text below the device's name."""
         return ", ".join([*(self.holders or ("free",)), *["tainted"] * self.tainted])
 
 
@@ -105,7 +105,7 @@ def drawings_of(row: ScenarioResult) -> Iterator[Drawing]:
 
 
 def _draw(what: str, document: Any, chosen: Iterable[tuple[Any, Any]]) -> Iterator[Drawing]:
-    """The drawing, none of what is no snapshot: the page shows the text of it all the same."""
+    """The drawing; None where the text is no snapshot (the page shows the text anyway)."""
     try:
         snapshot = Snapshot.from_dict(document)
         new = [

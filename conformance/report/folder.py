@@ -29,7 +29,7 @@ SUMMARY_JSON = "summary.json"
 ALLURE = "allure-results"
 DIAGNOSTICS = "diagnostics"
 OURS = ".dra-conformance"
-"""A file in the folder of diagnostics that says that a run made it."""
+"""A file in the folder of diagnostics that marks it as made by a run."""
 
 ALLURE_PREFIX = "dra-conformance-"
 """What the names of a run's Allure files begin with; a folder may hold those of other tools too."""
@@ -156,7 +156,7 @@ class OutputFolder:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
     def _release(self) -> None:
-        """Give the lock back; a folder that was made for nothing goes again."""
+        """Release the lock; remove a folder that was created and not used."""
         if self._made:
             with suppress(OSError):
                 self.path.rmdir()

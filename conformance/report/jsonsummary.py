@@ -26,7 +26,7 @@ MAX_CHARACTERS = 4_000
 @recorded
 @dataclass(frozen=True, slots=True)
 class NotPassed:
-    """A scenario that somebody has to look at, or a known issue.
+    """A scenario that needs attention, or a known issue.
 
     Attributes:
         verdict: the worst of its allocations; None where none was judged.

@@ -25,7 +25,7 @@ MAX_CHARACTERS = 100_000
 """The most that is kept of one message or diagnostic; CI systems refuse very large files."""
 
 MAX_INLINE = 2_000
-"""Characters of a diagnostic that stands in the file itself, where longer ones are attached."""
+"""The most characters of a diagnostic in the file itself; longer ones are attached."""
 
 Place = Callable[[str], Path | None]
 """Where the diagnostics of a scenario are as files."""

@@ -1,4 +1,4 @@
-"""What is made from a result file once it is complete: HTML, and summaries in Markdown and JSON.
+"""The reports made from a complete result file: HTML, and summaries in Markdown and JSON.
 
 The HTML page can be mailed, kept as a CI artefact, opened without a server: it needs no script,
 style sheet or font from elsewhere, and says so to the browser with a content security policy. The
@@ -128,12 +128,12 @@ def _fit(text: object) -> str:
 
 
 def _ending(text: str, longest: int) -> str:
-    """The end of a name: what sets the devices of a pool apart stands there."""
+    """The end of a name, by which the devices of a pool differ."""
     return text if len(text) <= longest else f"\u2026{text[1 - longest :]}"
 
 
 def _when(text: str) -> str:
-    """A time of the result file to the minute; what is no time with a zone stands as it is."""
+    """A time of the result file to the minute; unchanged where it is no time with a zone."""
     try:
         time = datetime.fromisoformat(text)
         return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if time.tzinfo else _fit(text)

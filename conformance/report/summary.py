@@ -1,4 +1,4 @@
-"""The end of a terminal report: what did not pass and why, totals, and what the run comes to."""
+"""The end of a terminal report: what did not pass and why, totals, and the verdict."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ VERDICTS: Mapping[ExitCode, tuple[str, str]] = {
     ExitCode.INCONCLUSIVE: ("inconclusive", "bold magenta"),
     ExitCode.PARTIAL: ("partial", "bold yellow"),
 }
-"""Exit code of a run -> what it says to people, and how."""
+"""Exit code of a run -> its verdict in words, and their style."""
 
 
 def one_line(message: str) -> str:

@@ -52,7 +52,7 @@ class PlainConsole(Console):
         super().__init__(highlight=False, markup=False, emoji=False, _environ=surroundings)
 
     def on_broken_pipe(self) -> None:
-        """Send the rest nowhere: a run goes on without those who read along."""
+        """Discard further output: a run goes on when the reader of its output has gone."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.file.fileno())
         os.close(nowhere)
@@ -98,7 +98,7 @@ class TerminalReporter:
         return "the terminal output"
 
     def handle(self, event: Event) -> None:
-        """Show what the event says."""
+        """Print the event."""
         self._collector.handle(event)
         match event:
             case RunStarted():
@@ -172,7 +172,7 @@ class TerminalReporter:
             step = self._running[names[0]]
             line.append(self._one_line(f"  {names[0]}: {step}" if step else f"  {names[0]}"))
         elif names:
-            # The folder says less than the name, and there is little room.
+            # The folder says less than the name, and a line is short.
             short = [name.rpartition("/")[2] for name in names[:MAX_NAMES]]
             more = f" +{len(names) - MAX_NAMES}" if len(names) > MAX_NAMES else ""
             line.append(self._one_line("  " + ", ".join(short) + more))
@@ -210,7 +210,7 @@ class TerminalReporter:
                 )
 
     def _stopping(self, event: RunStopping) -> None:
-        """Say at once that the end is near and what it waits for; that can take a minute."""
+        """Report at once that the run is stopping and what it waits for, up to a minute."""
         if self._collector.footer is not None:
             return
         waiting = [

@@ -10,7 +10,7 @@ from conformance.scenario.selection import Selection
 
 
 def only_failed(selection: Selection) -> Selection:
-    """The selection, only with what failed in the run that it names; as it is where it names none.
+    """The selection, restricted to what failed in the run that it names, if it names one.
 
     Failed is also what broke, was lost, or got an allocation against the rules; a known issue of
     Kubernetes is not. What never ran because the run was killed is lost.

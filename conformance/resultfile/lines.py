@@ -41,7 +41,7 @@ ADAPTERS: Mapping[str, TypeAdapter[Recorded]] = {
 
 
 def to_line(event: Recorded) -> Json:
-    """An event as it stands in the file; a scenario is named there by its id alone."""
+    """An event as a line of the file, in which a scenario is named by its id alone."""
     record = _RECORDS[type(event)]
     line: Json = {"record": record}
     if isinstance(event, RunStarted):

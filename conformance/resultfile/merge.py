@@ -30,7 +30,7 @@ OWN_OPTIONS = ("name", "workers")
 """Options in which the shards of one plan may differ: each may have a cluster of its own."""
 
 TELLING = ("$.suiteVersion", "$.target", "$.kubernetesVersion", "$.driver", "$.shards")
-"""What is told first where it differs; much else follows from it."""
+"""Differences that are reported first, because others follow from them."""
 
 
 def merge(files: Sequence[RecordedRun]) -> RunResult:
@@ -78,7 +78,7 @@ def merge(files: Sequence[RecordedRun]) -> RunResult:
 
 
 def merged_id(merged: Merged) -> str:
-    """The id of a merged result: made of its parts' digests, so that it says what they are."""
+    """The id of a merged result, a digest of its parts' digests."""
     digests = "".join(f"{part.index} {part.digest}\n" for part in merged.parts)
     return f"merged-{text_digest(digests).removeprefix('sha256:')[:8]}"
 
@@ -98,7 +98,7 @@ def _part(item: RecordedRun) -> MergedPart:
 
 
 def _check_same(first: RecordedRun, other: RecordedRun) -> None:
-    """See that two shards are of one plan, on targets that are alike.
+    """Check that two shards are of one plan, on targets that are alike.
 
     Raises:
         UsageError: they are not; says the first difference.
@@ -129,7 +129,7 @@ def difference(
 
 
 def _common(run: RunStarted, own_options: Collection[str]) -> Json:
-    """What the headers of all runs of a plan say."""
+    """The part of a header that all runs of a plan have in common."""
     line = to_line(replace(run, planned=(), shard=None, resumed=()))
     for own in ("run", "startedAt", "scenarioSetDigest"):
         del line[own]
@@ -181,7 +181,7 @@ def _footer(run: str, parts: Sequence[RecordedRun]) -> RunFinished:
 
 
 def seconds_between(began: str, ended: str) -> float:
-    """Between two times of result files, 0 where one of them is no time."""
+    """Seconds between two times of result files; 0 where one of them is no time."""
     try:
         passed = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
         return max(0.0, passed.total_seconds())

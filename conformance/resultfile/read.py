@@ -1,4 +1,4 @@
-"""Read a result file, and tell apart the ways in which one can be wrong.
+"""Read a result file, and distinguish the ways in which one can be wrong.
 
 A file that was cut off, edited or put together from two runs must never be taken for a good one.
 Each message names ``file:line`` and what to do.
@@ -28,7 +28,7 @@ FILE_NAME = "results.ndjson"
 """The name of the file in a folder of reports."""
 
 RESUMING = "results.resuming.ndjson"
-"""Of a run that goes on with an earlier one, until it has ended and replaces that one's."""
+"""The file of a resumed run until it ends, when it replaces that of the earlier run."""
 
 MAX_BYTES = 512 << 20
 """Of a result file; that of a compared run on a large cluster has some ten megabytes."""
@@ -186,7 +186,7 @@ class _Reader:
         self.collector.handle(event)
 
     def _check(self, where: str, event: Recorded) -> None:
-        """See that an event fits those before it."""
+        """Check that an event fits those before it."""
         match event:
             case RunStarted():
                 if self.collector.run is not None:

@@ -79,7 +79,7 @@ def resumed(earlier: RecordedRun, new: RunStarted) -> RunResult:
 
 
 def _seconds(earlier: RecordedRun, own: list[ScenarioFinished]) -> float:
-    """How long the last of the earlier runs took, as far as its file tells."""
+    """How long the last of the earlier runs took, as far as its file shows."""
     if earlier.footer is not None:
         before = sum(part.seconds for part in earlier.run.resumed)
         return max(0.0, round(earlier.footer.seconds - before, 6))

@@ -34,7 +34,7 @@ from conformance.resultfile.read import RESUMING
 from conformance.text import public_path, public_text
 
 _LOCAL = re.compile(r"(?:(?<=\s)|(?<==)|^)[/~][^\s=]*/")
-"""The folder of an absolute path, in an option or between the words of one."""
+"""The folder of an absolute path in an option, or in one of its words."""
 
 
 class ResultFile:
@@ -61,7 +61,7 @@ class ResultFile:
         return f"the result file {self.path}"
 
     def handle(self, event: Event) -> None:
-        """Write the line that the event stands for, if any."""
+        """Write the event's line, if it has one."""
         match event:
             case RunStarted():
                 self._start(event)
@@ -80,7 +80,7 @@ class ResultFile:
         """Close the file as it is; without :class:`RunFinished` it has no footer."""
         file, self._file = self._file, None
         if file is not None:
-            with suppress(OSError):  # What it could not take was told when it was written.
+            with suppress(OSError):  # A failed write was reported when it failed.
                 file.close()
 
     def _start(self, event: RunStarted) -> None:
@@ -99,14 +99,14 @@ class ResultFile:
         self._keep()
 
     def _keep(self) -> None:
-        """Once all that is kept of earlier runs stands in the file, let it be gone on with."""
+        """Let the file be resumed from once it has all that is kept of earlier runs."""
         if self._started is None or not self._started.resumed:
             return
         if len(self._finished) == sum(len(part.scenarios) for part in self._started.resumed):
             self._move(self.path.with_name(RESUMING))
 
     def _move(self, place: Path) -> None:
-        """Have the file, as it is, under another name."""
+        """Rename the file, open as it is."""
         if self._file is not None:
             os.fsync(self._file.fileno())
             self._place = self._place.replace(place)
@@ -138,7 +138,7 @@ class ResultFile:
 
 
 def header_line(event: RunStarted) -> Json:
-    """The header as it stands in a file but for its redaction: without local folders."""
+    """The header's line without local folders, before redaction."""
     shard = event.shard
     if shard is not None:
         shard = replace(shard, others=public_files(shard.others))
