@@ -44,7 +44,6 @@ class KubeError(DriverError):
     """
 
     def __init__(self, message: str, status: int = 0) -> None:
-        """Say what failed, with the HTTP status if there was one."""
         super().__init__(message)
         self.status = status
 

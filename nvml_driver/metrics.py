@@ -36,7 +36,6 @@ class Metrics:
     """
 
     def __init__(self, driver_name: str) -> None:
-        """Count for a driver; nothing is served yet."""
         self.registry = CollectorRegistry()
         self._driver = driver_name
         labels = ("driver", "operation")

@@ -9,7 +9,6 @@ class Worker:
     """Base class of what runs beside the kubelet's calls; ends when the process does."""
 
     def __init__(self, name: str) -> None:
-        """Name the thread; it does not run yet."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 

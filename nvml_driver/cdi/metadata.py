@@ -84,7 +84,6 @@ class MetadataFiles:
     """The files of one node's claims."""
 
     def __init__(self, state_dir: Path, *, driver_name: str, durable: bool) -> None:
-        """Keep them below ``state_dir``."""
         self.root = state_dir.absolute() / HOST_DIRECTORY
         self._driver_name = driver_name
         self._durable = durable

@@ -175,7 +175,6 @@ class SliceWatch:
     """A running watch; iterate over its events, ``stop`` it from another thread."""
 
     def __init__(self, response: urllib3.HTTPResponse) -> None:
-        """Use ``KubeClient.watch_slices`` instead."""
         self._response = response
         self._stopped = threading.Event()
 

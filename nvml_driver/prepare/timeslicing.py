@@ -39,7 +39,6 @@ class CommandError(DriverError):
     """
 
     def __init__(self, message: str, status: int | None) -> None:
-        """Say what failed."""
         super().__init__(message)
         self.status = status
 

@@ -288,7 +288,7 @@ def test_a_problem_of_the_comparison_is_inconclusive(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_malformed_report_is_told_with_its_place(
+def test_a_malformed_report_is_reported_with_its_place(
     tmp_path: Path, change: tuple[str, str], message: str
 ) -> None:
     report = built(recorded(tmp_path, *sample()[:2]))
@@ -360,7 +360,7 @@ profiles:
         pytest.param(("kind:", "kind: {"), "is not YAML", id="no YAML"),
     ],
 )
-def test_a_malformed_profile_file_is_told_with_its_place(
+def test_a_malformed_profile_file_is_reported_with_its_place(
     tmp_path: Path, change: tuple[str, str], message: str
 ) -> None:
     path = tmp_path / "profiles.yaml"

@@ -51,14 +51,14 @@ def test_a_pods_claims_are_explained_together(scope: ReferenceScope) -> None:
     assert "bystander" not in text
 
 
-def test_a_claim_that_nothing_keeps_pending_is_told_so(scope: ReferenceScope) -> None:
+def test_a_claim_that_nothing_keeps_pending_is_reported_so(scope: ReferenceScope) -> None:
     scope.create(kit.claim("free"))
     text = explain_pending(scope, "free")
     assert "can be allocated" in text
     assert "no rule of DRA keeps the claim pending" in text
 
 
-def test_what_an_allocated_claim_has_is_told(scope: ReferenceScope) -> None:
+def test_what_an_allocated_claim_has_is_reported(scope: ReferenceScope) -> None:
     scope.create(kit.claim("used"))
     scope.create(kit.pod("p", kit.container("c", "a"), claims={"a": "used"}))
     kit.runs(scope, "p")

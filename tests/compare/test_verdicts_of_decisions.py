@@ -140,7 +140,7 @@ def test_the_values_of_a_node_selector_are_a_set() -> None:
     assert verdict(judge(decision([claim()], [with_values("a")]), witness)) == "inadmissible"
 
 
-def test_what_the_reference_proves_to_be_impossible_is_told_with_the_rule() -> None:
+def test_what_the_reference_proves_to_be_impossible_is_reported_with_the_rule() -> None:
     state = snapshot(allocated=(allocated("other", "gpu-0", "gpu-1"),))
     judgement = judge(decision([claim()], [allocation("gpu-0")], state))
     assert judgement.verdict is Verdict.IMPOSSIBLE
@@ -149,7 +149,7 @@ def test_what_the_reference_proves_to_be_impossible_is_told_with_the_rule() -> N
     assert judgement.reference_allocation is None
 
 
-def test_a_search_and_a_checker_that_disagree_are_told() -> None:
+def test_a_search_and_a_checker_that_disagree_are_reported() -> None:
     judgement = judge(decision([claim()], [allocation("gpu-0")]), Scripted())
     assert judgement.verdict is Verdict.IMPOSSIBLE
     assert "search and its checker disagree" in judgement.reason

@@ -58,7 +58,7 @@ def test_the_certificate_that_a_plugin_prints_is_used(api: FakeApi, tmp_path: Pa
     assert found == {"client-certificate-data": b"CERTIFICATE", "client-key-data": b"KEY"}
 
 
-def test_a_plugin_is_told_the_version_and_the_cluster(api: FakeApi, tmp_path: Path) -> None:
+def test_a_plugin_is_reported_the_version_and_the_cluster(api: FakeApi, tmp_path: Path) -> None:
     told = tmp_path / "told"
     script = f'printf %s "$KUBERNETES_EXEC_INFO" > {told}; ' + credential(token=TOKEN)
     path = with_plugin(api, tmp_path / "config", script, provideClusterInfo=True)

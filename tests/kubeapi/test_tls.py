@@ -98,7 +98,7 @@ def test_a_server_of_the_kubeconfigs_authority_is_trusted(tmp_path: Path, ours: 
             assert connection.request("GET", "/version") == {}
 
 
-def test_a_server_of_another_authority_is_told_with_what_to_correct(
+def test_a_server_of_another_authority_is_reported_with_what_to_correct(
     tmp_path: Path, ours: trustme.CA
 ) -> None:
     trustme.CA().cert_pem.write_to_path(tmp_path / "other.crt")
@@ -107,19 +107,19 @@ def test_a_server_of_another_authority_is_told_with_what_to_correct(
         assert "correct the kubeconfig's certificate-authority" in ask(path)
 
 
-def test_a_certificate_for_another_name_is_told(tmp_path: Path, ours: trustme.CA) -> None:
+def test_a_certificate_for_another_name_is_reported(tmp_path: Path, ours: trustme.CA) -> None:
     with serving(tls(ours, address="192.0.2.1")) as port:
         path = kubeconfig(tmp_path / "config", port, certificate_authority="ours.crt")
         assert "tls-server-name" in ask(path)
 
 
-def test_an_expired_certificate_is_told(tmp_path: Path, ours: trustme.CA) -> None:
+def test_an_expired_certificate_is_reported(tmp_path: Path, ours: trustme.CA) -> None:
     with serving(tls(ours, until=dt.datetime(2020, 1, 1, tzinfo=dt.UTC))) as port:
         path = kubeconfig(tmp_path / "config", port, certificate_authority="ours.crt")
         assert "renew the server's certificate" in ask(path)
 
 
-def test_an_https_address_of_a_server_without_tls_is_told(tmp_path: Path) -> None:
+def test_an_https_address_of_a_server_without_tls_is_reported(tmp_path: Path) -> None:
     with serving(None) as port:
         path = kubeconfig(tmp_path / "config", port, insecure_skip_tls_verify=False)
         assert "does not speak TLS" in ask(path)

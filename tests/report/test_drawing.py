@@ -80,7 +80,7 @@ def test_devices_are_drawn_on_their_nodes_with_who_holds_them() -> None:
     assert [name.rpartition("/")[2] for name in drawn.waiting] == ["waiting"]
 
 
-def test_what_a_decision_took_is_told_apart_and_only_bad_ones_are_drawn() -> None:
+def test_what_a_decision_took_is_reported_apart_and_only_bad_ones_are_drawn() -> None:
     def decision(device: str) -> Obj:
         return {
             "pod": "p",
@@ -171,7 +171,7 @@ def event(message: str, at: str = "2026-01-01T00:00:00Z", kind: str = "Warning")
     }
 
 
-def test_the_last_warnings_that_the_message_does_not_quote_are_told() -> None:
+def test_the_last_warnings_that_the_message_does_not_quote_are_reported() -> None:
     many = [event(f"m{number}", f"2026-01-01T00:00:0{number}Z") for number in range(6)]
     assert warnings(many[::-1]) == [f"Failed, Pod p (kubelet): m{n}" for n in (5, 4, 3)]
     assert len(warnings(many)) == MAX_EVENTS

@@ -67,7 +67,7 @@ def test_what_is_no_time_of_a_zone_stands_as_it_is(text: str) -> None:
     assert _when(text) == text
 
 
-def test_a_time_is_told_to_the_minute() -> None:
+def test_a_time_is_reported_to_the_minute() -> None:
     assert _when("2026-11-22T15:53:07+01:00") == "2026-11-22 14:53 UTC"
 
 

@@ -91,7 +91,7 @@ def test_a_full_disk_is_found_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
         pass
 
 
-def test_a_second_run_is_told_that_another_one_writes_there(tmp_path: Path) -> None:
+def test_a_second_run_is_reported_that_another_one_writes_there(tmp_path: Path) -> None:
     with OutputFolder(tmp_path):
         with pytest.raises(UsageError, match="another run writes its reports there"):
             OutputFolder(tmp_path).__enter__()

@@ -269,7 +269,7 @@ def test_the_line_of_a_scenario_shows_its_verdict() -> None:
     assert "core/one  admissible" in text_of(used)
 
 
-def test_what_the_comparison_found_is_told_also_of_a_scenario_that_passed() -> None:
+def test_what_the_comparison_found_is_reported_also_of_a_scenario_that_passed() -> None:
     used = console()
     scenario = planned()
     judgement = Judgement(Verdict.INADMISSIBLE, "selector: [red]device[/red] a\x1b b")

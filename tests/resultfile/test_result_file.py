@@ -197,7 +197,7 @@ def test_another_run_or_version_is_reported(tmp_path: Path) -> None:
         load_results(path)
 
 
-def test_a_result_that_was_not_planned_is_told(tmp_path: Path) -> None:
+def test_a_result_that_was_not_planned_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "r"
     play(ResultFile(path), stream([planned("core/a")], [finished("core/b")]))
     with pytest.raises(ResultFileError, match="core/b was not planned"):
@@ -307,7 +307,7 @@ def test_a_place_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
-def test_a_disk_that_is_full_is_told_once_and_closing_is_no_second_error() -> None:
+def test_a_disk_that_is_full_is_reported_once_and_closing_is_no_second_error() -> None:
     with (
         closing(ResultFile(Path("/dev/full"))) as reporter,
         pytest.raises(OSError, match="No space left"),

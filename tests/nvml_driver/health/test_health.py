@@ -111,7 +111,7 @@ def test_an_applications_error_is_harmless_and_forgotten_after_a_while() -> None
         watched.kinds()
 
 
-def test_a_lost_gpu_is_told_from_the_others_and_comes_back() -> None:
+def test_a_lost_gpu_is_reported_from_the_others_and_comes_back() -> None:
     with watch() as watched:
         watched.kinds()
         Injector(watched.library).xid(3, 79, recovery=RESET)

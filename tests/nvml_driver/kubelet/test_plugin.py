@@ -169,7 +169,7 @@ def test_the_health_services_are_announced_after_the_dra_services(tmp_path: Path
         plugin.stop(grace=0)
 
 
-def test_a_share_id_is_told_in_v1(node: Node) -> None:
+def test_a_share_id_is_reported_in_v1(node: Node) -> None:
     stub = stub_of(v1, node.dra)
     shared = v1.Claim(**node.add(make_claim(result("gpu-1", shareID="s-1"))))
     whole = v1.Claim(**node.add(make_claim(result("gpu-2"), uid="uid-2")))

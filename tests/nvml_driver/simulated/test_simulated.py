@@ -185,7 +185,7 @@ def test_a_session_within_another_means_its_own_machine() -> None:
         assert outer.nvmlDeviceGetCount() == 8
 
 
-def test_another_process_is_told_by_environment(tmp_path: Path) -> None:
+def test_another_process_is_reported_by_environment(tmp_path: Path) -> None:
     described = tmp_path / "profile"
     described.write_bytes(profile.load("a100-40x8").describe())
     library = build.build(default_cache_root())
