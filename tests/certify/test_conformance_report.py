@@ -131,12 +131,23 @@ def test_no_local_folder_is_in_a_report(tmp_path: Path) -> None:
 A, B = planned("core/a"), planned("core/b")
 
 
-def test_a_profile_in_which_everything_passed_is_a_success(tmp_path: Path) -> None:
-    assert core(tmp_path, [finished(A), finished(B)]) is Result.SUCCESS
-
-
-def test_any_core_skip_makes_it_partial(tmp_path: Path) -> None:
-    assert core(tmp_path, [finished(A), finished(B, Outcome.SKIPPED, "no")]) is Result.PARTIAL
+@pytest.mark.parametrize(
+    ("outcomes", "result"),
+    [
+        ((Outcome.PASSED, Outcome.PASSED), Result.SUCCESS),
+        ((Outcome.PASSED, Outcome.SKIPPED), Result.PARTIAL),
+        ((Outcome.FAILED, Outcome.LOST), Result.FAILURE),
+        ((Outcome.FAILED, Outcome.SKIPPED), Result.FAILURE),
+        ((Outcome.PASSED, Outcome.ERROR), Result.INCONCLUSIVE),
+        ((Outcome.PASSED, Outcome.LOST), Result.INCONCLUSIVE),
+        ((), Result.INCONCLUSIVE),
+    ],
+)
+def test_the_core_comes_to_the_worst_of_its_outcomes(
+    tmp_path: Path, outcomes: tuple[Outcome, ...], result: Result
+) -> None:
+    pairs = zip((A, B), outcomes, strict=False)
+    assert core(tmp_path, [finished(item, outcome, "why") for item, outcome in pairs]) is result
 
 
 def test_an_extended_skip_does_not_count(tmp_path: Path) -> None:
@@ -146,21 +157,6 @@ def test_an_extended_skip_does_not_count(tmp_path: Path) -> None:
     report = built(recorded(tmp_path, scenarios, events), load_profiles().named(["dra-extended"]))
     assert report.profiles[0].result is Result.SUCCESS
     assert report.profiles[0].skipped[0].reason == "no gate"
-
-
-def test_a_failure_stands_before_all_else(tmp_path: Path) -> None:
-    events = [finished(A, Outcome.FAILED, "no"), finished(B, Outcome.SKIPPED)]
-    scenarios = [A, B, planned("core/lost")]
-    assert core(tmp_path, events, scenarios=scenarios) is Result.FAILURE
-
-
-@pytest.mark.parametrize("outcome", [Outcome.ERROR, Outcome.LOST])
-def test_what_is_not_known_is_inconclusive(tmp_path: Path, outcome: Outcome) -> None:
-    assert core(tmp_path, [finished(A), finished(B, outcome)]) is Result.INCONCLUSIVE
-
-
-def test_nothing_at_all_is_inconclusive(tmp_path: Path) -> None:
-    assert core(tmp_path, []) is Result.INCONCLUSIVE
 
 
 def test_a_selection_never_looks_like_the_whole_profile(tmp_path: Path) -> None:
