@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ API = "resource.nvidia.com/v1beta1"
 UUID = "GPU-54b063d1-49b7-1dbd-6955-a99b6139260f"
 
 
+@cache
 def documents() -> list[dict[str, Any]]:
     """All objects of the base, through its kustomization."""
     names = yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"]
@@ -31,10 +33,14 @@ def find(kind: str, name: str) -> dict[str, Any]:
     return found
 
 
-def evaluate(expression: str, context: dict[str, Any]) -> Any:
+@cache
+def compiled(expression: str) -> celpy.Runner:
     environment = celpy.Environment()
-    program = environment.program(environment.compile(expression))
-    return program.evaluate(context)
+    return environment.program(environment.compile(expression))
+
+
+def evaluate(expression: str, context: dict[str, Any]) -> Any:
+    return compiled(expression).evaluate(context)
 
 
 def refusals(policy: dict[str, Any], **inputs: Any) -> list[str]:
