@@ -1,4 +1,4 @@
-"""The syntax tree: what the parser produces, the checker annotates and both evaluators read.
+"""The syntax tree: what the parser produces, the checker annotates and the interpreter reads.
 
 It has cel-go's node kinds (``common/ast``): macros are already expanded, operators are calls with
 names such as ``_==_``. Terms of one ``&&`` or ``||`` chain are kept in one call, so that a chain as
@@ -118,15 +118,8 @@ class StructExpr(Node):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Comprehension(Node):
-    """A fold, as every macro but ``has`` becomes one.
+    """A fold, as every macro but ``has`` becomes one; ``iter_var2`` may be empty."""
 
-    ``macro`` and ``parts`` say which macro it came from and with which of its arguments, so that
-    generated code can use Python's own loops: ``parts`` is (predicate,), (transform,) or
-    (predicate, transform) of the macro, the body for ``bind``. ``iter_var2`` may be empty.
-    """
-
-    macro: str
-    parts: tuple[Node, ...]
     iter_range: Node
     iter_var: str
     iter_var2: str

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from reference_allocator.cel import types
 from reference_allocator.cel.ast import Node
-from reference_allocator.cel.codegen.generator import generate
 from reference_allocator.cel.compile import compile_node, instantiate
 from reference_allocator.cel.environment.declarations import generic_environment
 from reference_allocator.cel.errors import CelCompileError
@@ -27,7 +26,6 @@ class Program:
         self.type: CelType = node.type
         self._node = node
         self._cost_limit = cost_limit
-        self._evaluate, self.source = generate(node, device=False)
 
     def evaluate(self, variables: Mapping[str, Any], *, deadline: float | None = None) -> Any:
         """The value as plain Python data: bool, int, float, str, bytes, list, dict or None.
@@ -36,23 +34,12 @@ class Program:
 
         Args:
             variables: name -> JSON value.
-            deadline: when to give up, of `time.monotonic`; None for never. With one, or with a
-                cost limit, the slower evaluator is used, which looks at the clock.
+            deadline: when to give up, of `time.monotonic`; None for never.
 
         Raises:
             CelRuntimeError: the expression has no value.
             CelInterruptedError: (a CelRuntimeError) the deadline has passed.
         """
-        unlimited = deadline is None and self._cost_limit is None
-        if unlimited and self._evaluate is not None:
-            try:
-                return to_python(self._evaluate(variables))
-            except Exception:  # noqa: BLE001, S110 - any failure means: ask the interpreter
-                pass
-        return self.interpret(variables, deadline=deadline)
-
-    def interpret(self, variables: Mapping[str, Any], *, deadline: float | None = None) -> Any:
-        """`evaluate` without generated code: slower, by the same rules."""
         scope = {f".{name}": value for name, value in variables.items()}
         return to_python(interpret(Interpreter(self._cost_limit, deadline), self._node, scope))
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
-from reference_allocator.cel.ast import Call, Node
-from reference_allocator.cel.codegen.generator import generate
-from reference_allocator.cel.codegen.recovery import Recovery, recovery
-from reference_allocator.cel.codegen.support import UndecidedError
+from reference_allocator.cel.ast import Node
 from reference_allocator.cel.compile import compile_node, instantiate
 from reference_allocator.cel.cost.estimate import estimate
 from reference_allocator.cel.device import CelDevice
@@ -17,7 +14,7 @@ from reference_allocator.cel.environment.declarations import (
     device_environment,
 )
 from reference_allocator.cel.environment.tables import MINORS
-from reference_allocator.cel.errors import CelCompileError, CelRuntimeError
+from reference_allocator.cel.errors import CelCompileError
 from reference_allocator.cel.interpreter.interpreter import Interpreter, interpret
 from reference_allocator.cel.output import output_type_error, to_attribute, to_bool
 from reference_allocator.cel.types import CelType
@@ -26,8 +23,6 @@ COST_LIMIT: Final = 1_000_000
 """The most that an evaluation may cost (resource.k8s.io/v1 CELSelectorExpressionMaxCost)."""
 
 _DEFAULT_FEATURES: Final = CelFeatures()
-_SHORT: Final = 20_000
-"""An evaluation that cannot cost more ends within milliseconds: no need to watch a deadline."""
 
 
 class _Compiled:
@@ -48,7 +43,7 @@ class _Compiled:
     def evaluate_with_cost(
         self, device: CelDevice, *, deadline: float | None = None
     ) -> tuple[Any, int]:
-        """The value for the device, by the interpreter, and what it cost.
+        """The value for the device and what the evaluation cost.
 
         Raises:
             CelRuntimeError: the expression has no value.
@@ -59,19 +54,7 @@ class _Compiled:
 
 
 class Selector(_Compiled):
-    """A compiled device selector. Thread-safe.
-
-    Attributes:
-        source: the generated Python function, empty when there is none.
-    """
-
-    def __init__(self, expression: str, node: Node, cost_limit: int) -> None:
-        super().__init__(expression, node, cost_limit)
-        self._evaluate, self.source = generate(node, device=True)
-        self._recover: Recovery | None = None
-        self._terms = isinstance(node, Call) and node.function in ("_&&_", "_||_", "!_")
-        if 2 * self.max_cost > cost_limit:  # only the interpreter counts; estimates can be too low
-            self._evaluate = None
+    """A compiled device selector. Thread-safe."""
 
     def matches(self, device: CelDevice, *, deadline: float | None = None) -> bool:
         """Whether the device is selected.
@@ -85,41 +68,7 @@ class Selector(_Compiled):
             CelRuntimeError: the expression has no value, or one that is not a bool.
             CelInterruptedError: (a CelRuntimeError) the deadline has passed.
         """
-        fast = deadline is None or self.max_cost <= _SHORT
-        if fast and self._evaluate is not None:
-            try:
-                result = self._evaluate(device)
-            except KeyError as error:
-                result = self._without_attribute(device, error)
-            except Exception:  # noqa: BLE001 - any failure means: ask the interpreter
-                result = None
-            if result is True or result is False:
-                return bool(result)
-        return self.interpret(device, deadline=deadline)
-
-    def _without_attribute(self, device: CelDevice, error: KeyError) -> bool | None:
-        """The value where an attribute may be missing; None if the interpreter has to decide."""
-        recover = self._recover
-        if recover is None:
-            # Compiled when first needed; two threads may both do it, with the same outcome.
-            recover = self._recover = recovery(self._node) or _undecided
-        found: object = error.args[0] if error.args else None
-        if recover is _undecided or self._terms or found.__class__ is not str:
-            try:
-                found = recover(device)
-            except UndecidedError:
-                return None
-        if found is True or found is False:
-            return bool(found)
-        raise CelRuntimeError(f"no such key: {found}")
-
-    def interpret(self, device: CelDevice, *, deadline: float | None = None) -> bool:
-        """`matches` without generated code: slower, by the same rules."""
         return to_bool(self.evaluate_with_cost(device, deadline=deadline)[0])
-
-
-def _undecided(_device: CelDevice) -> bool | str:
-    raise UndecidedError
 
 
 class DerivedAttribute(_Compiled):

@@ -19,6 +19,7 @@ from reference_allocator.cel.cost.functions import Operand, estimate_call
 from reference_allocator.cel.cost.knowledge import Entries, Knowledge, union
 from reference_allocator.cel.cost.operators import ADDITIONS, estimate_operator
 from reference_allocator.cel.cost.ranges import LIST_COST, MAP_COST, MAX, STRUCT_COST, Range, fixed
+from reference_allocator.cel.parser.macros import UNUSED
 
 _ZERO: Final = fixed(0)
 _ONE: Final = fixed(1)
@@ -45,7 +46,7 @@ class _Estimator(Knowledge):
             case MapExpr() | StructExpr():
                 return self.map_literal(node)
             case Comprehension():
-                return self.bind(node) if node.macro == "bind" else self.fold(node)
+                return self.bind(node) if node.iter_var == UNUSED else self.fold(node)
             case _:
                 raise AssertionError(type(node))
 

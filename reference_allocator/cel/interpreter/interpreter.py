@@ -1,8 +1,7 @@
-"""The evaluator that defines the result: every rule of cel-go's interpreter, errors included.
+"""The evaluator: every rule of cel-go's interpreter, errors included.
 
-Generated code (``codegen``) is faster but only right while nothing goes wrong; whenever it meets an
-error it gives up and this evaluator decides. Errors are values here (`Err`), because `&&`, `||`
-and folds carry on after one. Source: cel-go ``interpreter/interpretable.go``, ``attributes.go``.
+Errors are values here (`Err`), because `&&`, `||` and folds carry on after one. Source: cel-go
+``interpreter/interpretable.go``, ``attributes.go``.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ from reference_allocator.cel.ast import (
 )
 
 ACCUMULATOR: Final = "@result"
-_UNUSED: Final = "#unused"
+UNUSED: Final = "#unused"
+"""The iteration variable of what ``cel.bind`` becomes: a fold over nothing."""
 
 
 class MacroError(Exception):
@@ -60,8 +61,6 @@ def _two_variables(first: Node, second: Node) -> tuple[str, str]:
 
 def _fold(
     at: int,
-    macro: str,
-    parts: tuple[Node, ...],
     target: Node,
     iter_vars: tuple[str, str],
     init: Node,
@@ -72,8 +71,7 @@ def _fold(
     """A fold to its end, whose value is the accumulator, if not said otherwise."""
     condition = condition or Literal(at, True)
     result = result or Ident(at, ACCUMULATOR)
-    accu = (ACCUMULATOR, init)
-    return Comprehension(at, macro, parts, target, *iter_vars, *accu, condition, step, result)
+    return Comprehension(at, target, *iter_vars, ACCUMULATOR, init, condition, step, result)
 
 
 def _quantifier(
@@ -86,22 +84,19 @@ def _quantifier(
         more = Call(at, "_+_", [accu(), Literal(at, 1)])
         step = Call(at, "_?_:_", [predicate, more, accu()])
         result = Call(at, "_==_", [accu(), Literal(at, 1)])
-        return _fold(
-            at, macro, (predicate,), target, iter_vars, Literal(at, 0), step, result=result
-        )
+        return _fold(at, target, iter_vars, Literal(at, 0), step, result=result)
     every = macro == "all"
     undecided = accu() if every else Call(at, "!_", [accu()])
     condition = Call(at, "@not_strictly_false", [undecided])
     step = Call(at, "_&&_" if every else "_||_", [accu(), predicate])
-    return _fold(at, macro, (predicate,), target, iter_vars, Literal(at, every), step, condition)
+    return _fold(at, target, iter_vars, Literal(at, every), step, condition)
 
 
 def _collect(
     at: int,
-    macro: str,
     target: Node,
     iter_vars: tuple[str, str],
-    parts: list[Node],
+    predicate: list[Node],
     added: Node,
     init: Node | None = None,
 ) -> Comprehension:
@@ -109,18 +104,15 @@ def _collect(
 
     Args:
         at: where the macro is.
-        macro: its name.
         target: what it is over.
         iter_vars: its variables.
-        parts: its other arguments: the predicate, if there is one, and what is added.
+        predicate: of the elements, none for all.
         added: the accumulator with an element added.
         init: the accumulator at first, by default an empty list.
     """
-    step = added
-    if len(parts) == 2 or macro == "filter":
-        step = Call(at, "_?_:_", [parts[0], added, Ident(at, ACCUMULATOR)])
-    init = init or ListExpr(at, [], frozenset())
-    return _fold(at, macro, tuple(parts), target, iter_vars, init, step)
+    if predicate:
+        added = Call(at, "_?_:_", [predicate[0], added, Ident(at, ACCUMULATOR)])
+    return _fold(at, target, iter_vars, init or ListExpr(at, [], frozenset()), added)
 
 
 def _append(at: int, element: Node) -> Call:
@@ -146,38 +138,36 @@ def _quantified(macro: str) -> Callable[[int, Node, list[Node]], Node]:
 
 def _map(at: int, target: Node, args: list[Node]) -> Comprehension:
     variable = _iteration_variable(args[0], "argument is not an identifier")
-    return _collect(at, "map", target, (variable, ""), args[1:], _append(at, args[-1]))
+    return _collect(at, target, (variable, ""), args[1:-1], _append(at, args[-1]))
 
 
 def _filter(at: int, target: Node, args: list[Node]) -> Node:
     variable = _iteration_variable(args[0], "argument is not an identifier")
-    return _collect(at, "filter", target, (variable, ""), args[1:], _append(at, args[0]))
+    return _collect(at, target, (variable, ""), args[1:], _append(at, args[0]))
 
 
 def _transform_list(at: int, target: Node, args: list[Node]) -> Node:
     names = _two_variables(args[0], args[1])
-    return _collect(at, "transformList", target, names, args[2:], _append(at, args[-1]))
+    return _collect(at, target, names, args[2:-1], _append(at, args[-1]))
 
 
 def _transform_map(at: int, target: Node, args: list[Node]) -> Node:
     names = _two_variables(args[0], args[1])
     insert = [Ident(at, ACCUMULATOR), Ident(at, names[0]), args[-1]]
     added = Call(at, "cel.@mapInsert", insert)
-    return _collect(at, "transformMap", target, names, args[2:], added, MapExpr(at, []))
+    return _collect(at, target, names, args[2:-1], added, MapExpr(at, []))
 
 
 def _transform_map_entry(at: int, target: Node, args: list[Node]) -> Node:
     names = _two_variables(args[0], args[1])
     added = Call(at, "cel.@mapInsert", [Ident(at, ACCUMULATOR), args[-1]])
-    return _collect(at, "transformMapEntry", target, names, args[2:], added, MapExpr(at, []))
+    return _collect(at, target, names, args[2:-1], added, MapExpr(at, []))
 
 
 def _binding(at: int, name: str, value: Node, body: Node) -> Node:
     nothing = ListExpr(at, [], frozenset())
     condition, step = Literal(at, False), Ident(at, name)
-    return Comprehension(
-        at, "bind", (body,), nothing, _UNUSED, "", name, value, condition, step, body
-    )
+    return Comprehension(at, nothing, UNUSED, "", name, value, condition, step, body)
 
 
 def _bind(at: int, target: Node, args: list[Node]) -> Node | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import itertools
 import random
@@ -57,7 +56,6 @@ def quoted(text: str) -> str:
 def test_strings_stay_strings(text: str) -> None:
     program = compile_expression(f"[dyn({quoted(text)}), dyn({{{quoted(text)}: 1}})]", {})
     assert program.evaluate({}) == [text, {text: 1}]
-    assert program.evaluate({}) == program.interpret({})
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -79,13 +77,6 @@ def test_names_never_reach_python(name: str) -> None:
     assert program.evaluate({"object": {name: 1}}) is True
     with pytest.raises(CelRuntimeError, match=f"no such key: {name}"):
         program.evaluate({"object": {}})
-
-
-def test_generated_code_names_only_what_the_generator_chose() -> None:
-    expression = "object.eval == 1 && object['exec'] == 2 && [1].all(open, open > object.compile)"
-    source = compile_expression(expression, {"object": DYN}).source
-    names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
-    assert not names & {"eval", "exec", "open", "compile"}
 
 
 def test_expressions_beyond_the_api_length_are_refused() -> None:
@@ -214,10 +205,7 @@ def test_a_selector_can_be_used_by_many_threads() -> None:
             # Different text per iteration, so that threads also compile at the same time.
             selector = compile_selector(f"{expression} && {index % 20} >= 0")
             device, expected = generator.choice(devices)
-            if (
-                selector.matches(device) is not expected
-                or selector.interpret(device) is not expected
-            ):
+            if selector.matches(device) is not expected:
                 wrong.append((seed, index))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
@@ -226,14 +214,6 @@ def test_a_selector_can_be_used_by_many_threads() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-def test_the_same_text_compiles_to_the_same_code() -> None:
-    expression = "device.attributes['d'].a in ['x', 'y'] && device.driver != 'z'"
-    compile_selector.__globals__["_cached_selector"].cache_clear()
-    first = compile_selector(expression).source
-    compile_selector.__globals__["_cached_selector"].cache_clear()
-    assert compile_selector(expression).source == first
 
 
 def test_identifiers_of_all_lengths_round_trip() -> None:

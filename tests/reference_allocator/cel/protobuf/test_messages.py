@@ -32,12 +32,6 @@ def test_a_message_is_the_value_that_it_stands_for(expression: str, value: objec
     assert program.evaluate({"object": {"count": 3}}) == value
 
 
-def test_only_the_interpreter_builds_messages() -> None:
-    selector = compile_selector("google.protobuf.BoolValue{value: device.driver != ''}")
-    assert not selector.source
-    assert selector.matches(DEVICE)
-
-
 def test_an_any_in_an_any_and_so_on_is_given_up_without_recursion() -> None:
     url = b"x/google.protobuf.Any"
     packed = b""

@@ -1,1 +1,0 @@
-"""Python code for a checked tree: the fast path of the evaluation."""
