@@ -125,11 +125,7 @@ class DeviceFlags:
 
     @property
     def features(self) -> Features:
-        """The features to publish.
-
-        Raises:
-            typer.BadParameter: ``consumable_shares`` is invalid.
-        """
+        """The features to publish. Raises typer.BadParameter: ``consumable_shares`` is invalid."""
         shares = self.consumable_shares
         try:
             return Features(

@@ -47,10 +47,7 @@ _LOG = logging.getLogger(__name__)
 class DriverCore:
     """The driver of one node. All methods may be called from any thread.
 
-    Attributes:
-        options: as given.
-        inventory: the node's devices now; replaced as a whole, never changed.
-        roots: where the kernel's files are.
+    ``inventory`` has the node's devices now; it is replaced as a whole, never changed.
     """
 
     def __init__(
@@ -65,12 +62,9 @@ class DriverCore:
         """Find the node's devices and take up what an earlier instance left.
 
         Args:
-            options: names and places.
-            library: the NVML to ask.
             partitions: how MIG devices are made; by default with ``library``.
             inventory: the node's devices, if they were found already.
-            time_slices: how time slices are set; by default with the driver's nvidia-smi on real
-                GPUs, and not at all on simulated ones.
+            time_slices: by default the driver's nvidia-smi on real GPUs, nothing on simulated ones.
 
         Raises:
             NvmlUnavailableError: NVML cannot be asked.
@@ -198,13 +192,9 @@ class DriverCore:
     ) -> list[PreparedDevice]:
         """Make a claim's devices ready for containers; the same again for a repeated call.
 
-        Args:
-            claim: the ResourceClaim (resource.k8s.io/v1), with ``status.allocation``.
-            still_wanted: asked when it is the claim's turn; a kubelet that gave up waiting, or
-                unprepared the claim meanwhile, would never unprepare it again.
-
-        Returns:
-            One for each result of this driver; empty for a claim that has none.
+        The claim (resource.k8s.io/v1) has ``status.allocation``; the answer has one entry for each
+        result of this driver. ``still_wanted`` is asked when it is the claim's turn: a kubelet that
+        gave up waiting, or unprepared the claim meanwhile, would never unprepare it again.
 
         Raises:
             PrepareError: it cannot be prepared; nothing of the attempt is left.
@@ -267,7 +257,6 @@ class DriverCore:
 
 
 def _roots(options: DriverOptions, library: NvmlLibrary) -> NodeRoots:
-    """The node's own places, or those of a simulated node."""
     if library.profile is not None:
         found = make_node(library.profile, options.state_dir)
     else:

@@ -38,12 +38,6 @@ def record(
 ) -> dict[str, Any]:
     """The profile, as JSON that ``simulated.profile.parse`` takes.
 
-    Args:
-        library: the NVML to ask; nothing is changed.
-        roots: where sysfs is.
-        name: of the profile.
-        keep_uuids: record the real ones.
-
     Raises:
         NvmlUnavailableError: NVML does not initialise, or tells of no GPU.
         DriverError: a GPU does not report what a profile cannot do without.
@@ -75,8 +69,6 @@ def record(
 
 
 class _Gpu:
-    """Reads one GPU."""
-
     def __init__(self, nvml: Any, index: int, roots: NodeRoots, keep_uuids: bool) -> None:
         self._nvml = nvml
         self._index = index
@@ -186,7 +178,6 @@ def _row(profile: GiProfile, places: list[tuple[int, int]], instances: int) -> M
 
 
 def _ask(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What NVML answers, None if it does not."""
     try:
         return function(*arguments)
     except pynvml.NVMLError:

@@ -37,11 +37,7 @@ class ConfigError(PrepareError):
 
 
 class KubeError(DriverError):
-    """The API server refused, failed or cannot be reached.
-
-    Attributes:
-        status: HTTP status, 0 where there was no answer.
-    """
+    """The API server refused (HTTP ``status``), failed or cannot be reached (status 0)."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)

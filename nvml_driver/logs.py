@@ -39,7 +39,6 @@ class JsonFormatter(logging.Formatter):
     """One object on each line, with the keys of component-base's JSON format."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
         entry: dict[str, object] = {
             "ts": round(record.created * 1000, 3),
             "caller": f"{record.filename}:{record.lineno}",
@@ -53,12 +52,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(verbosity: int, style: Format = Format.TEXT) -> None:
-    """Log to standard error; levels after klog's habit.
-
-    Args:
-        verbosity: 0 warnings, 1 to 3 information, 4 and more debugging.
-        style: how.
-    """
+    """Log to standard error: from verbosity 1 information, from 4 debugging, as is klog's habit."""
     level = logging.DEBUG if verbosity >= 4 else logging.INFO if verbosity else logging.WARNING
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if style is Format.JSON else TextFormatter())

@@ -29,12 +29,6 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 45)
 
 
 class Metrics:
-    """One driver's metrics.
-
-    Attributes:
-        registry: what is exposed.
-    """
-
     def __init__(self, driver_name: str) -> None:
         self.registry = CollectorRegistry()
         self._driver = driver_name
@@ -103,18 +97,10 @@ class Metrics:
 
 
 class MetricsServer:
-    """Serves ``/metrics`` on a TCP port until stopped.
-
-    Attributes:
-        port: the port, also if 0 was asked for.
-    """
+    """Serves ``/metrics`` on a TCP port until stopped; ``port`` is the real one for 0, too."""
 
     def __init__(self, metrics: Metrics, port: int, address: str = "0.0.0.0") -> None:  # noqa: S104
-        """Listen on all addresses, as a scraper comes from outside the pod.
-
-        Raises:
-            DriverError: the port cannot be had.
-        """
+        """Listen on all addresses for scrapers outside. Raises DriverError: port in use."""
         try:
             self._server, self._thread = start_http_server(port, address, metrics.registry)
         except OSError as error:
@@ -122,7 +108,6 @@ class MetricsServer:
         self.port = int(self._server.server_port)
 
     def stop(self) -> None:
-        """Close the port."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

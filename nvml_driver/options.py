@@ -57,17 +57,14 @@ class DriverOptions:
     Attributes:
         node_name: the node; also the pool's name.
         cdi_root: where CDI specs go, one directory for each node; made if missing.
-        state_dir: the driver's own directory, one for each node; made if missing. Holds the
-            checkpoint and, for simulated GPUs, a sysfs tree and device files.
-        driver_name: the driver's name in slices, allocations and CDI names.
-        device_root: where ``nvidia<minor>`` is; None: ``/dev`` with real GPUs, ``<state_dir>/dev``
-            with simulated ones.
+        state_dir: one for each node; made if missing. Holds the checkpoint and, for simulated GPUs,
+            a sysfs tree and device files.
+        device_root: where ``nvidia<minor>`` is; None: ``/dev``, or ``<state_dir>/dev`` with
+            simulated GPUs.
         device_nodes: for simulated GPUs. ``create`` makes character devices in ``device_root``
-            (needs root), and the CDI specs name them as ``hostPath``: containers get real device
-            files. ``declare`` makes none and needs no root: the specs say type and numbers without
-            ``hostPath``, and carry the annotation ``dra-conformance.dev/device-nodes: declared``;
-            for callers that only read the specs, as the reference target does.
-        features: what to publish beyond full GPUs and static MIG devices.
+            (needs root), and the CDI specs name them as ``hostPath``. ``declare`` makes none: the
+            specs say type and numbers without ``hostPath``, and carry the annotation
+            ``dra-conformance.dev/device-nodes: declared``, for callers that only read the specs.
         driver_root: where NVIDIA's driver is installed: ``nvidia-smi``, libraries.
         driver_libraries: give containers the driver's libraries and tools; never those of simulated
             GPUs, which have none but a simulated ``nvidia-smi``.

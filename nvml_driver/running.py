@@ -23,14 +23,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class RunningDriver:
-    """The driver as a process runs it.
-
-    Attributes:
-        core: prepare and unprepare.
-        plugin: the kubelet's side.
-        metrics_server: None if not wanted or not started.
-        liveness_server: likewise.
-    """
+    """The driver as a process runs it; a server is None if not wanted or not started."""
 
     def __init__(
         self,
@@ -44,11 +37,7 @@ class RunningDriver:
         healthcheck_port: int = -1,
         metrics_port: int = -1,
     ) -> None:
-        """Find the devices and take up what was left; nothing is served yet.
-
-        Raises:
-            DriverError: something is not as it must be.
-        """
+        """Find the devices and take up what was left; nothing is served yet. Raises DriverError."""
         self.core = DriverCore(options, library)
         inventory = self.core.inventory
         _LOG.info(
@@ -93,7 +82,7 @@ class RunningDriver:
         """Serve the kubelet, then publish: a device is offered when it can be prepared.
 
         Raises:
-            DriverError: a socket or a port cannot be had.
+            DriverError: a socket or a port is in use.
         """
         healthcheck_port, metrics_port = self._ports
         self._devices.start()

@@ -13,7 +13,6 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin to work."""
         self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:
@@ -23,5 +22,4 @@ class Worker:
             self._thread.join(timeout)
 
     def _run(self) -> None:
-        """Work until ``_stopping`` is set."""
         raise NotImplementedError

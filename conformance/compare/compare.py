@@ -30,12 +30,7 @@ MAX_DIFFERENCES = 100
 def against(
     reference: Sequence[ScenarioFinished], witness: Witness = REFERENCE
 ) -> Callable[[ScenarioFinished], ScenarioCompared]:
-    """Judges each scenario of a target as it ends (``engine.scenario_run.Setup.compare``).
-
-    Args:
-        reference: how the same scenarios ended on the reference, run before; may lack some.
-        witness: who judges.
-    """
+    """Judge each scenario of a target as it ends (``engine.scenario_run.Setup.compare``)."""
     by_id = {event.scenario.id: event for event in reference}
     return lambda ended: compare_scenario(ended, by_id.get(ended.scenario.id), witness)
 
@@ -45,13 +40,7 @@ def compare_scenario(
     reference: ScenarioFinished | None = None,
     witness: Witness = REFERENCE,
 ) -> ScenarioCompared:
-    """Judge every decision of a scenario, and compare its observations with the reference's.
-
-    Args:
-        target: how it ended on the target.
-        reference: how it ended on the reference target, None where that is not known.
-        witness: who judges.
-    """
+    """Judge every decision of a scenario, and compare what it saw with the reference, if known."""
     judgements: list[Judgement] = []
     problems: list[str] = []
     for number, decision in enumerate(target.decisions):
@@ -110,7 +99,6 @@ def compare_observations(
 
 
 def _observed(finished: ScenarioFinished) -> bool:
-    """Whether the scenario ran, so that there is something to compare."""
     return finished.outcome not in (Outcome.SKIPPED, Outcome.LOST)
 
 

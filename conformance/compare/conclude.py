@@ -20,12 +20,7 @@ from conformance.text import counted
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """The conclusion of a run, or of the part of it that a profile covers.
-
-    Attributes:
-        code: the exit code.
-        reasons: why, in words; empty where it is conformant.
-    """
+    """The conclusion of a run, or of a part of it: the exit code, and why it is not conformant."""
 
     code: ExitCode
     reasons: tuple[str, ...] = ()

@@ -43,7 +43,6 @@ class WantedClaim:
     number: int = 1
 
     def is_it(self, claim: Mapping[str, Any]) -> bool:
-        """Whether a claim of a decision is this one."""
         name = name_of(claim)
         if self.claim:
             return name == self.claim

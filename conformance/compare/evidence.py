@@ -57,11 +57,9 @@ def undecided_claims(snapshot: Obj) -> tuple[Obj, ...]:
 
 
 def eligible_nodes(snapshot: Obj, pod: Object | None = None) -> tuple[str, ...]:
-    """The nodes of a snapshot that suit a pod, in the snapshot's order.
+    """The nodes of a snapshot that suit a v1 Pod, in the snapshot's order.
 
-    Args:
-        snapshot: a Snapshot document.
-        pod: a v1 Pod; without one, any pod: a node with a blocking taint then counts for none.
+    Without a pod, any pod is meant: a node with a blocking taint then counts for none.
 
     Raises:
         UsageError: the snapshot or the pod is malformed.
@@ -93,10 +91,8 @@ def eligible_nodes(snapshot: Obj, pod: Object | None = None) -> tuple[str, ...]:
 def lacks_node_resources(snapshot: Obj, pod: Object | None, allocations: Sequence[Object]) -> bool:
     """Whether a pod waits for what its node lacks because devices count against it (KEP-5517).
 
-    Args:
-        snapshot: a Snapshot document.
-        pod: a v1 Pod; its condition names the resource.
-        allocations: what the reference would give it; devices with nodeAllocatableResources count.
+    The pod's condition names the resource; of the allocations that the reference would make,
+    devices with nodeAllocatableResources count.
 
     Raises:
         UsageError: the snapshot, the pod or an allocation is malformed.
@@ -127,11 +123,6 @@ def lacks_node_resources(snapshot: Obj, pod: Object | None, allocations: Sequenc
 
 
 def node_named(snapshot: Snapshot, name: str) -> Object:
-    """The node of that name.
-
-    Raises:
-        UsageError: the snapshot has none.
-    """
     for node in snapshot.nodes:
         if name_of(node) == name:
             return node
@@ -151,7 +142,6 @@ def name_of(obj: Object) -> str:
 
 
 def key_of(obj: Object) -> tuple[str, str]:
-    """Namespace and name."""
     return str(part(obj, "metadata").get("namespace", "")), name_of(obj)
 
 

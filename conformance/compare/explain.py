@@ -26,10 +26,7 @@ _ALLOCATES = (
 
 
 def explain_file(path: Path) -> str:
-    """Why the claims of a saved snapshot are pending, node by node.
-
-    Args:
-        path: ``snapshot.json`` from the diagnostics of a run, or any Snapshot document.
+    """Why the claims of a saved Snapshot document are pending, node by node.
 
     Raises:
         UsageError: the file cannot be read, or is not a snapshot; with ``file: $.path``.
@@ -42,10 +39,6 @@ def explain_file(path: Path) -> str:
 
 def explain_pending(scope: Scope, name: str) -> str:
     """Why a claim of the scope's namespace, or the claims of a pod there, are pending.
-
-    Args:
-        scope: opened on the namespace; nothing is written.
-        name: of a ResourceClaim or, where there is none, of a Pod.
 
     Raises:
         UsageError: there is neither, or nothing of it waits for an allocation.
@@ -85,7 +78,6 @@ def _claims_of(scope: Scope, name: str, subject: str) -> frozenset[str]:
 
 
 def _allocated(snapshot: Obj, scope: Scope, names: Iterable[str]) -> str:
-    """The devices of the claims, in words."""
     parts = []
     for claim in snapshot["allocated"]:
         meta = claim["metadata"]

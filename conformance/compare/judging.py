@@ -30,15 +30,11 @@ from conformance.errors import UsageError
 
 
 def judge(decision: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgement:
-    """Judge one decision by the snapshot that it was made from.
-
-    Args:
-        decision: ``conformance.targets.base.Decision`` as JSON.
-        witness: the reference.
+    """Judge one decision (``targets.base.Decision`` as JSON) by the snapshot that it was made from.
 
     Raises:
-        UsageError: the decision or its snapshot is not well formed, or it says itself that what was
-            there at that moment is not known.
+        UsageError: the decision or its snapshot is not well formed, or says that it is not
+            complete.
     """
     if decision.get("unknown"):
         raise UsageError(str(decision["unknown"]))
@@ -83,14 +79,10 @@ def judge(decision: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgemen
 def judge_undecided(snapshot: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgement | None:
     """``missed`` if the reference allocates what a target left pending, None if it agrees.
 
-    All claims that the snapshot leaves open are asked for together on one node, so that a pod with
-    several claims is never called missed for one of them alone.
-
-    Args:
-        snapshot: taken while a pod was confirmed to be pending: an object with ``snapshot`` and
-            ``pod`` (a v1 Pod), or the bare snapshot. Only nodes that suit the pod count
-            (``evidence.eligible_nodes``).
-        witness: the reference.
+    All open claims are tried together on one node, so that a pod with several claims is never
+    called missed for one of them. The snapshot was taken while a pod was confirmed to be pending:
+    an object with ``snapshot`` and ``pod`` (a v1 Pod), or the bare snapshot. Only nodes that suit
+    the pod count (``evidence.eligible_nodes``).
 
     Raises:
         UsageError: the snapshot is not well formed.

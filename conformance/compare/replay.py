@@ -24,16 +24,11 @@ MAX_BYTES = 64 << 20
 def replay(path: Path) -> Judgement | None:
     """Judge the one decision or snapshot in a JSON file.
 
-    Args:
-        path: a decision (``pod``, ``node``, ``claims``, ``allocations``, ``snapshot``), or a
-            snapshot document of a pod that stayed pending.
-
-    Returns:
-        The judgement; None for a snapshot whose claims the reference leaves pending too.
+    A decision has ``pod``, ``node``, ``claims``, ``allocations``, ``snapshot``. None for a snapshot
+    whose claims the reference leaves pending, too.
 
     Raises:
-        UsageError: the file is neither, or nothing in it is left to be judged; with
-            ``file: $.path`` and what is wrong.
+        UsageError: the file is neither, or nothing in it is left to judge; with ``file: $.path``.
     """
     document = read_object(path, MAX_BYTES)
     try:

@@ -89,7 +89,6 @@ class Witness:
 
 
 REFERENCE = Witness()
-"""The reference that the suite ships."""
 
 
 def _defaulted(claims: Sequence[Obj]) -> list[Obj]:

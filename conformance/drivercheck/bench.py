@@ -26,31 +26,21 @@ class Bench(DriverUnderCheck):
     def __init__(
         self, folder: Path, starter: Starter | None, *, cdi_folders: tuple[Path, ...] = ()
     ) -> None:
-        """As `DriverUnderCheck`; there are no claims yet."""
         super().__init__(folder, starter, cdi_folders=cdi_folders)
         self._claims: list[Obj] = []
 
     def pending_claim(self, *requests: Mapping[str, Any], name: str = "") -> Obj:
-        """A claim without an allocation, see `Objects.claim`."""
         claim = self.api.objects.claim(self.driver, *requests, name=name)
         self._claims.append(claim)
         return claim
 
     def claim(self, *requests: Mapping[str, Any], name: str = "") -> Obj:
-        """A claim that is allocated on the node.
-
-        Raises:
-            UnanswerableError: the driver's devices do not suffice.
-        """
+        """An allocated claim. Raises UnanswerableError: the driver's devices do not suffice."""
         claim = self.pending_claim(*requests, name=name)
         return self.allocate(claim, self.allocation(claim))
 
     def allocation(self, claim: Obj) -> dict[str, Any]:
-        """What kube-scheduler would give a claim, to be changed before it is written.
-
-        Raises:
-            UnanswerableError: the driver's devices do not suffice.
-        """
+        """What kube-scheduler would give. Raises UnanswerableError: the devices do not suffice."""
         found = self.api.objects.allocation(claim)
         if found is None:
             raise UnanswerableError(
@@ -60,11 +50,9 @@ class Bench(DriverUnderCheck):
         return found
 
     def allocate(self, claim: Obj, allocation: Mapping[str, Any]) -> Obj:
-        """Give a claim an allocation."""
         return self.api.objects.allocate(claim, allocation)
 
     def drop(self, claim: Obj) -> None:
-        """Delete the claim's object."""
         self.api.objects.delete(claim)
 
     def prepare(self, *claims: Obj, plugin: Plugin | None = None) -> list[tuple[Device, ...]]:
@@ -107,11 +95,7 @@ class Bench(DriverUnderCheck):
         return [answer[uid].error for uid in uids]
 
     def unprepare(self, *claims: Obj, plugin: Plugin | None = None) -> None:
-        """Unprepare claims in one call.
-
-        Raises:
-            ViolationError: it did not succeed, or the answer is not about these claims.
-        """
+        """Unprepare claims in one call. Raises ViolationError: it failed, or answered otherwise."""
         try:
             answer = (plugin or self.plugin).unprepare(map(kubelet.reference, claims))
         except RefusedError as error:

@@ -24,11 +24,9 @@ class Check:
 
     Attributes:
         name: section and rule; public, and never used for another rule.
-        level: required or recommended.
-        summary: the rule in a sentence.
-        source: where it is written, or the code that relies on it.
+        source: where the rule is written, or the code that relies on it.
         starts_driver: it stops and starts the driver, so it needs the driver's command.
-        run: looks whether it holds; returns if so.
+        run: raises if the rule does not hold.
     """
 
     name: str
@@ -46,12 +44,6 @@ class Section:
     """The checks of one part of the contract, in order."""
 
     def __init__(self, name: str, *, starts_driver: bool = False) -> None:
-        """Begin a section.
-
-        Args:
-            name: first part of its checks' names.
-            starts_driver: its checks stop and start the driver.
-        """
         self.name = name
         self.checks: list[Check] = []
         self._starts_driver = starts_driver

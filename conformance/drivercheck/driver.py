@@ -49,12 +49,9 @@ class DriverUnderCheck:
     def __init__(
         self, folder: Path, starter: Starter | None, *, cdi_folders: tuple[Path, ...] = ()
     ) -> None:
-        """Lay out the folders and serve the API; the driver is not started yet.
+        """Lay out the folders and serve the API; without a starter somebody else starts the driver.
 
-        Args:
-            folder: empty, with a short path, because sockets lie in it.
-            starter: starts the driver; None: somebody else does.
-            cdi_folders: where else CDI specs may be.
+        ``folder`` must be empty, with a short path, because sockets lie in it.
         """
         self.folder = folder
         self.registry, self.plugins, cdi = (folder / name for name in _FOLDERS)
@@ -124,9 +121,6 @@ class DriverUnderCheck:
     def serve(self, seconds: float = 0.0) -> Any:
         """Wait for the registration, and accept it as a kubelet does; its PluginInfo.
 
-        Args:
-            seconds: to wait; 0: `REGISTER_SECONDS`.
-
         Raises:
             ViolationError: it ended, or did not register in that time.
         """
@@ -154,7 +148,6 @@ class DriverUnderCheck:
             time.sleep(_LOOK_SECONDS)
 
     def said(self) -> str:
-        """The driver's last words."""
         words = last_words(self.log)
         return f"its log ends: {words}" if words else "it logged nothing here"
 
@@ -182,21 +175,18 @@ class DriverUnderCheck:
         self.published()
 
     def disconnect(self) -> None:
-        """Close what is connected."""
         for one in (self.registrar, self._plugin):
             if one is not None:
                 one.close()
         self.registrar, self._plugin = None, None
 
     def close(self) -> None:
-        """End the driver and the API server."""
         with suppress(ViolationError):
             self.stop(signal.SIGKILL)
         self.api.close()
 
     @property
     def driver(self) -> str:
-        """The name under which it registered."""
         return str(self.info.name)
 
     @property
@@ -227,15 +217,11 @@ class DriverUnderCheck:
         return Plugin(endpoint, version)
 
     def slices(self) -> list[Obj]:
-        """Its ResourceSlices for this node."""
         found = self.api.objects.slices(self.driver)
         return [one for one in found if one["spec"].get("nodeName") in (None, NODE)]
 
     def published(self, seconds: float = 0.0) -> list[Obj]:
         """Its ResourceSlices, once there are any and all of a pool are there.
-
-        Args:
-            seconds: to wait; 0: `START_SECONDS`.
 
         Raises:
             ViolationError: they do not come.
@@ -264,11 +250,9 @@ class DriverUnderCheck:
         ]
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Wait until something holds of the objects."""
         return self.api.objects.history.wait(condition, min(seconds, self.left()))
 
     def left(self) -> float:
-        """Seconds that the check still has."""
         return max(0.0, self._deadline - time.monotonic())
 
     def need_command(self) -> None:

@@ -57,7 +57,6 @@ class RefusedError(Exception):
     """The driver answered a call with an error of gRPC."""
 
     def __init__(self, method: str, code: grpc.StatusCode, details: str) -> None:
-        """What it said, and to which call."""
         self.code = code
         self.text = f"{method} fails with {code.name}: {one_line(details, 200)}"
         super().__init__(self.text)
@@ -83,7 +82,6 @@ class Prepared:
 
 
 def reference(claim: Obj) -> dict[str, str]:
-    """A claim as calls name it."""
     metadata = claim["metadata"]
     return {key: metadata[key] for key in ("namespace", "uid", "name")}
 
@@ -101,7 +99,6 @@ def sockets(registry: Path) -> Iterator[Path]:
 
 
 def connect(socket: Path) -> grpc.Channel:
-    """A channel to a socket; nothing is sent yet."""
     return grpc.insecure_channel(f"unix:{socket}", options=_OPTIONS)
 
 
@@ -125,13 +122,11 @@ class Registrar:
     """A registration socket."""
 
     def __init__(self, socket: Path) -> None:
-        """Connect at the first call."""
         self.socket = socket
         self._channel = connect(socket)
         self._stub = stub(registration, self._channel)
 
     def info(self, seconds: float = INFO_SECONDS) -> Any:
-        """Its PluginInfo; raises as `call`."""
         return call("GetInfo", self._stub.GetInfo, registration.InfoRequest(), seconds)
 
     def notify(self, registered: bool, error: str = "") -> None:
@@ -141,7 +136,6 @@ class Registrar:
         call(name, self._stub.NotifyRegistrationStatus, status, NOTIFY_SECONDS)
 
     def close(self) -> None:
-        """Disconnect."""
         self._channel.close()
 
 
@@ -149,12 +143,6 @@ class Plugin:
     """The DRA service behind an endpoint, in one of its versions."""
 
     def __init__(self, endpoint: Path, version: str) -> None:
-        """Connect at the first call.
-
-        Args:
-            endpoint: its socket.
-            version: a key of `SERVICES`.
-        """
         self.endpoint = endpoint
         self.version = version
         self.channel = connect(endpoint)
@@ -187,12 +175,10 @@ class Plugin:
         return answer
 
     def method(self, name: str) -> str:
-        """The path of one of its methods."""
         [service] = self._messages.DESCRIPTOR.services_by_name.values()
         return f"/{service.full_name}/{name}"
 
     def close(self) -> None:
-        """Disconnect."""
         self.channel.close()
 
 
@@ -208,12 +194,6 @@ def _device(message: Any) -> Device:
 
 def watch_health(channel: grpc.Channel, version: str, count: int, seconds: float) -> list[Any]:
     """The first responses of a health stream, which is cancelled then.
-
-    Args:
-        channel: to the endpoint.
-        version: a key of `HEALTH`.
-        count: how many to wait for.
-        seconds: for all of them.
 
     Raises:
         RefusedError: the stream ended with an error.

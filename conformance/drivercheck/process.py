@@ -39,11 +39,7 @@ class CommandStarter:
     """Starts the driver with a command, in a process group of its own."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Look for the program.
-
-        Raises:
-            UsageError: there is none, or it cannot be executed.
-        """
+        """Look for the program. Raises UsageError: there is none, or it cannot be executed."""
         program = shutil.which(command[0]) if command else None
         if program is None:
             what = command[0] if command else ""
@@ -54,11 +50,7 @@ class CommandStarter:
         self.command = (str(Path(program).absolute()), *command[1:])
 
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
-        """Start it.
-
-        Raises:
-            UsageError: the system cannot execute it.
-        """
+        """Start it. Raises UsageError: the system cannot execute it."""
         with log.open("ab") as output:
             try:
                 return _Command(
@@ -80,7 +72,6 @@ class _Command:
         self._process = process
 
     def alive(self) -> bool:
-        """Whether its first process runs."""
         return self._process.poll() is None
 
     def signal(self, number: int) -> None:
@@ -92,7 +83,6 @@ class _Command:
             os.killpg(self._process.pid, number)
 
     def wait(self, seconds: float) -> bool:
-        """Whether it ended."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -57,7 +57,6 @@ class DriverCheckResult(_Document):
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the process says."""
         return {
             "conformant": ExitCode.CONFORMANT,
             "not conformant": ExitCode.NOT_CONFORMANT,

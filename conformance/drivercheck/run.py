@@ -29,13 +29,7 @@ Reporter = Callable[[CheckResult], None]
 def run(
     bench: Bench, checks: Sequence[Check], report: Reporter = lambda _: None
 ) -> DriverCheckResult:
-    """Start the driver, if that is ours to do, and make the checks.
-
-    Args:
-        bench: with a driver that was not started yet, or that somebody else starts.
-        checks: in the order in which they are made.
-        report: told each result when it is there.
-    """
+    """Start the driver, if that is ours to do, and make the checks; ``report`` gets each result."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     runner = Runner(bench)
     results: list[CheckResult] = []
@@ -63,7 +57,6 @@ class Runner:
     """Makes checks on one bench, and brings the driver back between them."""
 
     def __init__(self, bench: Bench) -> None:
-        """With the first check the driver is started, if that is ours to do."""
         self._bench = bench
         self._silent = 0
         self._absent = ""
@@ -109,7 +102,6 @@ class Runner:
         return found
 
     def _ready(self) -> None:
-        """Have a driver that serves."""
         if not self._began:
             self._began = True
             if self._bench.starter is not None:

@@ -52,7 +52,6 @@ def _rows(table: type[Any]) -> list[Option]:
 
 
 def destination(row: Option) -> str:
-    """The name under which pytest keeps an option."""
     return f"dra_{row.name}"
 
 

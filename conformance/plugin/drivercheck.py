@@ -17,7 +17,6 @@ FIXTURE = "dra_driver_check"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test for each check, with its name."""
     if FIXTURE in metafunc.fixturenames:
         from conformance.drivercheck.catalogue import CHECKS
 

@@ -32,7 +32,6 @@ class ScenarioFile(pytest.File):
     """One scenario file; files of other kinds below the same folder have no items."""
 
     def collect(self) -> Iterable[pytest.Item]:
-        """The scenario in the file, if it is one."""
         try:
             loaded = load(self.config, self.path)
         except ConformanceError as error:
@@ -107,7 +106,6 @@ class ScenarioItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """File, line and name for pytest's reports."""
         return self.path, 0, self.loaded.id
 
 

@@ -41,12 +41,7 @@ def carried(events: Sequence[Event]) -> list[str]:
 
 
 class SessionResults:
-    """Writes the result file; as a context, for as long as the session lasts.
-
-    Args:
-        folder: claims the place of the reports.
-        setup: what the session runs against.
-    """
+    """Writes the result file; as a context, for as long as the session lasts."""
 
     def __init__(self, path: Path, setup: Setup) -> None:
         self._path = path
@@ -79,7 +74,7 @@ class SessionResults:
         self._dispatcher.dispatch(event)
 
     def take(self, lines: Sequence[str]) -> None:
-        """Write down what a test's report carried."""
+        """Record what a test's report carried."""
         assert self._dispatcher is not None, "a test ended before the collection did"
         for line in lines:
             event = from_line(json.loads(line), self._planned)
@@ -88,11 +83,7 @@ class SessionResults:
             self._dispatcher.dispatch(event)
 
     def finish(self, *, interrupted: bool, left: Sequence[str]) -> None:
-        """Complete the file, and make the pages from it.
-
-        Raises:
-            ConformanceError: something could not be written.
-        """
+        """Complete the file and make the pages. Raises ConformanceError: they cannot be written."""
         with self._stack:
             if self._dispatcher is None:
                 return

@@ -199,7 +199,6 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Close the target and the cluster."""
     session = config.stash.get(SESSION, None)
     if session is not None:
         session.stack.close()
@@ -210,7 +209,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell an xdist worker how to reach the cluster."""
     session = node.config.stash.get(SESSION, None)
     if session is not None:
         node.workerinput["dra_run"] = session.run
@@ -218,7 +216,6 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Say what the scenarios run against."""
     session = config.stash.get(SESSION, None)
     if session is None:
         return None

@@ -60,12 +60,9 @@ is expected to fail: ``known``, too, which is then marked so."""
 class AllureResults:
     """A reporter that writes Allure result files for runs of the command line.
 
-    Args:
-        folder: the results folder; it is made, never emptied (a crashed worker's replacement would
-            delete what others wrote).
-        clock: seconds since the epoch.
-
-    A scenario that passed, and in which an allocation is against the rules, is a failed test.
+    A scenario that passed, and in which an allocation is against the rules, is a failed test. The
+    folder is never emptied: a crashed worker's replacement would delete what others wrote.
+    ``clock``: seconds since the epoch.
     """
 
     def __init__(
@@ -82,7 +79,6 @@ class AllureResults:
         return f"the Allure results in {self.folder}"
 
     def handle(self, event: Event) -> None:
-        """Write a result as soon as its scenario ended."""
         self._collector.handle(event)
         match event:
             case RunStarted():
@@ -159,11 +155,7 @@ def describe(result: TestResult, scenario: PlannedScenario) -> None:
 def complete(
     result: TestResult, finished: ScenarioFinished, compared: ScenarioCompared | None
 ) -> None:
-    """Add what is known of a scenario once it has run: steps, verdict, known issues.
-
-    Args:
-        result: described already; its ``start`` is that of the first step.
-    """
+    """Add what is known of a scenario once it has run to a described result."""
     result.steps.extend(_steps_of(finished, result.start))
     if compared is not None and compared.verdict is not None:
         result.labels.append(Label("verdict", str(compared.verdict)))

@@ -27,11 +27,6 @@ def apply_to_current_test(
 ) -> None:
     """Add labels, links, steps and attachments to the Allure result of the running item.
 
-    Args:
-        finished: the scenario that the item runs.
-        diagnostics: name -> text, attached beside the decisions and observations.
-        compared: what the comparison says, where one was asked for.
-
     The status is left to allure-pytest: an ``AssertionError`` raised by the item is ``failed``, any
     other exception ``broken``, ``pytest.skip`` ``skipped``.
     """

@@ -34,11 +34,7 @@ CATEGORIES = (
 
 
 def write_run(folder: Path, started: RunStarted) -> None:
-    """Write the files about a run into a folder of Allure results.
-
-    Raises:
-        OSError: one of them cannot be written.
-    """
+    """Write the files about a run into a folder of Allure results."""
     folder.mkdir(parents=True, exist_ok=True)
     _write_properties(folder / "environment.properties", _environment(started))
     executor = redact_json(executor_of(started.run, os.environ))
@@ -60,11 +56,7 @@ def _environment(started: RunStarted) -> dict[str, str]:
 
 
 def executor_of(run: str, env: Mapping[str, str]) -> dict[str, str | int]:
-    """Who ran it: a job of GitHub, GitLab or Jenkins by its own variables, else ``local``.
-
-    Args:
-        run: the run's id, the name of a local build.
-    """
+    """Who ran it: a job of GitHub, GitLab or Jenkins by its own variables, else ``local``."""
     if env.get("GITHUB_ACTIONS") == "true":
         place = f"{env.get('GITHUB_SERVER_URL')}/{env.get('GITHUB_REPOSITORY')}"
         url = f"{place}/actions/runs/{env.get('GITHUB_RUN_ID')}"
@@ -85,7 +77,6 @@ def executor_of(run: str, env: Mapping[str, str]) -> dict[str, str | int]:
 
 
 def _write_properties(file: Path, values: Mapping[str, str]) -> None:
-    """Write a Java properties file, redacted."""
     lines = [
         f"{_escape(name).replace(' ', chr(92) + ' ')} = {_escape(value.strip())}\n"
         for name, value in values.items()

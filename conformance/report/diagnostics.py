@@ -26,7 +26,6 @@ class DiagnosticsFolder:
         return f"the diagnostics in {self.root}"
 
     def handle(self, event: Event) -> None:
-        """Write the items of one :class:`Diagnostics` event."""
         if not isinstance(event, Diagnostics) or not event.items:
             return
         folder = self.root.joinpath(*(safe_name(part) for part in event.scenario.split("/")))
@@ -39,7 +38,6 @@ class DiagnosticsFolder:
         self._places[event.scenario] = folder
 
     def place(self, scenario_id: str) -> Path | None:
-        """The folder with a scenario's diagnostics, None where there are none."""
         return self._places.get(scenario_id)
 
 

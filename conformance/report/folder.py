@@ -43,11 +43,7 @@ class OutputFolder:
 
     A folder that was made and is empty in the end is removed. The lock is on the folder itself
     (``flock``), so that it leaves no file and ends with the process; on a file system that cannot
-    lock a folder the lock is left out.
-
-    Args:
-        path: the folder; it and what is above it are made.
-        progress: hears that reports of an earlier run are removed.
+    lock a folder the lock is left out. ``progress`` hears that earlier reports are removed.
     """
 
     def __init__(self, path: Path, progress: Callable[[str], None] = lambda _: None) -> None:

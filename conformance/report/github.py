@@ -21,17 +21,11 @@ MAX_ANNOTATIONS = 10
 
 
 def in_github(env: Mapping[str, str]) -> bool:
-    """Whether this is a step of a GitHub job."""
     return env.get("GITHUB_ACTIONS") == "true"
 
 
 class GithubAnnotations:
-    """A reporter that annotates when the run is over.
-
-    Args:
-        console: standard output.
-        workspace: what GitHub's paths start from; a file elsewhere is not named.
-    """
+    """Annotates when the run is over; only files below ``workspace`` are named."""
 
     def __init__(self, console: Console, workspace: Path | None = None) -> None:
         self._console = console
@@ -42,7 +36,6 @@ class GithubAnnotations:
         return "the annotations"
 
     def handle(self, event: Event) -> None:
-        """Collect, and print at the end."""
         self._collector.handle(event)
         if isinstance(event, RunFinished) and self._collector.run is not None:
             for line in workflow_commands(self._collector.result(), self._workspace):

@@ -87,7 +87,6 @@ ADAPTER: TypeAdapter[Any] = TypeAdapter(RunSummary)
 
 
 def summary_schema() -> dict[str, Any]:
-    """The schema of the document, as pydantic says it."""
     schema = ADAPTER.json_schema(by_alias=True, mode="serialization")
     for part in (schema, *schema["$defs"].values()):
         part["description"] = part["description"].split("\n\n")[0]
@@ -95,7 +94,6 @@ def summary_schema() -> dict[str, Any]:
 
 
 def summarize(result: RecordedRun) -> RunSummary:
-    """The summary of a run from its result file."""
     conclusion, run = conclude_run(result), result.run
     return RunSummary(
         api_version=API_VERSION,
@@ -125,7 +123,6 @@ def summarize(result: RecordedRun) -> RunSummary:
 
 
 def render_json(result: RecordedRun) -> str:
-    """The summary as text."""
     return str(ADAPTER.dump_json(summarize(result), indent=2, by_alias=True).decode()) + "\n"
 
 

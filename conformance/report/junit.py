@@ -28,18 +28,13 @@ MAX_INLINE = 2_000
 """The most characters of a diagnostic in the file itself; longer ones are attached."""
 
 Place = Callable[[str], Path | None]
-"""Where the diagnostics of a scenario are as files."""
 
 
 class JUnitFile:
     """A reporter that writes one XML file when the run is over (also when it was interrupted).
 
     A scenario that passed, and in which an allocation is against the rules, is a failure in it: CI
-    reads nothing else.
-
-    Args:
-        path: the file; its folder is made.
-        place: where the diagnostics of a scenario are as files; they are then attached.
+    reads nothing else. Diagnostics are attached from where ``place`` finds them as files.
     """
 
     def __init__(self, path: Path, place: Place = lambda _: None) -> None:
@@ -51,7 +46,6 @@ class JUnitFile:
         return f"the JUnit file {self.path}"
 
     def handle(self, event: Event) -> None:
-        """Collect, and write at the end."""
         self._collector.handle(event)
         if isinstance(event, RunFinished) and self._collector.run is not None:
             root = junit_xml(self._collector.result(), self._place)

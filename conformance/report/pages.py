@@ -35,17 +35,12 @@ MAX_CHARACTERS = 200_000
 
 
 PAGES = {"html": HTML, "markdown": SUMMARY, "json": SUMMARY_JSON}
-"""Format -> name of its file."""
 
 
 def write_pages(
     output: Path, result: RecordedRun | None = None, formats: Collection[str] = tuple(PAGES)
 ) -> None:
-    """Write the HTML page and the summaries into a folder.
-
-    Args:
-        result: the run; None for that of the result file in the folder.
-        formats: which of them to write.
+    """Write the HTML page and the summaries of a run, or of the result file in the folder.
 
     Raises:
         ReportError: one of them cannot be written.
@@ -61,7 +56,6 @@ def write_pages(
 
 
 def render_html(result: RecordedRun) -> str:
-    """The page as text; the same result gives the same page."""
     filters: dict[str, Callable[..., Any]] = {
         "fit": _fit,
         "as_json": _json,
@@ -74,7 +68,6 @@ def render_html(result: RecordedRun) -> str:
 
 
 def render_markdown(result: RecordedRun) -> str:
-    """The summary as text; the same result gives the same text."""
     return _render("summary.md.j2", result, {"code": _code, "block": _block})
 
 

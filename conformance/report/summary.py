@@ -51,13 +51,7 @@ def closing_lines(
     diagnostics: Callable[[str], Path | None] = lambda _: None,
     durations: int = 0,
 ) -> Iterator[Text]:
-    """The last lines of a run's output, the most important at the end, where a terminal shows them.
-
-    Args:
-        result: the run.
-        diagnostics: where a scenario's diagnostics were put, None where there are none.
-        durations: how many of the slowest scenarios to name.
-    """
+    """The last lines of a run's output, the most important at the end, where a person looks."""
     yield from _not_run(result)
     yield from _failures(result, diagnostics)
     yield from _compared(result)

@@ -61,15 +61,13 @@ class PlainConsole(Console):
 class TerminalReporter:
     """A reporter for people.
 
-    Args:
-        console: where to print; None makes one on stdout. rich's own rules hold for it: no colour
-            with NO_COLOR, no terminal behind a pipe.
+    Attributes:
+        console: by default on stdout, with rich's rules: no colour with NO_COLOR or behind a pipe.
         live: one line that changes in place; None decides (a terminal that can move its cursor).
             Give False where CI is set.
-        diagnostics: where a scenario's diagnostics were put, None where there are none.
+        diagnostics: where a scenario's diagnostics are, None where there are none.
         verbose: also print how each step went.
         durations: how many of the slowest scenarios to name.
-        clock: seconds, for the time that has passed.
     """
 
     def __init__(
@@ -98,7 +96,6 @@ class TerminalReporter:
         return "the terminal output"
 
     def handle(self, event: Event) -> None:
-        """Print the event."""
         self._collector.handle(event)
         match event:
             case RunStarted():

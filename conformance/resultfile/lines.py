@@ -55,11 +55,7 @@ def to_line(event: Recorded) -> Json:
 
 
 def from_line(line: Json, planned: Mapping[str, PlannedScenario]) -> Recorded:
-    """The event that a line stands for.
-
-    Args:
-        line: without what the footer's line has beside its event (``digest``).
-        planned: the scenarios of the header by id; empty for the header itself.
+    """The event of a line without its digest; ``planned`` is empty for the header itself.
 
     Raises:
         ValueError: it is not what the format says (pydantic's ValidationError is one).
@@ -89,7 +85,6 @@ def from_line(line: Json, planned: Mapping[str, PlannedScenario]) -> Recorded:
 
 
 def result_schema() -> Json:
-    """The schema of one line of a result file, as pydantic says it."""
     _, schema = TypeAdapter.json_schemas(
         [(name, "serialization", adapter) for name, adapter in ADAPTERS.items()],
         by_alias=True,

@@ -36,9 +36,6 @@ TELLING = ("$.suiteVersion", "$.target", "$.kubernetesVersion", "$.driver", "$.s
 def merge(files: Sequence[RecordedRun]) -> RunResult:
     """The runs of shards as one; the same files give the same result, in whatever order.
 
-    Args:
-        files: at least one; each with or without a footer.
-
     Raises:
         UsageError: one is no shard's, or they are not of one plan, or two are of one shard.
     """
@@ -98,11 +95,7 @@ def _part(item: RecordedRun) -> MergedPart:
 
 
 def _check_same(first: RecordedRun, other: RecordedRun) -> None:
-    """Check that two shards are of one plan, on targets that are alike.
-
-    Raises:
-        UsageError: they are not; says the first difference.
-    """
+    """Check that two shards are of one plan, on targets that are alike. Raises UsageError."""
     if (found := difference(first.run, other.run)) is None:
         return
     path, one, two = found
@@ -116,11 +109,7 @@ def _check_same(first: RecordedRun, other: RecordedRun) -> None:
 def difference(
     first: RunStarted, other: RunStarted, own: Collection[str] = OWN_OPTIONS
 ) -> tuple[str, str, str] | None:
-    """The most telling difference of two headers that should be of one plan: path and both values.
-
-    Args:
-        own: options in which they may differ.
-    """
+    """The most telling difference of two headers that should be of one plan: path, both values."""
     found = list(differences(_common(first, own), _common(other, own)))
     if not found:
         return None
@@ -141,11 +130,7 @@ def _common(run: RunStarted, own_options: Collection[str]) -> Json:
 
 
 def _plan(parts: Sequence[RecordedRun], merged: Merged) -> tuple[PlannedScenario, ...]:
-    """The whole plan, sorted.
-
-    Raises:
-        UsageError: a scenario is in two shards, or in none.
-    """
+    """The whole plan, sorted. Raises UsageError: a scenario is in two shards, or in none."""
     owner: dict[str, RecordedRun] = {}
     for item in parts:
         for scenario in item.run.planned:

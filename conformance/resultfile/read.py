@@ -40,11 +40,9 @@ class ResultFileError(UsageError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRun(RunResult):
-    """A run as its result file has it.
+    """A run as its result file has it; ``digest`` (``sha256:``) is of the whole file.
 
     Attributes:
-        digest: ``sha256:`` of the whole file.
-        path: of the file, as it was given.
         lines: kind of record and scenario id (empty where there is none) -> line number.
     """
 
@@ -66,14 +64,12 @@ def result_file(path: Path) -> Path:
 def load_results(path: Path, *, truncated_ok: bool = False) -> RecordedRun:
     """Read and check a result file.
 
-    Args:
-        path: the file.
-        truncated_ok: take a file without footer for what it is: everything that has no result is
-            lost. A last line that was cut off in the middle is then left out.
+    With ``truncated_ok`` a file without footer is read for what it has: everything without a result
+    is lost, and a last line that was cut off is left out.
 
     Raises:
         UsageError: it cannot be read, or is of another version of the format.
-        ResultFileError: it is not as a run writes it; the message says what is wrong.
+        ResultFileError: it is not as a run writes it.
     """
     try:
         content = read_regular(path, MAX_BYTES)
@@ -85,12 +81,7 @@ def load_results(path: Path, *, truncated_ok: bool = False) -> RecordedRun:
 
 
 def parse_results(path: Path, content: bytes, *, truncated_ok: bool = False) -> RecordedRun:
-    """As `load_results`, of a file's content; ``path`` is what messages name.
-
-    Raises:
-        UsageError: it is of another version of the format.
-        ResultFileError: it is not as a run writes it.
-    """
+    """As `load_results`, of a file's content; ``path`` is what messages name."""
     if not content.strip():
         raise ResultFileError(f"{path}: is empty; nothing was run, or the disk was full")
     return _Reader(path, content).read(truncated_ok)
@@ -186,7 +177,6 @@ class _Reader:
         self.collector.handle(event)
 
     def _check(self, where: str, event: Recorded) -> None:
-        """Check that an event fits those before it."""
         match event:
             case RunStarted():
                 if self.collector.run is not None:

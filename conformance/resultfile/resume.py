@@ -38,11 +38,8 @@ def to_resume(folder: Path) -> RecordedRun:
 def resumed(earlier: RecordedRun, new: RunStarted) -> RunResult:
     """What of a new run has ended before.
 
-    Args:
-        new: its header, as if nothing had run.
-
     Raises:
-        UsageError: it is not of the plan of the earlier run; says the most telling difference.
+        UsageError: it is not of the plan of the earlier run; names the most telling difference.
     """
     old = earlier.run
     recorded = from_line(json.loads(json.dumps(redact_json(header_line(new)))), {})

@@ -40,10 +40,8 @@ _LOCAL = re.compile(r"(?:(?<=\s)|(?<==)|^)[/~][^\s=]*/")
 class ResultFile:
     """A reporter that writes the result file.
 
-    Args:
-        path: the file; its folder is made, an older file is replaced. A run that goes on with an
-            earlier one is written beside it, and replaces it at its end, so that whenever it is
-            killed one of the two has all that had a result.
+    An older file is replaced. A run that goes on with an earlier one is written beside it, and
+    replaces it at its end, so that whenever it is killed one of the two has all that had a result.
 
     Raises:
         UsageError: the file cannot be written (when the run starts).
@@ -61,7 +59,6 @@ class ResultFile:
         return f"the result file {self.path}"
 
     def handle(self, event: Event) -> None:
-        """Write the event's line, if it has one."""
         match event:
             case RunStarted():
                 self._start(event)

@@ -36,7 +36,6 @@ class PolicyRule(Strict):
 
     @property
     def body(self) -> dict[str, Any]:
-        """The rule as it is sent."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 

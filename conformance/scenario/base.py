@@ -16,7 +16,6 @@ POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
 """On a generated ResourceClaim (k8s.io/api/resource/v1, PodResourceClaimAnnotation)."""
 
 Obj = dict[str, Any]
-"""One Kubernetes object, or a part of one, as JSON."""
 
 _MAX_GENERATE_NAME: Final = 57
 
@@ -77,11 +76,7 @@ class Strict(BaseModel):
 
 
 def dns_name(value: str) -> str:
-    """A name as the API server takes it.
-
-    Raises:
-        ValueError: it does not.
-    """
+    """A name as the API server takes it. Raises ValueError: it does not."""
     from reference_allocator.api.names import dns_subdomain_problems
 
     problems = dns_subdomain_problems(value)
@@ -91,12 +86,7 @@ def dns_name(value: str) -> str:
 
 
 def api_objects(value: tuple[Obj, ...], kind: str, what: str) -> tuple[Obj, ...]:
-    """Values of a type of the Kubernetes API, without unknown fields.
-
-    Args:
-        value: as they were written.
-        kind: the type's name in the table of fields, for example ``resource/v1.Device``.
-        what: one of them in words.
+    """Values of a type of the Kubernetes API (like ``resource/v1.Device``), without unknown fields.
 
     Raises:
         ValueError: where one is wrong, and how.
@@ -143,7 +133,6 @@ class ServerSelector(Strict):
         return " ".join(parts)
 
     def _which(self) -> Iterator[str]:
-        """What else is said of them, in words."""
         yield from ()
 
 

@@ -85,7 +85,6 @@ class Patch(ObjectSelector):
 
     @property
     def body(self) -> Any:
-        """The patch as it is sent."""
         if isinstance(self.patch, dict):
             return self.patch
         return [operation.model_dump(exclude_unset=True) for operation in self.patch]

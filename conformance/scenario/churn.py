@@ -80,5 +80,4 @@ class Churn(Strict):
         return tuple(i for i, item in enumerate(self.objects) if item.get("kind") == kind)
 
     def items_of(self, kind: str) -> list[Manifest]:
-        """The objects of a kind."""
         return [item for item in self.objects if item.get("kind") == kind]

@@ -66,7 +66,6 @@ class DeviceFile:
 
     @property
     def major(self) -> int:
-        """Of its driver."""
         return int(self.number.partition(":")[0])
 
     @property

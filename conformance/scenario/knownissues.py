@@ -25,7 +25,6 @@ class Affected(Strict):
     )
 
     def has(self, version: Version) -> bool:
-        """Whether a release has the issue."""
         return Version(self.first) <= version and (
             self.fixed is None or version < Version(self.fixed)
         )
@@ -71,11 +70,7 @@ class KnownIssues(Strict):
     ) -> Iterator[tuple[str, KnownIssue]]:
         """The issues that a failure is, with their names.
 
-        Args:
-            version: of the API server.
-            scenario: id of the scenario that failed.
-            message: why.
-            overlaps_alone: all of its steps passed, and a device was in two claims.
+        ``overlaps_alone``: all steps passed, and a device was in two claims.
         """
         for name, issue in self.issues.items():
             shown = any(

@@ -53,11 +53,7 @@ class LoadedScenario:
         return validated(Scenario, self.bound(variables))
 
     def bound(self, variables: Variables) -> Document:
-        """The document with every ``${...}`` replaced.
-
-        Raises:
-            UsageError: a variable is unknown.
-        """
+        """The document with every ``${...}`` replaced. Raises UsageError: a variable is unknown."""
 
         def text(value: Any, path: PathTuple) -> Any:
             try:
@@ -141,10 +137,10 @@ def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
 
 
 def check_path(path: Path) -> None:
-    """See that there is something at a path.
+    """See that there is something at a path, of which the system can also refuse to say so.
 
     Raises:
-        UsageError: there is not, or the system refuses even to look (a name that is too long).
+        UsageError: there is not, or its name is too long.
     """
     try:
         path.stat()
@@ -169,11 +165,7 @@ def _identity(file: Path, below: Path | None) -> str:
 
 
 def load_file(file: Path, below: Path | None) -> LoadedScenario | None:
-    """The scenario in a file; None where a folder was given and the file holds none.
-
-    Args:
-        file: YAML.
-        below: the folder that was given; None: the file itself was.
+    """The scenario in a file; None where a folder was given (``below``) and the file holds none.
 
     Raises:
         UsageError: the file cannot be read, or something in it is wrong.

@@ -16,13 +16,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def hint(name: str, known: Iterable[str], none: str = "none") -> str:
-    """``did you mean X?``, or what is known at all.
-
-    Args:
-        name: what was written.
-        known: what could have been written.
-        none: said where nothing is known.
-    """
+    """``did you mean X?``, or what is known at all; ``none`` where nothing is."""
     names = sorted(set(known))
     near = nearest(name, names)
     if near is not None:

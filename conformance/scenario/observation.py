@@ -64,16 +64,10 @@ class Observation(Protocol):
         """Name and content of all CDI specs, on all nodes (ability ``cdi``)."""
 
     def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
-        """The series of a metric (``scenario.metrics``), whatever this minor calls it.
+        """The series of a metric by its newest name; None if its component does not answer now.
 
-        Args:
-            component: ``kubelet``, with its ``node`` (ability ``kubelet-metrics``), or one of the
-                control plane (``metrics:<component>``).
-            name: of the metric in the newest minor.
-            node: the kubelet's.
-
-        Returns:
-            None where the component does not answer now.
+        ``kubelet`` goes with its ``node`` (ability ``kubelet-metrics``), other components are of
+        the control plane (``metrics:<component>``).
         """
 
     def pod_resources(self, pod: str, container: str) -> Sequence[ListedClaim] | None:

@@ -171,7 +171,6 @@ class DriverProfile(Strict):
 
     @property
     def driver(self) -> str:
-        """The driver's name as in ResourceSlices."""
         return self.spec.driver
 
     def with_options(self, names: Collection[str]) -> DriverProfile:

@@ -62,7 +62,6 @@ class Simulated(Strict):
 
     @property
     def shows_devices(self) -> bool:
-        """Whether it says how a container shows its devices."""
         return bool(self.env or self.device_nodes)
 
     def shown(
@@ -70,10 +69,8 @@ class Simulated(Strict):
     ) -> tuple[dict[str, str], tuple[str, ...]]:
         """The environment and the device files of a container that has a device.
 
-        Args:
-            device: its name.
-            place: its place among the devices of its node.
-            configs: names of the configurations that it was allocated with.
+        ``place`` is the device's place among those of its node; ``configs`` are names of
+        configurations.
         """
         number = re.search(r"\d+$", device)
         index = number[0] if number else str(place)

@@ -80,11 +80,7 @@ class Stimulus(Strict):
         return value
 
     def lines(self, health: Health, device: Mapping[str, Any]) -> str:
-        """What is appended to the file.
-
-        Args:
-            health: what the device is from now on.
-            device: as its ResourceSlice has it.
+        """The lines to append to the file for a device, given as its ResourceSlice has it.
 
         Raises:
             ValueError: the device has no such attribute, or the profile no lines for the health.

@@ -108,12 +108,7 @@ def one_document(documents: Sequence[Document], what: str, file: Path) -> Docume
 
 
 def load_document(model: type[M], file: Path, what: str) -> M:
-    """Read a file that holds one document.
-
-    Args:
-        model: of the document.
-        file: YAML.
-        what: the document's kind in words, for messages.
+    """Read a file that holds one document; ``what`` is its kind in words, for messages.
 
     Raises:
         UsageError: it cannot be read, is not one document, or does not fit the model.

@@ -117,11 +117,7 @@ class Variables:
         self._fixed = fixed
 
     def value(self, name: str) -> Any:
-        """What ``${name}`` stands for.
-
-        Raises:
-            UsageError: nothing defines it.
-        """
+        """What ``${name}`` stands for. Raises UsageError: nothing defines it."""
         if name in self._fixed:
             return self._fixed[name]
         group, _, rest = name.partition(".")
@@ -150,11 +146,7 @@ def _of_other(profile: DriverProfile) -> dict[str, Any]:
 
 
 def worker_of(devices_on: Mapping[str, int]) -> str | None:
-    """The node that ``${worker.name}`` stands for; None where no node has free devices.
-
-    Args:
-        devices_on: node -> how many devices are free there.
-    """
+    """The node that ``${worker.name}`` stands for, by free devices; None where no node has any."""
     return max(devices_on, key=lambda node: _suits(devices_on[node]), default=None)
 
 

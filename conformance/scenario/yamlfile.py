@@ -94,7 +94,6 @@ def dotted(path: Sequence[str | int]) -> str:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """The value, or an empty mapping for anything else: its type is checked elsewhere."""
     return value if isinstance(value, dict) else {}
 
 
@@ -121,7 +120,6 @@ def inside(value: Any) -> Iterable[tuple[str | int, Any]]:
 
 
 def text(value: Any) -> str:
-    """The value, or an empty text for anything else."""
     return value if isinstance(value, str) else ""
 
 
@@ -154,10 +152,8 @@ def yaml_files(
 ) -> list[Path]:
     """The files below a folder whose names end so, in the order of their paths.
 
-    Hidden folders are left out: what is in ``.git`` and ``.venv`` is nobody's scenario.
-
-    Args:
-        exclude: globs over a path below ``folder``, or over the name of a file or folder.
+    Hidden folders (``.git``, ``.venv``) are left out, and what the globs of ``exclude`` match: a
+    path below ``folder``, or the name of a file or folder.
 
     Raises:
         YamlError: a folder cannot be read; what is in it must not be left out in silence.

@@ -50,12 +50,7 @@ DECLARED_ANNOTATION = "dra-conformance.dev/device-nodes"
 
 
 def device_files(device: Device, made: MigInstance | None = None) -> list[str]:
-    """The device's file names below ``/dev``, without what all devices share.
-
-    Args:
-        device: of the inventory.
-        made: the MIG device that was made for a ``mig-partition``.
-    """
+    """The device's file names below ``/dev``, or those of the MIG device made for a partition."""
     if device.kind == "vfio":
         return [] if device.iommu_group is None else [f"vfio/{device.iommu_group}"]
     instance = made or device.instance
@@ -67,7 +62,6 @@ def device_files(device: Device, made: MigInstance | None = None) -> list[str]:
 
 
 def variable(device: Device, made: MigInstance | None = None) -> str:
-    """The first part of the names of the device's environment variables."""
     if device.kind == "vfio":
         return f"GPU_DEVICE_VFIO_{device.iommu_group}"
     instance = made or device.instance
@@ -94,10 +88,6 @@ class SpecBuilder:
         """Build for an inventory.
 
         Args:
-            inventory: the node's devices.
-            driver_name: gives vendor and a variable.
-            node_name: gives an annotation and a variable.
-            device_root: where the device files are.
             declared_only: no device files exist, say type and numbers instead.
             metadata: mount these files, None: none.
             libraries: give these to containers, None: none.
@@ -235,5 +225,4 @@ class SpecBuilder:
 
 
 def _read_only(file: Path, inside: str) -> dict[str, Any]:
-    """A mount of a file of the node."""
     return {"hostPath": str(file), "containerPath": inside, "options": ["ro", "bind"]}

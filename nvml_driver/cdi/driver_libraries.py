@@ -63,7 +63,6 @@ class DriverLibraries:
         return self._known[1]
 
     def _state(self) -> object:
-        """Changes when another driver is installed."""
         found = [self._root.library(VERSIONED)]
         for folder in LIBRARY_FOLDERS:
             try:

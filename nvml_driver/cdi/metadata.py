@@ -81,15 +81,12 @@ def encode(content: Mapping[str, Any]) -> bytes:
 
 
 class MetadataFiles:
-    """The files of one node's claims."""
-
     def __init__(self, state_dir: Path, *, driver_name: str, durable: bool) -> None:
         self.root = state_dir.absolute() / HOST_DIRECTORY
         self._driver_name = driver_name
         self._durable = durable
 
     def host_path(self, uid: str, request: str) -> Path:
-        """A request's file on the node; names of requests have no underscore."""
         return self.root / f"{uid}_{request}.json"
 
     def write(self, record: ClaimRecord, inventory: Inventory) -> None:

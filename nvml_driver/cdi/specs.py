@@ -36,7 +36,6 @@ class DeviceNode:
     """A device file in a container.
 
     Attributes:
-        path: in the container.
         host_path: on the node; the same path if None.
         type: ``c`` or ``b``, None: what the file on the node is.
         permissions: what the device cgroup lets the container do: read, write, mknod.
@@ -51,7 +50,6 @@ class DeviceNode:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> DeviceNode:
-        """From one entry of ``containerEdits.deviceNodes``."""
         return cls(
             path=document["path"],
             host_path=document.get("hostPath"),
@@ -66,9 +64,7 @@ class DeviceNode:
 class ContainerEdits:
     """What a container gets: environment, device files, each path once, and mounts.
 
-    Attributes:
-        env: name to value.
-        mounts: path in the container to the path on the node.
+    ``mounts``: path in the container -> path on the node.
     """
 
     env: Mapping[str, str]
@@ -87,11 +83,7 @@ def qualified_name(driver_name: str, device_name: str) -> str:
 
 
 def spec_path(cdi_root: Path, driver_name: str, claim_uid: str) -> Path:
-    """The file of a claim's spec.
-
-    Raises:
-        CdiError: the uid could name a file elsewhere.
-    """
+    """The file of a claim's spec. Raises CdiError: the uid could name a file elsewhere."""
     if _SAFE_UID.fullmatch(claim_uid) is None:
         raise CdiError(f"claim uid {claim_uid!r} cannot be used in a file name")
     return cdi_root / f"{vendor(driver_name)}-{CLASS}_{claim_uid}.json"
@@ -106,21 +98,13 @@ def claim_uid_of(path: Path, driver_name: str) -> str | None:
 
 
 def encode(spec: Mapping[str, Any]) -> bytes:
-    """A spec as file content.
-
-    Raises:
-        CdiError: the spec breaks a rule of the specification.
-    """
+    """A spec as file content. Raises CdiError: the spec breaks a rule of the specification."""
     validate(spec, "new spec")
     return (json.dumps(spec, indent=1, sort_keys=True) + "\n").encode()
 
 
 def validate(spec: object, where: str) -> None:
-    """Check a spec against the rules of the specification that concern what drivers write.
-
-    Raises:
-        CdiError: names ``where`` and the field.
-    """
+    """Check a spec by the rules for what drivers write. Raises CdiError with ``where``, field."""
     if not isinstance(spec, Mapping):
         raise CdiError(f"{where}: a CDI spec is an object")
     if spec.get("cdiVersion") not in KNOWN_VERSIONS:
@@ -189,10 +173,7 @@ def read_spec(path: Path) -> Mapping[str, Any]:
 
 
 def read_specs(cdi_root: Path) -> dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """All devices that the spec files (``*.json``, ``*.yaml``) of a directory define.
-
-    Returns:
-        CDI device id to its device and the spec around it.
+    """CDI device id -> device and its spec, of all ``*.json`` and ``*.yaml`` files of a directory.
 
     Raises:
         CdiError: a file is not a valid spec, or two define the same device.
@@ -216,8 +197,8 @@ def read_specs(cdi_root: Path) -> dict[str, tuple[Mapping[str, Any], Mapping[str
 def resolve(cdi_root: Path, cdi_device_ids: Iterable[str]) -> ContainerEdits:
     """What a container with these devices gets, as a container runtime applies it.
 
-    The edits of a spec come once, before those of its devices in the order given; a later value
-    of a variable replaces an earlier one, and so for the path of a device file or a mount.
+    The edits of a spec come once, before those of its devices in the order given; a later value of
+    a variable, a device file or a mount of a path replaces an earlier one.
 
     Raises:
         CdiError: a device that no spec defines, or what ``read_specs`` raises.

@@ -39,7 +39,6 @@ class Collector(Worker):
         confirm: float = CONFIRM_SECONDS,
         active: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Look after the claims of ``core``; of two instances only one has to be ``active``."""
         super().__init__("claim-collector")
         self._core = core
         self._get_claim = get_claim

@@ -32,15 +32,11 @@ class KubeClient:
     """A client for one API server."""
 
     def __init__(self, api: client.ApiClient) -> None:
-        """Use ``connect`` instead."""
         self._api = api
 
     @classmethod
     def connect(cls, kubeconfig: Path | None) -> KubeClient:
-        """Read the configuration; the server is not asked yet.
-
-        Args:
-            kubeconfig: a kubeconfig file; None: the service account of the pod.
+        """Read a kubeconfig, or (None) the pod's service account; the server is not asked yet.
 
         Raises:
             KubeError: there is no such file, it is not a kubeconfig, or this is not a pod.
@@ -69,7 +65,6 @@ class KubeClient:
         return cls(client.ApiClient(settings))
 
     def get_claim(self, namespace: str, name: str) -> Json | None:
-        """The ResourceClaim, None if there is none."""
         path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
         try:
             return self._json("GET", path, timeout=_CLAIM_TIMEOUT)
@@ -79,11 +74,7 @@ class KubeClient:
             raise
 
     def node_reference(self, name: str) -> Json:
-        """An ownerReference to the Node, so that its slices go with it.
-
-        Raises:
-            KubeError: there is no such node (yet).
-        """
+        """An ownerReference to the Node, for its slices. Raises KubeError: no such node (yet)."""
         node = self._json("GET", f"/api/v1/nodes/{name}")
         return {
             "apiVersion": "v1",
@@ -108,7 +99,6 @@ class KubeClient:
         return self._json("PUT", f"{_SLICES}/{body['metadata']['name']}", body=body)
 
     def delete_slice(self, name: str) -> None:
-        """Delete a ResourceSlice; it may be gone already."""
         try:
             self._json("DELETE", f"{_SLICES}/{name}")
         except KubeError as error:
@@ -202,7 +192,6 @@ class SliceWatch:
             self._response.close()
 
     def stop(self) -> None:
-        """End the iteration."""
         self._stopped.set()
         try:
             self._response.shutdown()

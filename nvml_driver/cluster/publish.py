@@ -45,13 +45,10 @@ def plan(
     *,
     at_least: int = 1,
 ) -> Plan:
-    """What makes the existing slices the desired ones.
+    """What makes the existing slices of a driver on a node the desired ones.
 
-    Args:
-        existing: all slices of driver and node in the API server.
-        desired: pool generation to the slices of that generation.
-        same: whether an existing slice is a desired one; by default equal in spec and owners.
-        at_least: the generation does not go below this.
+    ``desired`` gives the slices of a pool generation, which does not go below ``at_least``;
+    ``same`` is whether an existing slice is a desired one, by default equal in spec and owners.
     """
     same = same or _same
     found = {slice_["metadata"]["name"]: slice_ for slice_ in existing}
@@ -72,7 +69,6 @@ def plan(
 
 
 def _generation(slice_: Mapping[str, Any]) -> int:
-    """The pool generation that a slice is of."""
     return int(slice_["spec"]["pool"].get("generation", 0))
 
 
@@ -114,13 +110,11 @@ class Publisher(Worker):
         """Set once everything was published for the first time."""
 
     def stop(self, timeout: float = 5.0) -> None:
-        """End the thread; what is published stays."""
         self._stopping.set()
         self._wake()
         super().stop(timeout)
 
     def refresh(self) -> None:
-        """Say that the slices are different now."""
         self._refreshes += 1
         self._wake()
 

@@ -33,17 +33,11 @@ class _Strict(BaseModel):
 
 
 class TimeSlicingConfig(_Strict):
-    """How long a process keeps the GPU."""
-
     interval: Literal["Default", "Short", "Medium", "Long"] = "Default"
 
 
 class MpsConfig(_Strict):
-    """Settings of the Multi-Process Service.
-
-    Attributes:
-        default_per_device_pinned_memory_limit: by index or UUID.
-    """
+    """Settings of the Multi-Process Service; limits of devices are by index or UUID."""
 
     default_active_thread_percentage: int | None = Field(default=None, ge=0, le=100)
     default_pinned_device_memory_limit: Quantity | None = None
@@ -51,7 +45,6 @@ class MpsConfig(_Strict):
     multi_user: bool | None = None
 
     def settings(self) -> Settings:
-        """As suffix and value of environment variables."""
         limits = self.default_per_device_pinned_memory_limit or {}
         asked = {
             "MPS_ACTIVE_THREAD_PERCENTAGE": self.default_active_thread_percentage,
@@ -78,7 +71,6 @@ class MigDeviceSharing(_Strict):
         return self
 
     def settings(self) -> Settings:
-        """As suffix and value of environment variables."""
         strategy = (("SHARING_STRATEGY", str(self.strategy)),)
         return strategy + (self.mps_config.settings() if self.mps_config is not None else ())
 
@@ -95,7 +87,6 @@ class GpuSharing(MigDeviceSharing):
         return self
 
     def settings(self) -> Settings:
-        """As suffix and value of environment variables."""
         result = super().settings()
         if self.strategy == "TimeSlicing":
             slicing = self.time_slicing_config or TimeSlicingConfig()
@@ -114,7 +105,6 @@ class DeviceConfig(_Strict):
         return None
 
     def settings(self) -> Settings:
-        """As suffix and value of environment variables."""
         return ()
 
 
@@ -163,7 +153,6 @@ class VfioDeviceConfig(DeviceConfig):
     iommu: Iommu | None = None
 
     def settings(self) -> Settings:
-        """As suffix and value of environment variables."""
         if self.iommu is None:
             return ()
         return (
@@ -181,8 +170,7 @@ def decode(parameters: object) -> DeviceConfig:
     """A configuration from its ``parameters``.
 
     Raises:
-        ConfigError: not an object, of an unknown kind, or not what its kind asks for; the message
-            has the path of each wrong field.
+        ConfigError: no object, of an unknown kind, or with wrong fields, each named by its path.
     """
     if not isinstance(parameters, Mapping):
         raise ConfigError("parameters must be an object")

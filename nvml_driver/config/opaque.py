@@ -47,17 +47,13 @@ def settings_for(
     *,
     simulated: bool,
 ) -> list[Settings]:
-    """What each device is set to.
+    """What each device is set to, in the order of ``devices``; empty without configuration.
 
     Args:
         driver_name: configurations for other drivers are not looked at.
         configs: the claim's ``status.allocation.devices.config``.
         devices: request (``req`` or ``req/sub``) and kind of each device of the claim.
-        simulated: whether the GPUs are; they only show what was asked for, a real one would have
-            to do it.
-
-    Returns:
-        Settings in the order of ``devices``, empty for one without configuration.
+        simulated: simulated GPUs show what was asked for, real ones have to do it.
 
     Raises:
         ConfigError: a configuration that cannot be read or met, also one that a later overrides.

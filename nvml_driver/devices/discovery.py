@@ -56,11 +56,8 @@ def discover(
     """Ask NVML and sysfs for all devices of this node.
 
     Args:
-        library: the NVML to ask.
-        roots: where sysfs and the like are.
-        salt: for simulated GPUs only: makes UUIDs that differ from those of another salt, so that
-            nodes that show the same profile do not show the same GPU.
-        features: what to publish beyond full GPUs and static MIG devices.
+        salt: makes UUIDs of simulated GPUs that differ from those of another node with the same
+            profile.
         is_own: whether a MIG device is what a published partition became (see ``migstate``); the
             place of any other is taken.
 
@@ -74,8 +71,6 @@ def discover(
 
 @dataclass(slots=True)
 class _Discovery:
-    """One run over all GPUs."""
-
     _library: NvmlLibrary
     _roots: NodeRoots
     _salt: str | None

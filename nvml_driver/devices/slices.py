@@ -44,7 +44,6 @@ def slice_name(driver_name: str, node_name: str, index: int) -> str:
 
 
 def device(device: Device) -> dict[str, Any]:
-    """One entry of a slice's ``devices``."""
     entry: dict[str, Any] = {
         "name": device.name,
         "attributes": {name: value.to_api() for name, value in device.attributes.items()},
@@ -96,14 +95,7 @@ def resource_slices(
     node_name: str,
     generation: int = 1,
 ) -> list[dict[str, Any]]:
-    """The ResourceSlices (resource.k8s.io/v1) that publish an inventory; no devices, no slice.
-
-    Args:
-        inventory: the node's devices.
-        driver_name: ``spec.driver``.
-        node_name: ``spec.nodeName`` and the pool's name.
-        generation: the pool's generation.
-    """
+    """The ResourceSlices (resource.k8s.io/v1) that publish an inventory; no devices, no slice."""
     parts = list(_parts(inventory))
     return [
         {

@@ -25,13 +25,7 @@ _MEMORY, _WIDE = 0x200, 0x100000  # IORESOURCE_MEM, IORESOURCE_MEM_64 of linux/i
 def vfio_devices(
     roots: NodeRoots, *, salt: str | None = None, numa_list: bool = False
 ) -> Iterator[Device]:
-    """One device for each GPU of vfio-pci, by PCI address.
-
-    Args:
-        roots: sysfs, ``/dev`` and the PCI id list.
-        salt: as in ``discover``.
-        numa_list: as in ``pci_attributes``.
-    """
+    """One device for each GPU of vfio-pci, by PCI address."""
     folder = roots.sysfs / "bus" / "pci" / "devices"
     try:
         entries = sorted(folder.iterdir())

@@ -31,13 +31,10 @@ class Condition:
 
     Attributes:
         gpu: name of the full GPU's device.
-        kind: which taint it becomes.
         since: RFC 3339, whole seconds.
-        xid: of kind ``xid``.
         fatal: whether the GPU should not be used; an XID of an application is not.
         gi_id: the GPU instance where it happened; None: the whole GPU.
         slices: first memory slice and number of slices of that GPU instance.
-        message: for people.
     """
 
     gpu: str
@@ -67,10 +64,8 @@ class Condition:
 class HealthReport:
     """The state of all GPUs at one moment.
 
-    Attributes:
-        conditions: what is the matter; empty if all is well.
-        present: names of the GPUs that NVML shows now; one that the inventory does not have, or
-            has and is not here, is a reason to discover again.
+    ``present`` has the names of the GPUs that NVML shows now; where the inventory differs in that,
+    the devices have to be discovered again.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -80,10 +75,7 @@ class HealthReport:
 def apply_health(inventory: Inventory, report: HealthReport, driver_name: str) -> Inventory:
     """The inventory with taints and health of a report, and none of an earlier one.
 
-    Args:
-        inventory: as discovered, or of an earlier call.
-        report: what is the matter.
-        driver_name: the domain of the taints' keys.
+    ``driver_name`` is the domain of the taints' keys.
     """
     prefix = f"{driver_name}/"
     devices = []
@@ -111,13 +103,7 @@ class Gone:
 
 
 def keep_lost(found: Inventory, before: Inventory, report: HealthReport) -> Inventory:
-    """Devices that were found anew, with those of lost GPUs, which cannot be found now.
-
-    Args:
-        found: what NVML shows.
-        before: what it showed before.
-        report: which GPUs are lost.
-    """
+    """Devices that were found anew, with those of lost GPUs, which cannot be found now."""
     lost = {each.gpu for each in report.conditions if each.kind == "gpu-lost"}
     lost -= {device.gpu_name for device in found}
     kept = [device for device in before if device.gpu_name in lost]
@@ -139,11 +125,8 @@ def keep_vanished(
 ) -> Inventory:
     """Devices with those that a claim has and that are gone, unhealthy and with a taint.
 
-    Args:
-        inventory: what there is, with its health.
-        before: where the devices that are gone were.
-        vanished: by name of the device.
-        driver_name: the domain of the taint's key.
+    ``before`` has the devices that are gone; ``vanished`` is by name of the device, and
+    ``driver_name`` the domain of the taint's key.
     """
     devices = {device.name: device for device in inventory}
     for name, gone in vanished.items():

@@ -57,8 +57,6 @@ class DeviceWatch(Worker):
         """Watch for ``core``.
 
         Args:
-            core: gets the new inventories.
-            library: the NVML to ask.
             wait_seconds: of the monitor.
             look_seconds: between looks at MIG devices when NVML reports nothing.
             settle_seconds: between NVML reporting MIG devices and a look at them.
@@ -86,12 +84,10 @@ class DeviceWatch(Worker):
         self._reported_at = 0.0
 
     def start(self) -> None:
-        """Begin to watch."""
         super().start()
         self._monitor.start()
 
     def stop(self, timeout: float = 6.0) -> None:
-        """End both threads."""
         self._stopping.set()
         self._wake.set()
         self._monitor.stop(timeout)
@@ -108,7 +104,6 @@ class DeviceWatch(Worker):
         self._wake.set()
 
     def _on_mig_change(self) -> None:
-        """Likewise."""
         self._mig_changed.set()
         self._wake.set()
 

@@ -44,12 +44,10 @@ class GpuConditions:
     xids: dict[tuple[int, int | None], tuple[Condition, float]] = field(default_factory=dict)
 
     def conditions(self) -> list[Condition]:
-        """All that is the matter."""
         single = [each for each in (self.lost, self.unmonitored) if each is not None]
         return single + [condition for condition, _ in self.xids.values()]
 
     def lose(self, reason: str) -> None:
-        """NVML does not answer for it."""
         if self.lost is None:
             _LOG.error("%s is lost: %s", self.name, reason)
             self.lost = self._condition("gpu-lost", f"lost: {reason}")
@@ -62,7 +60,6 @@ class GpuConditions:
             self.xids.clear()
 
     def give_up_watching(self, reason: str) -> None:
-        """Its events are not heard of."""
         if self.unmonitored is None:
             _LOG.warning("%s is not watched: %s", self.name, reason)
             self.unmonitored = self._condition("unmonitored", f"not watched: {reason}")
@@ -98,10 +95,8 @@ class GpuConditions:
     def forget(self, nvml: Any, *, settle: float, quiet: float) -> None:
         """Drop the XIDs that are over.
 
-        Args:
-            nvml: pynvml, in a session.
-            settle: seconds before NVML is believed that nothing has to be done.
-            quiet: seconds after which an application's error is forgotten.
+        NVML is believed after ``settle`` seconds that nothing has to be done; an application's
+        error is forgotten after ``quiet`` seconds.
         """
         moment = time.monotonic()
         for key, (condition, last) in list(self.xids.items()):

@@ -50,16 +50,14 @@ class HealthMonitor(Worker):
         """Watch, from ``start`` on.
 
         Args:
-            library: the NVML to ask.
             on_change: gets each new state, the first as soon as it is known; called from the
                 monitor's thread.
             ignored_xids: treated like an application's error.
             wait_seconds: how long one wait for events takes, and so how often GPUs are asked.
             quiet_seconds: after which an application's error is forgotten.
-            on_mig_change: called when NVML reports that MIG devices came or went, and when they
-                may have because nobody listened.
-            expected: names of GPUs that are known to be there; one that NVML does not show when
-                the watch begins is lost.
+            on_mig_change: called when MIG devices came or went, or may have while nobody listened.
+            expected: names of known GPUs; one that NVML does not show when the watch begins is
+                lost.
         """
         super().__init__("health-monitor")
         self._library = library

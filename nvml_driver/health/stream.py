@@ -40,8 +40,6 @@ class HealthFeed:
         """Stream what ``inventory`` says.
 
         Args:
-            inventory: the devices now, with their health.
-            pool_name: of all devices.
             checked_at: Unix time at which the devices were last looked at.
             resend_seconds: between responses when nothing changes.
         """
@@ -61,18 +59,12 @@ class HealthFeed:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """End all streams."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
     def stream(self, messages: ModuleType, context: grpc.ServicerContext) -> Iterator[Any]:
-        """Responses until the kubelet goes away or the driver stops.
-
-        Args:
-            messages: the version's generated module.
-            context: of the call.
-        """
+        """Responses in the version of ``messages``, until kubelet or driver end the stream."""
         with self._changed:
             if self._streams >= MAX_STREAMS:
                 context.abort(
@@ -109,7 +101,6 @@ class HealthFeed:
                 self._changed.notify_all()
 
     def response(self, messages: ModuleType) -> Any:
-        """All devices, as a message of that version."""
         answer = messages.NodeWatchResourcesResponse()
         checked = int(self._checked_at())
         for device in self._inventory():

@@ -23,18 +23,10 @@ _SECONDS = 5.0
 
 
 class LivenessServer:
-    """Answers health checks on a TCP port until stopped.
-
-    Attributes:
-        port: the port, also if 0 was asked for.
-    """
+    """Answers health checks on a TCP port until stopped; ``port`` is the real one for 0, too."""
 
     def __init__(self, port: int, *, dra_socket: Path, registration_socket: Path) -> None:
-        """Listen on all addresses, as the kubelet checks the pod's address.
-
-        Raises:
-            DriverError: the port cannot be had.
-        """
+        """Listen on all addresses: the kubelet uses the pod's. Raises DriverError: port in use."""
         self._channels = [
             grpc.insecure_channel(f"unix:{path}") for path in (registration_socket, dra_socket)
         ]
@@ -47,7 +39,6 @@ class LivenessServer:
         self._server.start()
 
     def stop(self) -> None:
-        """Close the port."""
         self._server.stop(0).wait()
         for channel in self._channels:
             channel.close()

@@ -39,7 +39,6 @@ class KubeletPlugin:
     """Serves a DriverCore to the kubelet of this node.
 
     Attributes:
-        instance: this process, with its sockets.
         dra_socket: ``<plugins>/<driver>/dra.sock``.
         registration_socket: ``<registry>/<driver>-reg.sock``.
         registered: set when the kubelet says that it registered the plugin.
@@ -59,12 +58,9 @@ class KubeletPlugin:
         """Check the socket paths; nothing is served yet.
 
         Args:
-            core: what to serve.
-            get_claim: where claims come from.
             plugins: the kubelet's directory for plugins.
             registry: the kubelet's directory for registration sockets.
             pod_uid: another instance may run beside this one; empty: none may.
-            metrics: what to count in.
             health: what to stream; None: the health services are not served.
 
         Raises:

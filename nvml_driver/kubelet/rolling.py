@@ -66,7 +66,6 @@ def registration_socket(registry: Path, driver_name: str, pod_uid: str) -> Path:
 
 
 def dra_socket(plugins: Path, driver_name: str, pod_uid: str) -> Path:
-    """Where the kubelet reaches the instance's DRA service."""
     folder = plugins.absolute() / driver_name
     if not pod_uid:
         return folder / "dra.sock"
@@ -74,21 +73,12 @@ def dra_socket(plugins: Path, driver_name: str, pod_uid: str) -> Path:
 
 
 class Instance:
-    """This process among the instances of one driver on one node.
-
-    Attributes:
-        dra_socket: of this instance.
-        registration_socket: of this instance.
-    """
+    """This process among the instances of one driver on one node, with its sockets."""
 
     def __init__(
         self, state_dir: Path, *, driver_name: str, plugins: Path, registry: Path, pod_uid: str = ""
     ) -> None:
-        """Choose the sockets.
-
-        Raises:
-            DriverError: a socket's path is longer than it can be.
-        """
+        """Choose the sockets. Raises DriverError: a socket's path is longer than it can be."""
         self._folder = state_dir / "instances"
         self._threads = threading.Lock()  # publisher and collector both ask who is newest
         self._node_lock = file_lock(state_dir / "lock-instances")
@@ -107,9 +97,6 @@ class Instance:
 
     def begin(self, timeout: float = WAIT_SECONDS) -> None:
         """Become an instance; remove what dead ones left.
-
-        Args:
-            timeout: seconds to wait for an instance that ends.
 
         Raises:
             DriverError: another instance runs, and they cannot run side by side.
@@ -133,7 +120,6 @@ class Instance:
             return not any(n > self._number for n, _ in self._living())
 
     def end(self) -> None:
-        """Stop being one."""
         if self._life is not None:
             with self._threads, held(self._node_lock):
                 self._remove(self._number)

@@ -18,10 +18,8 @@ def serve(
 ) -> grpc.GenericRpcHandler:
     """A handler of the module's service.
 
-    Args:
-        messages: the generated module.
-        methods: method to what answers it, called with request and context; one that answers
-            with a stream gives an iterator. What is not there is UNIMPLEMENTED for callers.
+    A method is called with request and context, and gives an iterator where the answer is a stream;
+    one that is missing is UNIMPLEMENTED for callers.
     """
     [service] = messages.DESCRIPTOR.services_by_name.values()
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}

@@ -41,14 +41,12 @@ class ClaimWork:
     def __init__(
         self, core: DriverCore, get_claim: ClaimGetter, metrics: Metrics | None = None
     ) -> None:
-        """Prepare with ``core`` what ``get_claim`` finds, and count it."""
         self._core = core
         self._fetcher = ClaimFetcher(get_claim)
         self._unprepared: dict[object, set[str]] = {}  # of each prepare call: uids, since it began
         self.metrics = metrics or Metrics(core.options.driver_name)
 
     def stop(self) -> None:
-        """Begin nothing new."""
         self._fetcher.stop()
 
     def prepare_each(
@@ -120,12 +118,7 @@ def _message(error: Exception, doing: str) -> str:
 
 
 def dra_service(messages: ModuleType, work: ClaimWork) -> grpc.GenericRpcHandler:
-    """The service ``DRAPlugin`` of one version.
-
-    Args:
-        messages: the version's generated module.
-        work: what to do.
-    """
+    """The service ``DRAPlugin`` of one version, whose generated module is ``messages``."""
     has_share_id = "share_id" in messages.Device.DESCRIPTOR.fields_by_name
 
     def prepare(request: Any, context: grpc.ServicerContext) -> Any:
@@ -171,14 +164,7 @@ def health_service(messages: ModuleType, feed: HealthFeed) -> grpc.GenericRpcHan
 def registration_service(
     driver_name: str, endpoint: str, versions: Sequence[str], registered: Callable[[], None]
 ) -> grpc.GenericRpcHandler:
-    """The service ``Registration``.
-
-    Args:
-        driver_name: the plugin's name.
-        endpoint: path of the DRA service's socket.
-        versions: of the services there, best first.
-        registered: called when the kubelet says that it registered the plugin.
-    """
+    """The service ``Registration``; ``versions`` has the services at the endpoint, best first."""
 
     def get_info(_request: Any, _context: grpc.ServicerContext) -> registration.PluginInfo:
         return registration.PluginInfo(

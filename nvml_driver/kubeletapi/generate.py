@@ -7,11 +7,7 @@ from pathlib import Path
 
 
 def main() -> int:
-    """Write ``*_pb2.py`` and ``*_pb2.pyi`` beside each ``api.proto``.
-
-    Returns:
-        protoc's exit status, 2 where grpcio-tools is not installed.
-    """
+    """Write ``*_pb2.py`` and ``*_pb2.pyi`` beside each ``api.proto``; 2 without grpcio-tools."""
     try:
         from grpc_tools import protoc  # type: ignore[import-untyped,unused-ignore]
     except ImportError:

@@ -53,16 +53,8 @@ def partition(
 ) -> Partitioned | None:
     """The GPU as a whole, its partitions, and the counter set that they share.
 
-    Args:
-        nvml: pynvml, in a session.
-        handle: of the GPU.
-        gpu: as it would be published without partitions.
-        total_bytes: its memory.
-        taken: places of MIG devices that are not for this driver to share out; one for each
-            compute instance, so that a place may be there several times.
-
-    Returns:
-        None if NVML reports no profile.
+    ``taken`` are places of MIG devices that are not for this driver to share out, one for each
+    compute instance, so that a place may be there several times. None if NVML reports no profile.
 
     Raises:
         GpuUnusableError: the GPU is lost.

@@ -40,7 +40,7 @@ class NvmlPartitions:
     """The MIG devices of one node."""
 
     def __init__(self, library: NvmlLibrary, roots: NodeRoots, *, salt: str | None = None) -> None:
-        """Use an NVML; ``roots.proc`` lists the capability devices, ``salt`` as in ``discover``."""
+        """``roots.proc`` lists the capability devices, ``salt`` is as in ``discover``."""
         self._library = library
         self._roots = roots
         self._salt = salt if library.is_simulated else None
@@ -157,7 +157,6 @@ class NvmlPartitions:
         return self.make(place, gi_id, ci_id, raw)
 
     def make(self, place: MigPlace, gi_id: int, ci_id: int | None, raw: str | None) -> MigInstance:
-        """The value for an instance that NVML has shown."""
         gi_cap, ci_cap = capabilities(self._roots.proc, place.parent_minor, gi_id, ci_id)
         return MigInstance(
             place=place,

@@ -52,11 +52,7 @@ def instances(
 
 
 def gpu_instances(nvml: Any, handle: Any, profile_id: int) -> list[Any]:
-    """Handles of the GPU instances of one profile.
-
-    Raises:
-        GpuUnusableError: NVML cannot be asked.
-    """
+    """Handles of a profile's GPU instances. Raises GpuUnusableError: NVML cannot be asked."""
     found = (pynvml.c_nvmlGpuInstance_t * ROOM)()
     count = ctypes.c_uint(ROOM)
     try:
@@ -94,11 +90,7 @@ def mig_uuids(nvml: Any, handle: Any) -> dict[tuple[int, int], str | None]:
 
 
 def gpus(nvml: Any) -> Iterator[tuple[int, Any]]:
-    """Minor number and handle of each GPU that NVML shows now.
-
-    Raises:
-        MigError: NVML does not count them.
-    """
+    """Minor number and handle of each GPU that NVML shows. Raises MigError: NVML does not count."""
     try:
         count = nvml.nvmlDeviceGetCount()
     except pynvml.NVMLError as error:
@@ -111,11 +103,7 @@ def gpus(nvml: Any) -> Iterator[tuple[int, Any]]:
 
 
 def gpu_of(nvml: Any, minor: int) -> Any:
-    """The handle of a GPU.
-
-    Raises:
-        MigError: NVML does not show it.
-    """
+    """The handle of a GPU. Raises MigError: NVML does not show it."""
     for found, handle in gpus(nvml):
         if found == minor:
             return handle
@@ -143,12 +131,6 @@ def capabilities(
     ``/proc/driver/nvidia-caps/mig-minors`` lists them for all instances that could be; older
     drivers only have one file for each that is there, ``capabilities/gpu0/mig/gi1/access``
     (NVIDIA's MIG User Guide, "Device Nodes and Capabilities"). None where /proc does not report.
-
-    Args:
-        proc: where ``/proc`` is.
-        gpu_minor: of the GPU.
-        gi_id: of the GPU instance.
-        ci_id: of the compute instance in it, None for none.
     """
     gi = f"gpu{gpu_minor}/gi{gi_id}"
     table = read_word(proc / "driver" / "nvidia-caps" / "mig-minors") or ""

@@ -46,10 +46,9 @@ COMPUTE_PROFILES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GiProfile:
-    """One GPU instance profile.
+    """One GPU instance profile, for example ``1g.5gb+me``.
 
     Attributes:
-        name: for example ``1g.5gb+me``.
         index: NVML's index of it.
         id: its id on this GPU.
         slices: of compute.
@@ -84,11 +83,8 @@ def device_name(place: MigPlace) -> str:
 def profile_name(index: int, slices: int, memory_mib: int, total_bytes: int) -> str:
     """The name of a profile that NVML does not report.
 
-    Args:
-        index: NVML's, which says whether it has media engines.
-        slices: of compute.
-        memory_mib: of an instance.
-        total_bytes: of the GPU.
+    ``index`` (NVML's) tells media engines, ``slices`` are of compute; memory is of an instance and
+    of the GPU.
     """
     share = math.ceil(memory_mib * _MIB / total_bytes * 8) / 8 if total_bytes else 0.0
     gigabytes = math.floor(share * math.ceil(total_bytes / 2**30) + 0.5)
@@ -150,11 +146,7 @@ def _profile_info(nvml: Any, handle: Any, index: int, who: str) -> Any:
 
 
 def placements(nvml: Any, handle: Any, profile: GiProfile, who: str) -> list[tuple[int, int]]:
-    """Start and size of each possible placement; empty if NVML does not report.
-
-    Raises:
-        GpuUnusableError: the GPU is lost.
-    """
+    """Start and size of each placement; empty if NVML does not report. Raises GpuUnusableError."""
     count = ctypes.c_uint(0)
     try:
         nvml.nvmlDeviceGetGpuInstancePossiblePlacements(

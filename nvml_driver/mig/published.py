@@ -32,10 +32,8 @@ class AskedGpu:
     """A GPU, and what discovery must know of it that is not published.
 
     Attributes:
-        device: as it is published if it is published as a whole.
         handle: NVML's, of the session in which it was asked.
         memory: bytes, 0 where NVML does not report.
-        mig_enabled: whether it is in MIG mode.
         repartitions: MIG mode can be switched on and off while the GPU is there.
     """
 
@@ -54,7 +52,6 @@ class MigDevices:
         devices: in the order in which they are published.
         counter_sets: at most one, of what partitions share.
         foreign: MIG devices that somebody else made, also those that cannot be published.
-        left_out: what is not published, and why.
     """
 
     devices: list[Device] = field(default_factory=list)
@@ -73,12 +70,8 @@ def mig_devices(
 ) -> MigDevices:
     """What is published of a GPU that is, or could be, in MIG mode.
 
-    Args:
-        nvml: pynvml, in a session.
-        asked: the GPU.
-        partitions: gives the values of MIG devices.
-        dynamic: also publish what could be made.
-        is_own: whether a MIG device is what a partition became, and so no device of its own.
+    With ``dynamic`` also what could be made; ``is_own``: whether a MIG device is what a partition
+    became, and so no device of its own.
 
     Raises:
         GpuUnusableError: the GPU is lost.

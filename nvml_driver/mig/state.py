@@ -17,10 +17,8 @@ from nvml_driver.model.prepared import ClaimRecord, ClaimState, PreparedDevice
 class MigState:
     """All MIG devices of a node at one moment.
 
-    Attributes:
-        modes: GPU (``gpu-<minor>``) to whether it is in MIG mode; without GPUs that cannot be
-            asked now, of which nothing is known.
-        instances: on those GPUs.
+    ``modes``: GPU (``gpu-<minor>``) -> whether it is in MIG mode. GPUs that cannot be asked now, of
+    which nothing is known, are in neither.
     """
 
     modes: Mapping[str, bool] = field(default_factory=dict)
@@ -29,11 +27,9 @@ class MigState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigNews:
-    """What was done to MIG devices behind the driver's back.
+    """What was done to MIG devices behind the driver's back: whether the inventory is out of date.
 
-    Attributes:
-        differs: the inventory is out of date.
-        vanished: name of a device that is prepared and gone, to the claim in words.
+    ``vanished``: name of a device that is prepared and gone -> the claim in words.
     """
 
     differs: bool
@@ -74,13 +70,7 @@ def is_there(device: PreparedDevice, instances: Iterable[MigInstance]) -> bool:
 
 
 def differs(inventory: Inventory, state: MigState, is_own: Callable[[MigInstance], bool]) -> bool:
-    """Whether the node's devices have to be found anew: other modes, or others' MIG devices.
-
-    Args:
-        inventory: as it was found.
-        state: the GPUs now.
-        is_own: as for ``discover``.
-    """
+    """Whether the node's devices have to be found anew: other modes, or others' MIG devices."""
     if any(state.modes.get(name, mode) != mode for name, mode in inventory.mig_modes.items()):
         return True
     known = {

@@ -36,10 +36,7 @@ class Attribute:
 class RequestPolicy:
     """How much of a capacity one allocation takes (``CapacityRequestPolicy``), in its own unit.
 
-    Attributes:
-        default: what a request takes that does not say.
-        minimum: ``validRange.min``.
-        step: ``validRange.step``; requests are rounded up to it.
+    ``minimum`` and ``step`` are of ``validRange``; ``default`` is for a request that does not say.
     """
 
     default: int
@@ -142,27 +139,18 @@ class Device:
     Attributes:
         name: in its pool: ``gpu-<minor>``, ``gpu-<minor>-mig-<profile>-<id>-<start>``,
             ``gpu-vfio-<index>``.
-        minor: the number in ``/dev/nvidia<minor>``, of the parent for a MIG device; None for a
-            device that NVIDIA's kernel driver does not have (VFIO).
+        minor: the number in ``/dev/nvidia<minor>``, of the parent for a MIG device; None for VFIO.
         uuid: as published, None where NVML does not report it or the device does not exist yet.
-        attributes: name to value, as published.
         capacity: name to bytes or count, as published.
-        kind: ``full``; ``mig``, which exists; ``mig-partition``, which is made by preparing it
-            (``mig.create_instance(library, device.place)``); ``vfio``.
-        parent: name of the full GPU's device (``gpu-<minor>``), of which this one is a part; that
-            device need not be published.
+        kind: ``full``; ``mig``, which exists; ``mig-partition``, which preparing makes; ``vfio``.
+        parent: name of the full GPU's device (``gpu-<minor>``), which need not be published.
         pci_bus_id: ``0000:3b:00.0``, None where not known.
         place: of ``mig`` and ``mig-partition``.
         instance: of ``mig``.
         iommu_group: of ``vfio``: the file in ``/dev/vfio``; None where the kernel shows none.
-        iommufd: of ``vfio``: the file in ``/dev/vfio/devices``, of the newer interface; None where
-            the node does not have that.
+        iommufd: of ``vfio``: the file in ``/dev/vfio/devices``; None where the node has none.
         request_policies: of capacities that are shared out; by capacity name.
-        consumes_counters: in the pool's counter sets.
-        allow_multiple_allocations: whether several claims can have shares of it.
-        taints: why it should not be used.
         health: as reported to the kubelet.
-        health_message: why, for people.
     """
 
     name: str
@@ -186,7 +174,6 @@ class Device:
 
     @property
     def gpu_name(self) -> str:
-        """Name of the full GPU that the device is or is a part of."""
         return self.parent or self.name
 
 
@@ -196,12 +183,10 @@ class Inventory:
 
     Attributes:
         devices: in NVML's order, which is by PCI address; the parts of a GPU after it.
-        simulated: whether a simulated NVML showed them.
         left_out: what was not published, and why; for people.
-        counter_sets: of the GPUs whose devices share what they have.
         foreign_instances: MIG devices that this driver did not make, published or not.
-        mig_modes: GPU (``gpu-<minor>``) to whether it is in MIG mode, of those that the driver
-            does not switch itself.
+        mig_modes: GPU (``gpu-<minor>``) to whether it is in MIG mode, of those that the driver does
+            not switch itself.
     """
 
     devices: tuple[Device, ...]
@@ -222,7 +207,6 @@ class Inventory:
         return len(self.devices)
 
     def get(self, name: str) -> Device | None:
-        """The device of that name."""
         return self._by_name.get(name)
 
     def with_devices(self, devices: tuple[Device, ...]) -> Inventory:

@@ -29,16 +29,13 @@ class PreparedDevice:
     Attributes:
         request: as in the allocation, ``req`` or ``req/sub``.
         request_names: base names (``req`` of ``req/sub``), as the kubelet matches them.
-        pool_name: the pool.
-        device_name: the device in that pool.
         cdi_device_ids: fully qualified, ``vendor/class=name``; the device's own comes first.
         share_id: set for a share of a device that allows several allocations.
         admin_access: the claim may look at a device that others use.
-        settings: what the opaque configuration asks for, as suffix and value of environment
-            variables, for example ``("SHARING_STRATEGY", "TimeSlicing")``.
-        uuid: of the device when it was prepared; shows after a reboot whether it still is the one.
+        settings: suffix and value of environment variables for the opaque configuration, for
+            example ``("SHARING_STRATEGY", "TimeSlicing")``.
+        uuid: when it was prepared; shows after a reboot whether the device still is the one.
         gpu_name: the full GPU that the device is or is a part of; empty: not known.
-        kind: of the device.
         place: where on the GPU a MIG device is.
         made: the MIG device that the driver made for this claim; None: nothing was made.
     """
@@ -100,8 +97,7 @@ class PreparedDevice:
 class ClaimRecord:
     """One claim that is prepared, or whose preparation began.
 
-    Attributes:
-        pod_claim_name: the pod's name for a claim made from a template, None for other claims.
+    ``pod_claim_name`` is the pod's name for a claim made from a template, None for other claims.
     """
 
     __pydantic_config__ = _FORM

@@ -25,12 +25,7 @@ _LINKS = 16  # that one name may go through
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverRoot:
-    """The root of the driver's installation.
-
-    Attributes:
-        host: as the node names it.
-        container: as this process sees it.
-    """
+    """The root of the driver's installation, as the node (``host``) and this process name it."""
 
     host: Path = Path("/")
     container: Path = Path("/")

@@ -30,9 +30,7 @@ _adopting = threading.Lock()
 class NvmlLibrary:
     """An NVML that can be asked, made by ``system`` or ``simulated``.
 
-    Attributes:
-        profile: the simulated GPUs, None for a library that was not given any.
-        machine: likewise, to inject events and faults.
+    Of a simulated one ``profile`` has the GPUs, and ``machine`` injects events and faults.
     """
 
     def __init__(
@@ -41,17 +39,13 @@ class NvmlLibrary:
         shown: profile.Profile | None = None,
         machine: machines.Machine | None = None,
     ) -> None:
-        """Use ``system`` or ``simulated`` instead."""
         self._handle = handle
         self.machine = machine
         self.profile = shown
 
     @classmethod
     def system(cls, path: Path | None = None) -> NvmlLibrary:
-        """The NVML that came with the node's NVIDIA driver.
-
-        Args:
-            path: where it is, if the loader does not know.
+        """The NVML of the node's NVIDIA driver, at a path if the loader does not know where.
 
         Raises:
             NvmlUnavailableError: it cannot be loaded, or this process uses another already.

@@ -40,12 +40,8 @@ def ask(
 ) -> _T | None:
     """What NVML answers about the driver or a GPU; None if it cannot say.
 
-    Args:
-        who: the driver or a GPU, for the log.
-        what: the attribute, for the log.
-        function: of nvidia-ml-py.
-        arguments: a GPU's handle and more, or nothing.
-        level: how to log what NVML cannot say; lower for what many GPUs do not have.
+    ``who`` and ``what`` (the attribute) are for the log, at ``level``: lower for what many GPUs
+    lack.
 
     Raises:
         GpuUnusableError: the GPU is lost, so that nothing more can be asked.

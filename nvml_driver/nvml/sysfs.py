@@ -34,14 +34,7 @@ def normal_address(raw: str) -> str | None:
 def pci_attributes(
     sysfs: Path, address: str, who: str, *, numa_list: bool = False
 ) -> dict[str, Attribute]:
-    """The standard attributes of the device at an address.
-
-    Args:
-        sysfs: where ``/sys`` is.
-        address: ``0000:3b:00.0``.
-        who: the device, for the log.
-        numa_list: ``numaNode`` as a list of int.
-    """
+    """The standard attributes of the device at an address like ``0000:3b:00.0``."""
     found = {f"{_PREFIX}pciBusID": Attribute("string", address)}
     link = sysfs / "bus" / "pci" / "devices" / address
     try:

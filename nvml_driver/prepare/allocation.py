@@ -25,23 +25,10 @@ def base_request(request: str) -> str:
 
 
 class Allocation:
-    """The part of a claim's allocation that concerns one driver.
-
-    Attributes:
-        uid: of the claim.
-        namespace: of the claim.
-        name: of the claim.
-        pod_claim_name: the pod's name for it, if it was made from a template.
-        results: this driver's results, as on the wire.
-        devices: the results as devices, without settings.
-    """
+    """The part of a claim's allocation that concerns one driver; ``results`` are as on the wire."""
 
     def __init__(self, claim: _Json, driver_name: str) -> None:
-        """Read a ResourceClaim.
-
-        Raises:
-            PrepareError: it is not allocated, or lacks what every claim has.
-        """
+        """Read a ResourceClaim. Raises PrepareError: it is not allocated, or lacks fields."""
         metadata = claim.get("metadata") or {}
         self.uid = str(metadata.get("uid") or "")
         self.namespace = str(metadata.get("namespace") or "")

@@ -35,11 +35,8 @@ def _checksum(data: Mapping[str, Any]) -> str:
 class Checkpoint(Mapping[str, ClaimRecord]):
     """Claim uid to record, the same in memory and on disk.
 
-    A change that cannot be written is not made.
-
-    Attributes:
-        path: the file.
-        boot_id: of the boot in which the claims were prepared; empty where not known.
+    A change that cannot be written is not made. ``boot_id`` is of the boot in which the claims were
+    prepared; empty where not known.
     """
 
     def __init__(
@@ -68,11 +65,7 @@ class Checkpoint(Mapping[str, ClaimRecord]):
         return len(self._records)
 
     def refresh(self) -> None:
-        """Take up what another instance wrote.
-
-        Raises:
-            CheckpointError: as for a new one.
-        """
+        """Take up what another instance wrote. Raises CheckpointError: as for a new one."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
@@ -89,38 +82,22 @@ class Checkpoint(Mapping[str, ClaimRecord]):
             self._content = content
 
     def put(self, record: ClaimRecord) -> None:
-        """Remember a claim, or its new state.
-
-        Raises:
-            CheckpointError: it could not be written.
-        """
+        """Remember a claim, or its new state. Raises CheckpointError: it could not be written."""
         self._replace({**self._records, record.uid: record}, self.boot_id)
 
     def drop(self, uid: str) -> None:
-        """Forget a claim; nothing happens if it is not known.
-
-        Raises:
-            CheckpointError: it could not be written.
-        """
+        """Forget a claim, if it is known. Raises CheckpointError: it could not be written."""
         if uid in self._records:
             records = {key: value for key, value in self._records.items() if key != uid}
             self._replace(records, self.boot_id)
 
     def begin_boot(self, boot_id: str) -> None:
-        """Remember that the claims are prepared in this boot.
-
-        Raises:
-            CheckpointError: it could not be written.
-        """
+        """Remember the claims' boot. Raises CheckpointError: it could not be written."""
         if boot_id != self.boot_id:
             self._replace(self._records, boot_id)
 
     def remove_scratch(self) -> None:
-        """Remove what a crash while writing left; others must not be writing.
-
-        Raises:
-            CheckpointError: it could not be removed.
-        """
+        """Remove what a crash while writing left; nobody may be writing. Raises CheckpointError."""
         try:
             remove_scratch(self.path.parent, FILE_NAME)
         except OSError as error:

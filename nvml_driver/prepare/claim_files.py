@@ -29,14 +29,8 @@ SMI_NAME = "nvidia-smi"
 
 
 class ClaimFiles:
-    """The files of one node's claims."""
-
     def __init__(self, options: DriverOptions, inventory: Inventory, device_root: Path) -> None:
-        """Write them for an inventory whose device files are in ``device_root``.
-
-        Raises:
-            DriverError: a simulated device file cannot be made.
-        """
+        """Write files for an inventory. Raises DriverError: a device file cannot be made."""
         self._options = options
         simulated = inventory.simulated
         self._device_root = device_root
@@ -60,11 +54,7 @@ class ClaimFiles:
         self.use(inventory)
 
     def use(self, inventory: Inventory) -> None:
-        """Write for another inventory from now on.
-
-        Raises:
-            DriverError: a simulated device file cannot be made.
-        """
+        """Write for another inventory. Raises DriverError: a device file cannot be made."""
         self._inventory = inventory
         self._specs = SpecBuilder(
             inventory,
@@ -93,15 +83,10 @@ class ClaimFiles:
         }
 
     def check_uid(self, uid: str) -> None:
-        """Refuse a uid that cannot be part of a file name.
-
-        Raises:
-            PrepareError: it cannot.
-        """
+        """Refuse a uid that cannot be part of a file name. Raises PrepareError: it cannot."""
         self._spec_path(uid)
 
     def has_spec(self, uid: str) -> bool:
-        """Whether a claim's CDI spec is on disk."""
         return self._spec_path(uid).is_file()
 
     def write(self, record: ClaimRecord) -> None:

@@ -35,7 +35,6 @@ _R = TypeVar("_R", bound=ClaimReference)
 
 
 def describe(reference: ClaimReference) -> str:
-    """A claim in words."""
     return f"claim {reference.namespace}/{reference.name} (uid {reference.uid})"
 
 
@@ -49,23 +48,16 @@ class ClaimFetcher:
     """Gets claims with a few threads."""
 
     def __init__(self, get_claim: ClaimGetter) -> None:
-        """Ask ``get_claim``, which must end by itself some time."""
         self._get_claim = get_claim
         self._threads = ThreadPoolExecutor(_PARALLEL, thread_name_prefix="claims")
 
     def stop(self) -> None:
-        """Begin nothing new."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def fetch(
         self, references: Sequence[_R], seconds: float
     ) -> Iterator[tuple[_R, Mapping[str, Any] | PrepareError]]:
-        """Each claim, or why there is none, in the order in which they come.
-
-        Args:
-            references: of one call.
-            seconds: after these, what is still missing is given up.
-        """
+        """Each claim, or why there is none, in the order in which they come, within ``seconds``."""
         deadline = time.monotonic() + seconds
         running: dict[Future[Mapping[str, Any]], _R] = {
             self._threads.submit(self._get, reference): reference for reference in references

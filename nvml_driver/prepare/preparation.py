@@ -29,25 +29,14 @@ class Preparation:
         partitions: mig.Partitions,
         time_slices: TimeSlices | None,
     ) -> None:
-        """Prepare with these.
-
-        Args:
-            checkpoint: what is remembered.
-            files: what containers get.
-            partitions: makes MIG devices.
-            time_slices: sets GPUs; None: those of this node only show what was asked for.
-        """
+        """Without ``time_slices`` the GPUs of this node only show what was asked for."""
         self._checkpoint = checkpoint
         self._files = files
         self._partitions = partitions
         self._time_slices = time_slices
 
     def make(self, record: ClaimRecord) -> ClaimRecord:
-        """Make a claim ready that was not before.
-
-        Raises:
-            PrepareError: it cannot be; nothing of the attempt is left.
-        """
+        """Make a claim ready. Raises PrepareError: it cannot be; nothing of the attempt is left."""
         self._refuse_overlap(record)
         try:
             mig.refuse_missing(self._partitions, record.devices)
@@ -97,10 +86,8 @@ class Preparation:
     def undo(self, record: ClaimRecord, *, failed: bool = False) -> None:
         """Take everything of a claim away, in an order in which a crash can be repaired.
 
-        Args:
-            record: the claim.
-            failed: preparing it failed just now. What could not be set can often not be reset for
-                the same reason, which must not keep the device from others.
+        After a preparation that ``failed``, what could not be set can often not be reset for the
+        same reason, which must not keep the device from others.
 
         Raises:
             DriverError: something is in use or cannot be removed; again tries again.

@@ -41,12 +41,7 @@ def recover(
 ) -> None:
     """Bring disk, devices and checkpoint together; the caller holds the lock.
 
-    Args:
-        checkpoint: as it was found.
-        files: of the claims.
-        inventory: the devices now.
-        boot_id: of this boot, empty where not known.
-        undo: takes a claim away, with the MIG devices that were made for it.
+    ``boot_id`` is empty where not known; ``undo`` takes a claim away, with its MIG devices.
 
     Raises:
         DriverError: the disk cannot be written.

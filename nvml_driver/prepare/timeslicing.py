@@ -32,11 +32,7 @@ _CANNOT = {3, 13}  # the GPU or the driver has no time slices, so none were set
 
 
 class CommandError(DriverError):
-    """A command of nvidia-smi failed.
-
-    Attributes:
-        status: its exit status (``nvidia-smi(1)``, "RETURN VALUE"); None: it did not end.
-    """
+    """A command of nvidia-smi failed with an exit ``status`` (``nvidia-smi(1)``); None: no end."""
 
     def __init__(self, message: str, status: int | None) -> None:
         super().__init__(message)
@@ -48,8 +44,6 @@ class NoToolError(CommandError):
 
 
 class Tool(Protocol):
-    """What is needed of nvidia-smi."""
-
     def run(self, arguments: Sequence[str], seconds: float) -> None:
         """Run it to its end; CommandError if it fails or takes longer."""
 
@@ -58,7 +52,6 @@ class NvidiaSmi:
     """The tool of an installed driver."""
 
     def __init__(self, root: DriverRoot) -> None:
-        """Run the one below ``root``; it is looked for when it is needed."""
         self._root = root
 
     def run(self, arguments: Sequence[str], seconds: float) -> None:
@@ -111,7 +104,7 @@ class TimeSlices:
         command_seconds: float = COMMAND_SECONDS,
         budget_seconds: float = BUDGET_SECONDS,
     ) -> None:
-        """Set them with ``tool``, which may take so long for one command, and for a claim."""
+        """``tool`` may take so many seconds for one command, and for a claim."""
         self._tool = tool
         self._command = command_seconds
         self._budget = budget_seconds
@@ -119,9 +112,7 @@ class TimeSlices:
     def set(self, record: ClaimRecord, others: Iterable[ClaimRecord]) -> None:
         """Set what a claim asks for; nothing happens if it does not ask.
 
-        Args:
-            record: the claim.
-            others: what else is prepared; they may have shares of the same GPU.
+        The ``others`` are prepared claims, which may have shares of the same GPU.
 
         Raises:
             PrepareError: another claim has the GPU set otherwise, or NVML reports no UUID.
@@ -151,11 +142,7 @@ class TimeSlices:
             faults.reach("time-slice:done")
 
     def reset(self, record: ClaimRecord, others: Iterable[ClaimRecord]) -> None:
-        """Set the default again, where no other claim needs what is set.
-
-        Raises:
-            CommandError: it is not reset.
-        """
+        """Set the default again, where no other claim needs what is set. Raises CommandError."""
         others = [each for each in others if each.uid != record.uid]
         deadline = time.monotonic() + self._budget
         for device in _set_devices(record):

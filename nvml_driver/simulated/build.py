@@ -32,11 +32,7 @@ FLAGS = (
 
 
 def compiler() -> tuple[str, ...]:
-    """The command of a C compiler: ``cc``, else the one that the ziglang package brings.
-
-    Raises:
-        NvmlUnavailableError: there is neither.
-    """
+    """The C compiler's command: ``cc``, else ziglang's. Raises NvmlUnavailableError: neither."""
     found = shutil.which("cc")
     if found:
         return (found,)
@@ -59,9 +55,6 @@ def build(
         command: the compiler's command line; by default what ``build_ahead`` made is used, else
             ``compiler()``.
         extra_flags: after ``FLAGS``, for example ``-fsanitize=address``.
-
-    Returns:
-        The library's absolute path.
 
     Raises:
         NvmlUnavailableError: no compiler, it failed, or the cache cannot be written.

@@ -15,11 +15,7 @@ class Machine:
     """A machine in the C library; gone when nobody refers to it any more."""
 
     def __init__(self, handle: ctypes.CDLL, description: bytes, name: str) -> None:
-        """Let the library read a description.
-
-        Raises:
-            ProfileError: it refuses it; the message says why.
-        """
+        """Let the library read a description. Raises ProfileError: it refuses it, and why."""
         self._open = _function(handle, "nvmlSimulatedOpen", ctypes.c_void_p)
         self._close = _function(handle, "nvmlSimulatedClose", ctypes.c_int)
         self._select = _function(handle, "nvmlSimulatedSelect", ctypes.c_void_p)

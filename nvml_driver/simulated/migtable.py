@@ -53,7 +53,6 @@ class MigProfile(Model):
         id: the profile's id on this GPU, which is what ``-cgi`` takes.
         slices: of compute.
         instances: how many there can be at once.
-        memory_mib: of one instance.
         starts: first memory slices of the possible placements.
         size: memory slices of each placement.
     """
@@ -93,12 +92,7 @@ class MigProfile(Model):
 
 
 class MigTable(Model):
-    """What a GPU can be partitioned into.
-
-    Attributes:
-        memory_slices: 8, or 4 for the A30.
-        profiles: as ``-lgip`` lists them.
-    """
+    """What a GPU can be partitioned into; it has 8 memory slices, the A30 has 4."""
 
     memory_slices: int = Field(ge=4, le=8)
     profiles: tuple[MigProfile, ...] = Field(strict=False, min_length=1, max_length=18)
@@ -117,17 +111,11 @@ class MigTable(Model):
         return self
 
     def named(self, name: str) -> MigProfile | None:
-        """The profile of that name."""
         return next((profile for profile in self.profiles if profile.name == name), None)
 
 
 class BootInstance(Model):
-    """A MIG device that is there from the start, as an administrator would have made it.
-
-    Attributes:
-        profile: name in the table.
-        start: first memory slice.
-    """
+    """A MIG device that is there from the start, as an administrator would have made it."""
 
     profile: str
     start: int = Field(ge=0, le=7)

@@ -72,7 +72,6 @@ class SimulatedGpu(Model):
     """One GPU, in NVML's own terms.
 
     Attributes:
-        minor: the number in ``/dev/nvidia<minor>``.
         memory_bytes: what nvmlDeviceGetMemoryInfo gives as total; None: NOT_SUPPORTED.
         pci_bus_id: domain:bus:device.function in hexadecimal, for example ``0000:00:1e.0``.
         sysfs_path: where the device hangs below ``/sys/devices``; None: sysfs does not know it.
@@ -151,11 +150,9 @@ class SimulatedGpu(Model):
 
 
 class Profile(Model):
-    """A node's GPUs and its NVIDIA driver, as NVML reports them.
+    """A node's GPUs and its NVIDIA driver, as NVML reports them; ``sources``: of the numbers.
 
-    Attributes:
-        sources: where the numbers come from.
-        cuda_driver_version: major * 1000 + minor * 10, as NVML encodes it.
+    ``cuda_driver_version``: major * 1000 + minor * 10, as NVML encodes it.
     """
 
     name: str = Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
@@ -179,9 +176,8 @@ class Profile(Model):
     def describe(self, *, state: Path | None = None, control: Path | None = None) -> bytes:
         """The whole description for the C library (its format is at the top of describe.c).
 
-        Args:
-            state: the file that keeps MIG mode and instances from one process to the next.
-            control: the file whose lines inject events and faults.
+        ``state`` is the file that keeps MIG mode and instances from one process to the next,
+        ``control`` the one whose lines inject events and faults.
         """
         lines = [
             "nvml-simulated 2",
@@ -205,11 +201,7 @@ class Profile(Model):
 
 
 def load(profile: str | Path | Profile) -> Profile:
-    """The profile of that name, or in that file.
-
-    Args:
-        profile: a shipped name (``t4x4``), one with fewer of its GPUs (``t4x1``), a path to a JSON
-            file, or a Profile, given back as is.
+    """The profile of a shipped name (``t4x4``, ``t4x1`` with fewer of its GPUs), or in a file.
 
     Raises:
         ProfileError: no such profile, not JSON, or not what the model asks for.
@@ -254,14 +246,10 @@ def _load_shipped(name: str) -> Profile:
 
 
 def parse(text: str, where: str) -> Profile:
-    """Read a profile from JSON text.
+    """Read a profile from JSON text; ``where`` is what to call it in a message.
 
     ``defaults`` beside ``gpus`` holds what all GPUs have in common, and ``kinds`` what those have
     in common that name it: ``"kind": "T4"``.
-
-    Args:
-        text: the JSON document.
-        where: what to call it in a message.
 
     Raises:
         ProfileError: with line and column, or the path of the field and what was expected.

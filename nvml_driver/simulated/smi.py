@@ -57,12 +57,7 @@ mig() { # FILE LISTED
 
 
 def script(inventory: Inventory, made: Iterable[tuple[Device, MigInstance]] = ()) -> str:
-    """The script of a node.
-
-    Args:
-        inventory: the node's devices.
-        made: MIG devices that were made for claims, each with the device that it was made for.
-    """
+    """The script of a node; ``made``: MIG devices made for claims, each with its device."""
     devices = [device for device in inventory if device.minor is not None]
     instances = [(item, item.instance) for item in devices if item.instance is not None]
     lines = []
@@ -75,13 +70,7 @@ def script(inventory: Inventory, made: Iterable[tuple[Device, MigInstance]] = ()
 
 
 def output(text: str, options: str, files: Collection[str]) -> str:
-    """What a script prints.
-
-    Args:
-        text: the script.
-        options: all of them, as one text.
-        files: paths of the device files in the container.
-    """
+    """What a script prints for its options (one text) where a container has these device files."""
     if options not in (LIST, QUERY):
         return f"{MARK}\nit knows only {LIST} and {QUERY}\n"
     return "".join(f"{line}\n" for line in (MARK, *_shown(text, options, files)))
@@ -102,7 +91,6 @@ def _shown(text: str, options: str, files: Collection[str]) -> Iterator[str]:
 
 
 def _gpu(device: Device) -> str:
-    """The line of a GPU, by its own device or one that is a part of it."""
     uuid = _text(device, "parentUUID" if device.parent else "uuid")
     name = _text(device, "productName")
     # The memory of a part is not that of the GPU.

@@ -14,7 +14,6 @@ _hook: Callable[[str], None] | None = None
 
 
 def reach(point: str) -> None:
-    """Say that a point was reached."""
     if _hook is not None:
         _hook(point)
 

@@ -14,10 +14,8 @@ def write_atomic(
     """Replace a file's content in one step.
 
     Args:
-        path: the file; its directory must exist.
-        content: all of it.
+        path: its directory must exist.
         durable: also survive a loss of power, at the price of two fsync calls.
-        mode: permissions of the file.
         what: names the file's fault points (see ``faults``).
 
     Raises:
@@ -45,11 +43,7 @@ def write_atomic(
 
 
 def remove(path: Path, *, durable: bool, what: str = "file") -> bool:
-    """Remove a file if it is there; whether it was.
-
-    Raises:
-        OSError: it is there and stays.
-    """
+    """Remove a file if it is there; whether it was. Raises OSError: it is there and stays."""
     faults.reach(f"{what}:removing")
     try:
         path.unlink()
@@ -63,10 +57,6 @@ def remove(path: Path, *, durable: bool, what: str = "file") -> bool:
 
 def remove_scratch(folder: Path, prefix: str = "") -> None:
     """Remove what a killed ``write_atomic`` left; nobody may be writing there at the time.
-
-    Args:
-        folder: where to look; it need not exist.
-        prefix: of the names of the files that were being written.
 
     Raises:
         OSError: a file is there and stays.

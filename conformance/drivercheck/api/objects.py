@@ -68,19 +68,16 @@ class Objects(Backend):
         self._claims = 0
 
     def create(self, obj: Obj) -> Obj:
-        """Store a new object, as its user would."""
         with self.lock:
             return self.api.create(obj, NAMESPACE)
 
     def node(self) -> Obj:
-        """The node that the driver is on."""
         with self.lock:
             found = self.store.get("Node", "", NODE)
         assert found is not None
         return found
 
     def slices(self, driver: str) -> list[Obj]:
-        """The ResourceSlices of a driver, of all nodes."""
         with self.lock:
             every = self.store.all("ResourceSlice")
         return [one for one in every if one["spec"]["driver"] == driver]
@@ -88,10 +85,7 @@ class Objects(Backend):
     def claim(self, driver: str, *requests: Mapping[str, Any], name: str = "") -> Obj:
         """A new claim for devices of a driver, without an allocation.
 
-        Args:
-            driver: whose devices.
-            requests: v1 DeviceRequests without class and tolerations; by default one device.
-            name: of the claim; by default a new one.
+        ``requests`` are v1 DeviceRequests without class and tolerations; by default one device.
         """
         with self.lock:
             if self.store.get("DeviceClass", "", _CLASS) is None:

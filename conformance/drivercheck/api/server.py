@@ -19,28 +19,17 @@ _INVALID: Final = frozenset({400, 413, 415, 422})
 
 @dataclass
 class Faults:
-    """What the server does wrong on purpose.
-
-    Attributes:
-        refuse: status of every answer; 0: answer as it should be.
-        hold: names of claims whose GET is not answered until they are taken out.
-    """
+    """What the server does wrong: the status of every answer, and claims whose GET it holds."""
 
     refuse: int = 0
     hold: set[str] = field(default_factory=set)
 
 
 class HttpApi(Front):
-    """The server, while it runs.
-
-    Args:
-        folder: of its certificates and its kubeconfig.
+    """The server, while it runs; its certificates and kubeconfig are in ``folder``.
 
     Attributes:
-        objects: what it serves.
-        faults: what it does wrong.
-        refusals: what it refused of ResourceSlices as invalid: method, path and message, at most
-            `MAX_REFUSALS`.
+        refusals: invalid ResourceSlices: method, path and message, at most `MAX_REFUSALS`.
         lists: how often ResourceSlices were listed or watched.
         held: names of claims whose GET came and was held.
     """
@@ -74,7 +63,6 @@ class HttpApi(Front):
                 self._freed.wait_for(lambda: call.name not in self.faults.hold, _HOLD_SECONDS)
 
     def refused(self, method: str, path: str, error: ApiError) -> None:
-        """Note a slice that is invalid."""
         invalid = error.code in _INVALID and "resourceslices" in path
         if invalid and len(self.refusals) < MAX_REFUSALS:
             self.refusals.append(f"{method} {path}: {error.message}")
@@ -85,7 +73,6 @@ class HttpApi(Front):
             self._freed.wait_for(lambda: name in self.held, seconds)
 
     def release(self) -> None:
-        """Do nothing wrong any more."""
         with self._freed:
             self.faults.refuse = 0
             self.faults.hold.clear()
@@ -93,6 +80,5 @@ class HttpApi(Front):
             self._freed.notify_all()
 
     def close(self) -> None:
-        """Stop serving."""
         self.release()
         super().close()

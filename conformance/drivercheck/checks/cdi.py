@@ -18,11 +18,7 @@ _IDS = f"{_HELPER}, Device.CDIDeviceIDs"
 
 
 def ids_of(answer: list[tuple[Device, ...]]) -> set[str]:
-    """The CDI ids of an answer.
-
-    Raises:
-        NotOfferedError: there are none, which is allowed.
-    """
+    """The CDI ids of an answer. Raises NotOfferedError: there are none, which is allowed."""
     found = {name for devices in answer for device in devices for name in device.cdi_ids}
     if not found:
         raise NotOfferedError("the driver's devices have no CDI ids")
@@ -35,7 +31,6 @@ def unresolved(bench: Bench, ids: set[str]) -> list[str]:
 
 
 def expect_resolved(bench: Bench, ids: set[str]) -> None:
-    """Every id is defined."""
     if missing := unresolved(bench, ids):
         folders = ", ".join(map(str, bench.cdi_folders))
         raise ViolationError(

@@ -145,7 +145,6 @@ def again_gives_the_same(bench: Bench) -> None:
 
 
 def expect_same(first: list[tuple[Device, ...]], again: list[tuple[Device, ...]]) -> None:
-    """Two answers are the same."""
     if [sorted(one, key=repr) for one in first] != [sorted(one, key=repr) for one in again]:
         raise ViolationError(f"expected {_answer(first)} again; found {_answer(again)}")
 

@@ -34,10 +34,8 @@ class Seen:
     """The result of evaluating an expectation once.
 
     Attributes:
-        holds: whether it is as expected.
         found: what was there, for the failure message.
-        observed: the same in a form that can be compared between targets: no uids, no times, no
-            generated names.
+        observed: the same without uids, times and generated names, to be compared between targets.
     """
 
     holds: bool
@@ -49,11 +47,7 @@ class Seen:
 class Refusal:
     """Why the API server refused a request (``metav1.Status``).
 
-    Attributes:
-        code: HTTP status.
-        reason: ``Status.reason``, for example ``Invalid``.
-        message: ``Status.message``.
-        causes: field and message of each of ``Status.details.causes``.
+    ``causes`` has field and message of each of ``Status.details.causes``.
     """
 
     code: int
@@ -121,10 +115,7 @@ class Cluster(Protocol):
 class WatchEvent(NamedTuple):
     """What a watch has brought: one change of one object (``metav1.WatchEvent``).
 
-    Attributes:
-        type: ``ADDED``, ``MODIFIED`` or ``DELETED``.
-        name: of the object.
-        version: its resourceVersion; 0 where that is no number.
+    ``version`` is its resourceVersion; 0 where that is no number.
     """
 
     type: str

@@ -58,7 +58,6 @@ class CdiExpectation(Timed):
         return bool(self.cdi.containers)
 
     def describe(self) -> str:
-        """In a line."""
         wanted = self.cdi
         given = f", given to {', '.join(wanted.containers)}" if wanted.containers else ""
         says = f" with {' and '.join(self._conditions)}" if self._conditions else ""
@@ -66,7 +65,6 @@ class CdiExpectation(Timed):
         return f"{state} CDI spec for claim {wanted.claim} of {wanted.pod}{given}{says}"
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """The claim's CDI spec is there and as described, or is gone."""
         wanted = self.cdi
         observed: dict[str, Any] = {"cdi": f"{wanted.pod}/{wanted.claim}"}
         uid = cluster.claim_uid(wanted.pod, wanted.claim)
@@ -109,7 +107,6 @@ class CdiExpectation(Timed):
         yield from _missing(edits, view, cluster.profile.spec.probe)
 
     def lint(self, known: Known) -> None:
-        """The pod, its claim and containers, CEL, and the ability to see CDI specs."""
         wanted = self.cdi
         known.named(("cdi", "pod"), "Pod", wanted.pod)
         known.pod_claim(("cdi", "claim"), (wanted.pod,), wanted.claim)

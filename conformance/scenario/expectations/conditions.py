@@ -23,11 +23,9 @@ _MISSING: Final = object()
 
 
 def unmet(expressions: Sequence[str], variables: Mapping[str, Any]) -> Iterator[str]:
-    """One line for each expression that is not true, with the values that it reads.
+    """One line for each CEL expression that is not true, with the values that it reads.
 
-    Args:
-        expressions: CEL.
-        variables: name -> an object, or a list of objects.
+    ``variables``: name -> an object, or a list of objects.
 
     Raises:
         UsageError: one does not compile.

@@ -25,7 +25,6 @@ class SeenBy(Strict):
 
     @property
     def pods(self) -> tuple[str, ...]:
-        """The pod of each."""
         return tuple(entry.partition("/")[0] for entry in self.seen_by)
 
 
@@ -48,11 +47,9 @@ class ContainersExpectation(Timed):
 
     @property
     def waits_for_start(self) -> bool:
-        """The containers must have started."""
         return True
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """Read what the containers have shown, and compare."""
         observed: dict[str, Any] = {self.key(): self.about}
         views: dict[str, ContainerView] = {}
         for entry in self.wanted.seen_by:
@@ -66,10 +63,8 @@ class ContainersExpectation(Timed):
         return Seen(not wrong, "; ".join(wrong) or "as described", observed)
 
     def lint(self, known: Known) -> None:
-        """The containers, which must run."""
         lint_seen_by(known, self.wanted.seen_by, self.key())
         known.needed((self.key(),), "kubelet")
 
     def placed(self) -> Iterable[tuple[str, int]]:
-        """The pods of the containers."""
         return ((pod, 1) for pod in self.wanted.pods)

@@ -37,16 +37,13 @@ class DeviceNodesExpectation(ContainersExpectation):
 
     @property
     def wanted(self) -> DeviceNodes:
-        """What is expected."""
         return self.device_nodes
 
     @property
     def about(self) -> str:
-        """How the numbers are related."""
         return self.wanted.relation or "opened"
 
     def describe(self) -> str:
-        """In a line."""
         parts = ["open their device files"]
         if self.wanted.relation == "same":
             parts.append("of the same numbers")
@@ -57,7 +54,6 @@ class DeviceNodesExpectation(ContainersExpectation):
         return f"{', '.join(self.wanted.seen_by)} {' '.join(parts)}"
 
     def wrong(self, views: Views, cluster: Cluster) -> list[str]:
-        """What cannot be opened, what can that is not theirs, and numbers that are not right."""
         assert cluster.profile is not None, "scenarios with containers run with a driver profile"
         probe = cluster.profile.spec.probe
         wrong: list[str] = []

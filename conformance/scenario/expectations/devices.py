@@ -83,11 +83,9 @@ class DevicesExpectation(Timed):
 
     @property
     def waits_for_start(self) -> bool:
-        """The containers must have started."""
         return True
 
     def describe(self) -> str:
-        """In a line."""
         wanted = self.devices
         if wanted.pods is not None:
             who = f"containers {', '.join(wanted.containers)} of each pod"
@@ -108,7 +106,6 @@ class DevicesExpectation(Timed):
         return f"{who} see {' and '.join(parts)}"
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """Read what the containers have shown, and compare."""
         wanted = self.devices
         if wanted.driver is not None:
             cluster = cluster.of_driver(wanted.driver)
@@ -155,7 +152,6 @@ class DevicesExpectation(Timed):
         return wrong
 
     def lint(self, known: Known) -> None:
-        """The pods and containers, the claim and its request."""
         wanted = self.devices
         known.needed(("devices",), "kubelet")
         pods: Pods = wanted.pods or tuple(entry.partition("/")[0] for entry in wanted.seen_by)
@@ -177,7 +173,6 @@ class DevicesExpectation(Timed):
             known.request(path, target.request, target.claim, pods, target.pod_claim)
 
     def placed(self) -> Iterable[tuple[str, int]]:
-        """The pods of the containers, or the Job that has at least one."""
         for entry in self.devices.seen_by:
             yield entry.partition("/")[0], 1
         if self.devices.pods is not None and self.devices.pods.job is not None:

@@ -43,22 +43,18 @@ class EnvironmentExpectation(ContainersExpectation):
 
     @property
     def wanted(self) -> Environment:
-        """What is expected."""
         return self.environment
 
     @property
     def about(self) -> str:
-        """The configuration, or the claim."""
         return self.wanted.config or str(self.wanted.claim)
 
     def describe(self) -> str:
-        """In a line."""
         what = self.wanted.config or f"claim {self.wanted.claim}"
         how = "without" if self.wanted.absent else "with"
         return f"{', '.join(self.wanted.seen_by)} {how} the environment of {what}"
 
     def wrong(self, views: Views, cluster: Cluster) -> list[str]:
-        """Where the configuration, or the uid of the pod's claim, does not show."""
         assert cluster.profile is not None, "scenarios with containers run with a driver profile"
         probe = cluster.profile.spec.probe
         if self.wanted.claim is not None:
@@ -76,7 +72,6 @@ class EnvironmentExpectation(ContainersExpectation):
         return wrong
 
     def lint(self, known: Known) -> None:
-        """The containers, and the configuration or the claim."""
         super().lint(known)
         if self.wanted.config is not None:
             known.needed(("environment", "config"), "config", self.wanted.config)

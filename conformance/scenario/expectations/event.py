@@ -32,13 +32,11 @@ class EventExpectation(Timed):
     event: EventAbout
 
     def describe(self) -> str:
-        """In a line."""
         says = f" saying {self.event.message!r}" if self.event.message else ""
         number = "no " if self.event.absent else ""
         return f"{number}event {self.event.reason} about {self.event.name}{says}"
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """An event with that reason, about that object, and with that in its message."""
         wanted = self.event
         about = [
             event
@@ -55,7 +53,6 @@ class EventExpectation(Timed):
         return Seen(holds, f"events: {others or 'none'}", observed)
 
     def lint(self, known: Known) -> None:
-        """The object."""
         about = self.event
         selector = ObjectSelector(kind=about.kind, name=about.name, namespace=about.namespace)
         known.selected(("event",), selector)

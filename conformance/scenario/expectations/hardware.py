@@ -59,16 +59,13 @@ class HardwareExpectation(ContainersExpectation):
 
     @property
     def wanted(self) -> Hardware:
-        """What is expected."""
         return self.hardware
 
     @property
     def about(self) -> str:
-        """The command."""
         return self.wanted.command
 
     def describe(self) -> str:
-        """In a line."""
         wanted = self.hardware
         parts = []
         if wanted.count is not None:
@@ -81,7 +78,6 @@ class HardwareExpectation(ContainersExpectation):
         return f"the tool ({wanted.command}) shows {who} {' and '.join(parts)}"
 
     def wrong(self, views: Views, cluster: Cluster) -> list[str]:
-        """What the tool shows that is not what is published."""
         wanted = self.wanted
         assert cluster.profile is not None, "scenarios of this tier run with a driver profile"
         command = cluster.profile.spec.probe.hardware[wanted.command]
@@ -106,7 +102,6 @@ class HardwareExpectation(ContainersExpectation):
         return wrong + (_related(shown, wanted.relation) if len(shown) == len(views) else [])
 
     def lint(self, known: Known) -> None:
-        """The containers, in a tier that has hardware."""
         super().lint(known)
         known.needed(("hardware",), "hardware")
 

@@ -34,21 +34,17 @@ class MetadataExpectation(ContainersExpectation):
 
     @property
     def wanted(self) -> Metadata:
-        """What is expected."""
         return self.metadata
 
     @property
     def about(self) -> str:
-        """The request."""
         return self.wanted.request
 
     def describe(self) -> str:
-        """In a line."""
         who = ", ".join(self.wanted.seen_by)
         return f"metadata of the devices of {self.wanted.claim}/{self.wanted.request} in {who}"
 
     def wrong(self, views: Views, cluster: Cluster) -> list[str]:
-        """Where the file does not name the claim, and its devices with their attributes."""
         problems = {
             entry: self._problem(entry.partition("/")[0], view.outputs, cluster)
             for entry, view in views.items()
@@ -93,7 +89,6 @@ class MetadataExpectation(ContainersExpectation):
         return ""
 
     def lint(self, known: Known) -> None:
-        """The containers, their claim and its request, and a driver that does this."""
         super().lint(known)
         wanted, pods = self.wanted, self.wanted.pods
         known.pod_claim(("metadata", "claim"), pods, wanted.claim)

@@ -27,7 +27,6 @@ class Metrics(MetricOf):
         return self
 
     def holds(self, value: float) -> bool:
-        """Whether a value is as it must be."""
         return (
             (self.at_least is None or value >= self.at_least)
             and (self.at_most is None or value <= self.at_most)
@@ -49,17 +48,14 @@ class MetricsExpectation(Timed):
 
     @property
     def counted(self) -> MetricOf | None:
-        """It, where growth is asked for."""
         return self.metrics if self.metrics.grown_since else None
 
     def describe(self) -> str:
-        """In a line."""
         wanted = self.metrics
         grown = f"grown by {wanted.wanted()} since step {wanted.grown_since}"
         return f"{wanted.told()} {grown if wanted.grown_since else wanted.wanted()}"
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """Read it, and where growth is asked for, take off what it was before."""
         wanted = self.metrics
         observed: dict[str, Any] = {"metrics": wanted.name, "component": wanted.component}
         value = cluster.metric(wanted)
@@ -70,7 +66,6 @@ class MetricsExpectation(Timed):
         return Seen(wanted.holds(value), found, observed)
 
     def lint(self, known: Known) -> None:
-        """A metric that the component has, with labels that all minors have; the ability."""
         wanted = self.metrics
         theirs = {name for name, item in METRICS.items() if wanted.component in item.components}
         if wanted.name not in theirs:

@@ -27,12 +27,10 @@ class ObjectExpectation(Timed):
     )
 
     def describe(self) -> str:
-        """In a line."""
         cel = " and ".join(_listed(self.cel))
         return self.object.describe() + (f" with {cel}" if cel else "")
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """Exactly one object is found and fits ``match`` and ``cel``."""
         what = self.object.describe()
         found = cluster.find(self.object)
         observed: dict[str, Any] = {"object": cluster.canonical(what), "found": len(found)}
@@ -45,13 +43,11 @@ class ObjectExpectation(Timed):
         return Seen(not wrong, f"{what}: " + ("; ".join(wrong) or "as described"), observed)
 
     def lint(self, known: Known) -> None:
-        """The object, its fields, and CEL over it."""
         known.selected(("object",), self.object)
         known.part(("match",), self.match, self.object)
         known.condition(("cel",), _listed(self.cel), "object", self.object)
 
     def placed(self) -> Iterable[tuple[str, int]]:
-        """The Job, if so many of its pods must have succeeded."""
         ended = ((self.match or {}).get("status") or {}).get("succeeded")
         if self.object.kind == "Job" and self.object.name and isinstance(ended, int):
             yield self.object.name, ended
@@ -67,13 +63,11 @@ class ObjectsExpectation(Timed):
     )
 
     def describe(self) -> str:
-        """In a line."""
         number = "" if self.count is None else f"{self.count} x "
         cel = " and ".join(_listed(self.cel))
         return number + self.objects.describe() + (f" with {cel}" if cel else "")
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """As many objects as given are found, and CEL over all of them is true."""
         what = self.objects.describe()
         found = cluster.find(self.objects)
         observed: dict[str, Any] = {"objects": cluster.canonical(what), "found": len(found)}
@@ -86,7 +80,6 @@ class ObjectsExpectation(Timed):
         return Seen(not wrong, f"{what}: " + ("; ".join(wrong) or "as described"), observed)
 
     def lint(self, known: Known) -> None:
-        """The objects, and CEL over them."""
         known.selected(("objects",), self.objects)
         known.condition(("cel",), _listed(self.cel), "objects", self.objects)
 
@@ -100,12 +93,10 @@ class TogetherExpectation(Timed):
     cel: Cel | tuple[Cel, ...] = Field(description="CEL over these names that must be true")
 
     def describe(self) -> str:
-        """In a line."""
         objects = " and ".join(selector.describe() for selector in self.together.values())
         return f"{objects} with {' and '.join(_listed(self.cel))}"
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """Each object is found once, and CEL over all of them is true."""
         what = " and ".join(selector.describe() for selector in self.together.values())
         observed: dict[str, Any] = {"together": cluster.canonical(what)}
         there: dict[str, Obj] = {}
@@ -118,7 +109,6 @@ class TogetherExpectation(Timed):
         return Seen(not wrong, "; ".join(wrong) or "as described", observed | {"fits": not wrong})
 
     def lint(self, known: Known) -> None:
-        """The objects, and CEL over them."""
         for name, selector in self.together.items():
             known.selected(("together", name), selector)
         known.relation(("cel",), _listed(self.cel), tuple(self.together))
@@ -130,11 +120,9 @@ class NoneExpectation(Timed):
     none: ObjectSelector
 
     def describe(self) -> str:
-        """In a line."""
         return f"no {self.none.describe()}"
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """No object is found."""
         what = self.none.describe()
         found = cluster.find(self.none)
         names = ", ".join(_with_state(obj) for obj in found)
@@ -142,7 +130,6 @@ class NoneExpectation(Timed):
         return Seen(not found, f"{what}: {names or 'none'}", observed)
 
     def lint(self, known: Known) -> None:
-        """What may be there at another time."""
         known.selected(("none",), self.none, gone=True)
 
 

@@ -45,7 +45,6 @@ class PodExpectation(Timed):
 
     @property
     def waits_for_start(self) -> bool:
-        """Whether containers must have started."""
         return self.phase not in {None, "Pending"}
 
     @property
@@ -64,7 +63,6 @@ class PodExpectation(Timed):
         return self.pending is not None or self.scheduled is False or self.phase == "Pending"
 
     def describe(self) -> str:
-        """In a line."""
         parts = []
         if self.phase:
             parts.append(f"in phase {self.phase}")
@@ -79,7 +77,6 @@ class PodExpectation(Timed):
         return f"pod {self.pod}{where} " + " and ".join(parts)
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """Compare the pod as it is now."""
         wanted = ObjectSelector(kind="Pod", name=self.pod, namespace=self.namespace)
         pod = next(iter(cluster.find(wanted)), None)
         observed: dict[str, Any] = {"pod": self.pod}
@@ -116,7 +113,6 @@ class PodExpectation(Timed):
         return Seen(not wrong, f"pod {self.pod}: " + "; ".join(wrong or ["ok"]), observed)
 
     def lint(self, known: Known) -> None:
-        """The pod and its node."""
         known.named(("pod",), "Pod", self.pod, self.namespace)
         if self.node is not None:
             known.named(("node",), "Node", self.node)
@@ -124,7 +120,6 @@ class PodExpectation(Timed):
             known.needed(("phase",), "kubelet")
 
     def placed(self) -> Iterable[tuple[str, int]]:
-        """The pod, if it must be on a node."""
         if self.namespace is not None:
             return
         if self.scheduled or self.node or self.phase in ("Running", "Succeeded"):

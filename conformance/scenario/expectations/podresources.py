@@ -40,7 +40,6 @@ class PodResourcesExpectation(Timed):
         return True
 
     def describe(self) -> str:
-        """In a line."""
         wanted = self.pod_resources
         claims = ", ".join(wanted.claims)
         what = f"the devices of {claims}" if claims else "no claim"
@@ -48,7 +47,6 @@ class PodResourcesExpectation(Timed):
         return f"PodResources lists {what} for {', '.join(wanted.of)}{cdi}"
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """Compare what is listed with what is allocated."""
         wanted = self.pod_resources
         observed: dict[str, Any] = {"podResources": list(wanted.of), "claims": list(wanted.claims)}
         wrong = []
@@ -88,7 +86,6 @@ class PodResourcesExpectation(Timed):
         return ""
 
     def lint(self, known: Known) -> None:
-        """The containers and their claims, and the ability to ask the kubelet."""
         wanted = self.pod_resources
         for index, entry in enumerate(wanted.of):
             name, _, container = entry.partition("/")
@@ -102,5 +99,4 @@ class PodResourcesExpectation(Timed):
         known.needed(("podResources",), "kubelet")
 
     def placed(self) -> Iterable[tuple[str, int]]:
-        """The pods of the containers."""
         return ((entry.partition("/")[0], 1) for entry in self.pod_resources.of)

@@ -33,13 +33,11 @@ class PreparedExpectation(Timed):
     prepared: Prepared
 
     def describe(self) -> str:
-        """In a line."""
         least = f"{self.prepared.at_least} or more claims" if self.prepared.at_least else "claims"
         least += f" of {self.prepared.driver}" if self.prepared.driver else ""
         return f"{least} prepared on {self.prepared.node}, none that is not in use"
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """As many as wanted are prepared, and none more than the API server has in use."""
         node, least = self.prepared.node, self.prepared.at_least
         if self.prepared.driver is not None:
             cluster = cluster.of_driver(self.prepared.driver)
@@ -58,7 +56,6 @@ class PreparedExpectation(Timed):
         return Seen(least <= prepared <= in_use, found, observed)
 
     def lint(self, known: Known) -> None:
-        """The ability to see it, and claims that tell their node."""
         known.needed(("prepared",), "ability", "kubelet-metrics")
         known.needed(("prepared",), "trait", "nodeLocal")
         known.needed(("prepared",), "kubelet")

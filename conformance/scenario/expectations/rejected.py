@@ -59,7 +59,6 @@ class Rejected(Changes):
 
     @property
     def what(self) -> str:
-        """In words."""
         if self.object is not None:
             return str(self.object.get("kind"))
         return f"delete {self.delete.describe()}" if self.delete is not None else self.tell()
@@ -71,7 +70,6 @@ class RejectedExpectation(Expectation):
     rejected: Rejected
 
     def describe(self) -> str:
-        """In a line."""
         wanted = self.rejected
         parts = [
             wanted.code is not None and f"with code {wanted.code}",
@@ -84,7 +82,6 @@ class RejectedExpectation(Expectation):
         return f"{wanted.what}{whose} rejected {says}".strip()
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """Send the request, and compare the refusal."""
         wanted = self.rejected
         observed = {"rejected": cluster.canonical(wanted.what)}
         try:
@@ -141,7 +138,6 @@ class RejectedExpectation(Expectation):
         return wanted if wanted is not None and below else field
 
     def lint(self, known: Known) -> None:
-        """What is asked for, which is wrong only in the way that the refusal says."""
         wanted = self.rejected
         known.changed(("rejected",), wanted)
         if wanted.delete is not None:

@@ -37,7 +37,6 @@ class ExpectedEvent(Strict):
 
     @property
     def named(self) -> _Named:
-        """Its type and the name of its object."""
         [(kind, name)] = self.model_dump(by_alias=True, exclude_none=True).items()
         return str(kind), str(name)
 
@@ -59,11 +58,9 @@ class WatchedExpectation(Timed):
         return True
 
     def describe(self) -> str:
-        """In a line."""
         return f"watch {self.watched} brings {_told([item.named for item in self.events])}"
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        """Compare all that came so far."""
         came = cluster.watched(self.watched)
         found = _folded(came)
         observed: dict[str, Any] = {
@@ -81,7 +78,6 @@ class WatchedExpectation(Timed):
         return Seen(holds, text, observed)
 
     def lint(self, known: Known) -> None:
-        """The watch, and the objects."""
         watch = known.watch(("watched",), self.watched)
         for index, event in enumerate(self.events):
             kind, name = event.named

@@ -37,10 +37,7 @@ CHOICES: Final = {
 def misspelt(shape: str, value: Any, path: PathTuple) -> Iterator[Problem]:
     """Values in an object that are like one of those that their field takes.
 
-    Args:
-        shape: the object's type in the table of fields; what does not fit it is passed over.
-        value: decoded JSON.
-        path: where it is in the document.
+    ``shape`` is the object's type in the table of fields; what does not fit it is passed over.
     """
     for key, item in inside(value):
         known = CHOICES.get(f"{shape.rpartition('.')[2]}.{key}", ())

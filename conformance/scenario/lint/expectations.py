@@ -81,10 +81,8 @@ def check_steps(scenario: Scenario, made: Made) -> list[Problem]:
 class _KnownAt:
     """What is known at a step (:class:`conformance.scenario.expectations.base.Known`).
 
-    Args:
-        step: its index; only what an earlier step made is there.
-        problems: where they are noted.
-        begin: the first of the steps that are carried out at the same time as this one.
+    ``step`` is its index, and ``begin`` that of the first step that is carried out at the same
+    time.
     """
 
     def __init__(
@@ -269,7 +267,6 @@ class _KnownAt:
             )
 
     def wrong(self, path: Path, message: str) -> None:
-        """Note what is wrong."""
         self._problems.append(Problem((*self._place, *path), message))
 
     def _there(

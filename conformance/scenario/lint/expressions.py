@@ -26,13 +26,7 @@ _PART = re.compile(r"\.([A-Za-z_]\w*)|\[\d+\]")
 def condition_problems(
     cel: Sequence[str], variables: Mapping[str, str | None], path: PathTuple
 ) -> Iterator[Problem]:
-    """Problems of the conditions of an expectation.
-
-    Args:
-        cel: the conditions.
-        variables: what they may read; ``object`` with its type, if that is known.
-        path: of the conditions.
-    """
+    """Problems of an expectation's conditions; ``object`` is checked by its type, if known."""
     root = variables.get("object")
     for index, expression in enumerate(cel):
         place = (*path, index) if len(cel) > 1 else path

@@ -57,11 +57,7 @@ def lint_documents(
 ) -> list[LintLine]:
     """Everything that is wrong in a file.
 
-    Args:
-        documents: all that are in it.
-        models: kind -> model of the suite's own documents.
-        driver: the profile that scenarios are to run with; None is any that is shipped.
-        checks: kind -> what else is to be checked of it.
+    ``driver`` is the profile that scenarios are to run with; None is any that is shipped.
     """
     found = []
     own = [document for document in documents if is_own(document)]

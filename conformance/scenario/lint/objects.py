@@ -93,11 +93,7 @@ def refused_problems(
 ) -> Iterator[Problem]:
     """What else is wrong in an object than what its refusal is expected for.
 
-    Args:
-        obj: an object that the API server must refuse.
-        message: a part of the API server's; a mistake whose field it names is meant. None: any.
-        apis: ``requires.apis``.
-        path: of the object.
+    A mistake whose field the expected message names is meant; without a message, any.
     """
     kind, version = obj.get("kind"), obj.get("apiVersion")
     if not isinstance(kind, str) or not isinstance(version, str):

@@ -55,13 +55,8 @@ def check_profile_names(
     """Names that no profile has: an error if one has a name like it, otherwise a warning.
 
     Somebody may have a profile of their own, with names that the shipped ones lack, so this is only
-    for ``lint``: ``run`` compares with the very profile that it uses, before anything runs.
-
-    Args:
-        scenario: one that is not of the allocation tier, where no profile is used.
-        data: its document.
-        profiles: those that are known.
-        must: the scenario is to run with one of these, so that a name they lack is an error.
+    for ``lint``: ``run`` compares with the very profile that it uses, before anything runs. With
+    ``must`` the scenario runs with one of these profiles, and a name that they lack is an error.
     """
     defined = [profile_variables(profile.spec) for profile in profiles]
     known = {group: {name for one in defined for name in one[group]} for group in PROFILE_GROUPS}

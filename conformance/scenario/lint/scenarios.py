@@ -53,12 +53,7 @@ def checked_scenario(document: Document) -> Scenario:
 
 
 def scenario_problems(scenario: Scenario, document: Document) -> list[Problem]:
-    """Everything that is wrong in a scenario that fits the model, by line.
-
-    Args:
-        scenario: the document, with its variables.
-        document: the same as plain data, with the line of each path.
-    """
+    """Everything that is wrong in a scenario that fits the model, by line."""
     too_much = [*check_limits(scenario)]
     if too_much:
         return too_much  # and nothing else is looked at, which could take long

@@ -28,12 +28,7 @@ _ATTRIBUTES: Final[dict[type, str]] = {bool: "bool", int: "int", str: "string"}
 
 
 class Completion:
-    """Completes manifests of one scenario.
-
-    Args:
-        manifests: what is filled in.
-        tier: of the scenario.
-    """
+    """Completes the manifests of one scenario."""
 
     def __init__(self, manifests: ManifestSet, tier: Any) -> None:
         self._set = manifests
@@ -46,12 +41,7 @@ class Completion:
         }
 
     def complete(self, node: Node, shape: str) -> Node:
-        """A value with all that it leaves out.
-
-        Args:
-            node: the value.
-            shape: of its field, see :mod:`reference_allocator.api.schema`.
-        """
+        """A value of a shape (`reference_allocator.api.schema`) with all that it leaves out."""
         name = shape.rpartition(".")[2]
         if isinstance(node.value, dict):
             fields = schema.types().get(shape)
@@ -126,7 +116,6 @@ def _using(resources: Node, container: Node) -> Node:
 
 
 def _slice(node: Node, _: str) -> Node:
-    """A pool of one node has the name of the node."""
     pool, name = node.get("pool"), node.get("nodeName")
     if pool is None or name is None or pool.get("name") is not None:
         return node

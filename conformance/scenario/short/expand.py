@@ -42,11 +42,7 @@ PLACES: Final = (
 
 
 def expanded(source: Document) -> Document:
-    """The document in full.
-
-    Raises:
-        InvalidDocumentError: something in it cannot be carried out.
-    """
+    """The document in full. Raises InvalidDocumentError: something in it cannot be carried out."""
     try:
         node = Repeater().repeat(written(source.data), {})
     except RepeatError as error:

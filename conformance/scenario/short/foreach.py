@@ -40,11 +40,7 @@ class Repeater:
         self._characters = 0
 
     def repeat(self, node: Node, each: Mapping[str, Any]) -> Node:
-        """A value with every ``forEach`` in it carried out.
-
-        Args:
-            node: the value.
-            each: name -> value of the ``forEach`` around it.
+        """A value with every ``forEach`` carried out; ``each`` has the values of those around.
 
         Raises:
             RepeatError: a ``forEach`` is wrong, or a ``${each.NAME}`` that no ``forEach`` gives.

@@ -35,5 +35,4 @@ class ManifestSet(Strict):
 
 @cache
 def load_manifests() -> ManifestSet:
-    """The named manifests that the suite ships."""
     return load_document(ManifestSet, scenarios_dir() / "manifests.yaml", "set of manifests")

@@ -49,7 +49,6 @@ def made(data: Any, origin: PathTuple) -> Node:
 
 
 def plain(node: Node) -> Any:
-    """The data alone."""
     if isinstance(node.value, dict):
         return {key: plain(item) for key, item in node.value.items()}
     if isinstance(node.value, list):
