@@ -29,6 +29,8 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 45)
 
 
 class Metrics:
+    """One driver's metrics."""
+
     def __init__(self, driver_name: str) -> None:
         self.registry = CollectorRegistry()
         self._driver = driver_name

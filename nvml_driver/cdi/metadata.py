@@ -81,6 +81,8 @@ def encode(content: Mapping[str, Any]) -> bytes:
 
 
 class MetadataFiles:
+    """The metadata files of one node's claims."""
+
     def __init__(self, state_dir: Path, *, driver_name: str, durable: bool) -> None:
         self.root = state_dir.absolute() / HOST_DIRECTORY
         self._driver_name = driver_name

@@ -33,6 +33,8 @@ class _Strict(BaseModel):
 
 
 class TimeSlicingConfig(_Strict):
+    """How long a process keeps the GPU."""
+
     interval: Literal["Default", "Short", "Medium", "Long"] = "Default"
 
 

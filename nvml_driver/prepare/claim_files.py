@@ -29,6 +29,8 @@ SMI_NAME = "nvidia-smi"
 
 
 class ClaimFiles:
+    """The files of one node's claims."""
+
     def __init__(self, options: DriverOptions, inventory: Inventory, device_root: Path) -> None:
         """Write files for an inventory. Raises DriverError: a device file cannot be made."""
         self._options = options

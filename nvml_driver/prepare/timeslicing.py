@@ -44,6 +44,8 @@ class NoToolError(CommandError):
 
 
 class Tool(Protocol):
+    """What is needed of nvidia-smi."""
+
     def run(self, arguments: Sequence[str], seconds: float) -> None:
         """Run it to its end; CommandError if it fails or takes longer."""
 
