@@ -15,8 +15,8 @@ from conformance.data import scenarios_dir
 from conformance.engine.events import PlannedScenario
 from conformance.errors import UsageError
 from conformance.scenario.base import Strict
-from conformance.scenario.validate import load_document
-from conformance.scenario.yamlfile import Problem
+from conformance.scenario.documents.validate import load_document
+from conformance.scenario.documents.yamlfile import Problem
 
 CORE = "dra-core"
 

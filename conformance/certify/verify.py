@@ -26,8 +26,8 @@ from conformance.engine.events import PlannedScenario, RunStarted
 from conformance.errors import ExitCode, UsageError
 from conformance.jsondiff import differences, json_text
 from conformance.resultfile.read import RecordedRun, ResultFileError, load_results
-from conformance.scenario.profile import load_profile
-from conformance.scenario.validate import load_document
+from conformance.scenario.documents.validate import load_document
+from conformance.scenario.driver.profile import load_profile
 from conformance.text import counted
 
 CLOCK_SKEW = timedelta(days=1)

@@ -14,7 +14,7 @@ from typing import Any
 
 from conformance.engine.ledger import RESOURCE_V1, Ledger
 from conformance.errors import InfrastructureError
-from conformance.scenario.profile import DriverProfile
+from conformance.scenario.driver.profile import DriverProfile
 from conformance.targets.base import RUN_LABEL, ApiError, Obj, Query, Ref, TargetError
 from conformance.targets.scope import Objects
 

@@ -15,11 +15,11 @@ from conformance.kubeapi.store import version_of
 from conformance.scenario.accounts import AccountName, service_account
 from conformance.scenario.base import ObjectSelector, PodSelector, ServerSelector
 from conformance.scenario.changes import Changes, Delete
+from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.expectations.base import Refusal, WatchEvent
 from conformance.scenario.metrics import MetricOf, total
 from conformance.scenario.model import Scenario
 from conformance.scenario.observation import Observation
-from conformance.scenario.profile import DriverProfile
 from conformance.scenario.variables import Variables
 from conformance.targets.base import ApiError, Obj, Query, Ref, User
 from conformance.targets.scope import Scope, T

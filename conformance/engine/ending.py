@@ -11,7 +11,7 @@ from conformance.engine.context import Interrupted
 from conformance.engine.events import Attempt, KnownFailure, Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.errors import ConformanceError
-from conformance.scenario.knownissues import load_known_issues
+from conformance.scenario.registry import load_known_issues
 from conformance.targets.base import ApiError
 from conformance.targets.scope import Scope
 

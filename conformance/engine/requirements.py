@@ -8,11 +8,11 @@ from packaging.specifiers import SpecifierSet
 
 from conformance.scenario.accounts import IMPERSONATION
 from conformance.scenario.base import release
-from conformance.scenario.expectations.devicenodes import DeviceNodesExpectation
-from conformance.scenario.expectations.environment import EnvironmentExpectation
-from conformance.scenario.expectations.hardware import HardwareExpectation
+from conformance.scenario.driver.profile import DriverProfile
+from conformance.scenario.expectations.containers.devicenodes import DeviceNodesExpectation
+from conformance.scenario.expectations.containers.environment import EnvironmentExpectation
+from conformance.scenario.expectations.containers.hardware import HardwareExpectation
 from conformance.scenario.model import Spec
-from conformance.scenario.profile import DriverProfile
 from conformance.targets.base import Capabilities
 from conformance.text import counted
 

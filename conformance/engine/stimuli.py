@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from conformance.engine.awaiting import Divergence
 from conformance.engine.context import Context, DevicePlace
 from conformance.scenario.base import ObjectSelector
-from conformance.scenario.expectations.identity import allocated
+from conformance.scenario.expectations.containers.identity import allocated
 from conformance.scenario.stimulus import Stimulate
 from conformance.targets.base import Obj, TargetError
 

@@ -31,9 +31,9 @@ from conformance.plugin.results import SessionResults, carried
 from conformance.plugin.session import SESSION, Session, classes_for, lock_file, setup_of
 from conformance.report.allure_run import write_run
 from conformance.resultfile.failed import only_failed
+from conformance.scenario.documents.yamlfile import YAML
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection
-from conformance.scenario.yamlfile import YAML
 from conformance.signals import interrupted_by_signals
 from conformance.targets.checks import check_options
 from conformance.targets.opening import connect

@@ -12,18 +12,24 @@ from typing import Any
 from conformance.data import scenarios_dir
 from conformance.digest import document_digest
 from conformance.errors import UsageError
-from conformance.scenario.lint.scenarios import checked_scenario
-from conformance.scenario.model import Scenario
-from conformance.scenario.short.expand import expanded
-from conformance.scenario.validate import (
+from conformance.scenario.documents.validate import (
     USES,
     InvalidDocumentError,
     is_own,
     one_document,
     validated,
 )
+from conformance.scenario.documents.yamlfile import (
+    Document,
+    PathTuple,
+    Problem,
+    read_documents,
+    yaml_files,
+)
+from conformance.scenario.lint.scenarios import checked_scenario
+from conformance.scenario.model import Scenario
+from conformance.scenario.short.expand import expanded
 from conformance.scenario.variables import Variables, substitute
-from conformance.scenario.yamlfile import Document, PathTuple, Problem, read_documents, yaml_files
 from conformance.text import cut
 
 SCENARIO_FOLDERS = ("core", "extended", "regressions")

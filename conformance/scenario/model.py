@@ -23,7 +23,7 @@ from conformance.scenario.base import (
 )
 from conformance.scenario.changes import CapturedName, Changes, Delete
 from conformance.scenario.churn import Churn
-from conformance.scenario.driveroption import Trait
+from conformance.scenario.driver.profile import Trait
 from conformance.scenario.expectations import AnyExpectation
 from conformance.scenario.stimulus import Stimulate
 

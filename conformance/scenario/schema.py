@@ -12,15 +12,19 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from conformance.scenario.behaviours import BehaviourList, load_behaviours
-from conformance.scenario.knownissues import KnownIssues
+from conformance.scenario.documents.yamlfile import walk
+from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.model import Scenario
-from conformance.scenario.profile import DriverProfile
-from conformance.scenario.registry import FeatureRegistry, load_registry
+from conformance.scenario.registry import (
+    BehaviourList,
+    FeatureRegistry,
+    KnownIssues,
+    load_behaviours,
+    load_registry,
+)
 from conformance.scenario.shape import ClusterShape
 from conformance.scenario.short.foreach import MOST
 from conformance.scenario.short.named import ManifestSet, load_manifests
-from conformance.scenario.yamlfile import walk
 
 MODELS: Final[dict[str, type[BaseModel]]] = {
     "behaviours": BehaviourList,

@@ -14,8 +14,8 @@ from pydantic import Field, field_validator, model_validator
 
 from conformance.errors import UsageError
 from conformance.scenario.base import Strict, api_objects, dns_name
-from conformance.scenario.validate import load_document
-from conformance.scenario.yamlfile import YAML
+from conformance.scenario.documents.validate import load_document
+from conformance.scenario.documents.yamlfile import YAML
 
 
 class NodeTaint(Strict):

@@ -13,9 +13,9 @@ from typing import Any
 
 from conformance.errors import UsageError
 from conformance.probe import Probe
-from conformance.scenario import devicefiles
-from conformance.scenario.near import nearest
-from conformance.scenario.profile import DriverProfile, ProfileSpec
+from conformance.scenario.documents.near import nearest
+from conformance.scenario.driver import devicefiles
+from conformance.scenario.driver.profile import DriverProfile, ProfileSpec
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 UNCLOSED = re.compile(r"\$\{[^}]*\Z")

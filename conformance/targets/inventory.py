@@ -16,7 +16,7 @@ from conformance.targets.options import (
 )
 
 if TYPE_CHECKING:
-    from conformance.scenario.profile import DriverProfile
+    from conformance.scenario.driver.profile import DriverProfile
     from conformance.scenario.shape import ClusterShape, ShapeNode
     from conformance.targets.reference.nodes.device_source import (
         DescribedDevices,

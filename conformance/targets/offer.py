@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from conformance.errors import TargetError
-from conformance.scenario.profile import DriverProfile
+from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.variables import worker_of
 from conformance.targets.base import DISTINCT_DEVICES, Capabilities
 from conformance.targets.scope import Target

@@ -35,7 +35,7 @@ from conformance.targets.sources import (
 )
 
 if TYPE_CHECKING:
-    from conformance.scenario.profile import DriverProfile
+    from conformance.scenario.driver.profile import DriverProfile
     from conformance.scenario.shape import ShapeNode
 
 REFERENCE_IMAGE = "dra-conformance.dev/probe:1"

@@ -19,7 +19,7 @@ from conformance.targets.lessused import LessUsed
 from nvml_driver.simulated import shipped
 
 if TYPE_CHECKING:
-    from conformance.scenario.profile import DriverProfile
+    from conformance.scenario.driver.profile import DriverProfile
 
 TargetName = Literal["reference", "cluster"]
 ClusterName = Literal["kubeconfig", "kind", "local"]
@@ -237,7 +237,7 @@ class TargetOptions(LessUsed):
 
 def _load(name: str) -> DriverProfile:
     from conformance.data import scenarios_dir
-    from conformance.scenario.profile import load_profile
+    from conformance.scenario.driver.profile import load_profile
 
     return load_profile(name, scenarios_dir() / "drivers")
 

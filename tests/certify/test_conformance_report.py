@@ -27,11 +27,11 @@ from conformance.engine.setup import planned as planned_of
 from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.read import RecordedRun, load_results
 from conformance.resultfile.write import ResultFile
+from conformance.scenario.documents.validate import load_document
+from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.registry import load_registry
 from conformance.scenario.selection import select
-from conformance.scenario.validate import load_document
 from conformance.scenario.variables import namespace, suffix
-from conformance.scenario.yamlfile import read_documents
 from conformance.targets.overlaps import Overlap
 from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import HOSTILE, finished, planned, play, sample, stream

@@ -13,7 +13,7 @@ from conformance.certify.profiles import load_profiles
 from conformance.certify.values import Result
 from conformance.digest import document_digest
 from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
-from conformance.scenario.profile import ProfileSpec
+from conformance.scenario.driver.profile import ProfileSpec
 from tests.certify.test_conformance_report import REAL, built, recorded
 from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import finished, planned

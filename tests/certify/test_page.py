@@ -15,7 +15,7 @@ from conformance.certify.inventory import UNKNOWN
 from conformance.certify.model import ConformanceReport, Devices, Inventory, Support
 from conformance.certify.page import Entry, changes, pages, write_pages
 from conformance.certify.values import Result
-from conformance.scenario.validate import load_document
+from conformance.scenario.documents.validate import load_document
 from tests.report.builders import HOSTILE
 
 KEPT = Path(__file__).parents[2] / "reports" / "1.37" / "dra-conformance-nvml-dra-driver"

@@ -22,7 +22,7 @@ from conformance.clusters.local.driver.attached import published
 from conformance.clusters.local.driver.spec import driver_environment
 from conformance.clusters.local.processes.tools import python_path
 from conformance.data import scenarios_dir
-from conformance.scenario.profile import load_profile
+from conformance.scenario.driver.profile import load_profile
 from nvml_driver.model.prepared import ClaimRecord
 from nvml_driver.prepare.checkpoint import Checkpoint
 from tests.cli.driver_process import DriverProcess, eventually

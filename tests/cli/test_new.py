@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance.scenario.profile import load_profile
+from conformance.scenario.driver.profile import load_profile
 from tests.cli.conftest import Call
 
 DRIVER = "fpga.acme.example.com"

@@ -17,7 +17,7 @@ from conformance import __version__
 from conformance.clusters.base import RUN_LABEL
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.data import scenarios_dir
-from conformance.scenario.profile import load_profile
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.selection import select
 from tests.cli.dra_objects import DRIVER, claim, pod
 from tests.cli.plain_client import Api, Json, eventually

@@ -14,11 +14,11 @@ from typing import Any
 
 from conformance.engine.events import Event
 from conformance.engine.setup import Setup
+from conformance.scenario.documents.yamlfile import Document
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.metrics import Component, Sample
 from conformance.scenario.model import Scenario
 from conformance.scenario.stimulus import Health
-from conformance.scenario.yamlfile import Document
 from conformance.targets.base import (
     RUN_LABEL,
     ApiError,

@@ -6,7 +6,7 @@ from conformance.compare.demands import demands
 from conformance.engine.events import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.scenario.profile import load_profile
+from conformance.scenario.driver.profile import load_profile
 from conformance.targets.opening import Opened
 from conformance.targets.options import TargetOptions
 from conformance.targets.reference import ReferenceTarget

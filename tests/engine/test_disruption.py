@@ -9,8 +9,8 @@ import pytest
 from conformance.engine.events import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import load_scenarios
-from conformance.scenario.profile import load_profile
 from conformance.targets.opening import Opened
 from conformance.targets.reference.target import ReferenceTarget
 from tests.scenario.shipped import ROOT

@@ -11,10 +11,9 @@ from conformance.engine.header import recorded_options
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
-from conformance.scenario.driveroption import DriverOption
+from conformance.scenario.driver.probing import Probe
+from conformance.scenario.driver.profile import DriverOption, DriverProfile, load_profile
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.probing import Probe
-from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.targets.base import Obj
 from conformance.targets.opening import Opened, open_reference
 from conformance.targets.options import TargetOptions

@@ -14,7 +14,7 @@ from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.result import RunResult, by_outcome
 from conformance.engine.verdicts import Judgement, ScenarioCompared, Verdict
 from conformance.errors import ExitCode
-from conformance.scenario.knownissues import KnownIssue, KnownIssues, load_known_issues
+from conformance.scenario.registry import KnownIssue, KnownIssues, load_known_issues
 from conformance.targets.overlaps import Overlap
 from tests.report.builders import ended, finished, started
 

@@ -11,7 +11,7 @@ from conformance.engine.classes import SharedClass, ensure_classes, used_by
 from conformance.engine.ledger import Ledger
 from conformance.engine.sweep import sweep
 from conformance.errors import InfrastructureError
-from conformance.scenario.profile import DriverProfile, load_profile
+from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.targets.base import RUN_LABEL, ApiError, Obj, Ref, TargetError
 from tests.engine.miniature import Miniature, MiniScope
 

@@ -13,8 +13,8 @@ from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.plan import plan
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.loader import LoadedScenario, load_scenarios
-from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.stimulus import Stimulus
 from conformance.targets.opening import Opened
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget

@@ -21,8 +21,8 @@ from conformance.engine.events import (
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import InfrastructureError, TargetGoneError, UsageError
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.profile import load_profile
 from conformance.targets.base import ApiError, Obj, Ref, TargetError
 from tests.engine.miniature import Miniature, Recorder, node, pod, scenario, setup
 

@@ -15,8 +15,8 @@ from conformance.engine.requirements import reason_to_skip
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario, load_scenarios
-from conformance.scenario.profile import load_profile
 from conformance.targets.base import Capabilities, Obj
 from conformance.targets.offer import with_devices
 from conformance.targets.opening import Opened, open_reference

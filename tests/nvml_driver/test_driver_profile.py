@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.scenario.profile import DriverProfile, load_profile
+from conformance.scenario.driver.profile import DriverProfile, load_profile
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.simulated import shipped
 from tests.nvml_driver.helpers import make_claim, make_core, opaque, result

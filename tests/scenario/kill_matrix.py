@@ -21,8 +21,8 @@ from conformance.engine.churn import finding
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.profile import load_profile
 from conformance.targets.inventory import other_source
 from conformance.targets.opening import Opened
 from conformance.targets.options import OTHER_PROFILE, TargetOptions

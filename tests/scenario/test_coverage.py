@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from conformance.cli.scenarios.pages import coverage
-from conformance.scenario.behaviours import BehaviourList, load_behaviours
+from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.registry import load_registry
-from conformance.scenario.yamlfile import read_documents
+from conformance.scenario.registry import BehaviourList, load_behaviours, load_registry
 from tests.scenario.shipped import shipped
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/coverage.md"

@@ -8,7 +8,7 @@ from packaging.specifiers import SpecifierSet
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.scenario.profile import load_profile
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.registry import load_registry
 from conformance.targets.inventory import other_source
 from conformance.targets.opening import Opened

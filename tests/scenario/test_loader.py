@@ -10,8 +10,8 @@ import pytest
 from conformance.data import scenarios_dir
 from conformance.digest import set_digest
 from conformance.errors import UsageError
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario, load_scenarios
-from conformance.scenario.profile import load_profile
 from conformance.scenario.variables import Variables
 
 SCENARIO = """\

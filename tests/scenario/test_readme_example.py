@@ -11,10 +11,10 @@ from conformance.data import scenarios_dir
 from conformance.engine.events import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.scenario.documents.yamlfile import read_documents
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.loader import load_scenarios
-from conformance.scenario.profile import load_profile
-from conformance.scenario.yamlfile import read_documents
 from conformance.targets.opening import Opened
 from tests.mutants import mutant
 from tests.mutants.faults import Fault

@@ -11,8 +11,8 @@ import pytest
 
 from conformance.data import scenarios_dir
 from conformance.errors import UsageError
+from conformance.scenario.documents.yamlfile import yaml_files
 from conformance.scenario.selection import Selection, select
-from conformance.scenario.yamlfile import yaml_files
 from reference_allocator.gates import MINORS
 from tests.scenario.test_loader import SCENARIO
 

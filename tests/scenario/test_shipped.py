@@ -17,12 +17,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from conformance.cli.scenarios.pages import catalogue
-from conformance.scenario.lint.manifests import manifest_problems
+from conformance.scenario.documents.yamlfile import read_documents, yaml_files
+from conformance.scenario.driver.profile import DriverProfile, load_profile
+from conformance.scenario.lint.manifests.retired import manifest_problems
 from conformance.scenario.lint.profiles import profile_problems
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.profile import DriverProfile, load_profile
 from conformance.scenario.variables import Variables
-from conformance.scenario.yamlfile import read_documents, yaml_files
 from reference_allocator.api.schema import CLUSTER_SCOPED
 from tests.scenario.shipped import ROOT, shipped
 

@@ -7,7 +7,7 @@ import pytest
 from conformance import probe
 from conformance.data import scenarios_dir
 from conformance.errors import UsageError
-from conformance.scenario.profile import load_profile
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.variables import (
     Variables,
     substitute,

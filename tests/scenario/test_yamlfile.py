@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from conformance.data import scenarios_dir
-from conformance.scenario import yamlfile
-from conformance.scenario.yamlfile import (
+from conformance.scenario.documents import yamlfile
+from conformance.scenario.documents.yamlfile import (
     MAX_BYTES,
     YamlError,
     dotted,

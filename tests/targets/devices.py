@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.scenario.profile import DriverProfile, load_profile
+from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.targets.base import Obj, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from tests.scenario.shipped import ROOT

@@ -13,8 +13,8 @@ from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import load_scenarios
-from conformance.scenario.profile import load_profile
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening import Opened, open_reference
 from conformance.targets.options import OTHER_PROFILE, TargetOptions

@@ -18,7 +18,7 @@ from conformance.report.files import FORMATS, file_reporters
 from conformance.report.folder import DIAGNOSTICS, OutputFolder
 from conformance.report.pages import PAGES, write_pages
 from conformance.resultfile.read import load_results
-from conformance.scenario.near import hint
+from conformance.scenario.documents.near import hint
 
 ALL = (*PAGES, *FORMATS)
 

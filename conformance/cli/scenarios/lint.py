@@ -13,11 +13,8 @@ from pydantic import BaseModel
 from conformance.cli.output import printable
 from conformance.data import scenarios_dir
 from conformance.errors import ConformanceError, ExitCode, UsageError
-from conformance.scenario.lint.files import OWN_CHECKS, OWN_KINDS, Check, LintLine, lint_documents
-from conformance.scenario.loader import check_path
-from conformance.scenario.profile import DriverProfile, load_profile
-from conformance.scenario.validate import is_own
-from conformance.scenario.yamlfile import (
+from conformance.scenario.documents.validate import is_own
+from conformance.scenario.documents.yamlfile import (
     MAX_BYTES,
     YAML,
     Document,
@@ -26,6 +23,9 @@ from conformance.scenario.yamlfile import (
     read_documents,
     yaml_files,
 )
+from conformance.scenario.driver.profile import DriverProfile, load_profile
+from conformance.scenario.lint.files import OWN_CHECKS, OWN_KINDS, Check, LintLine, lint_documents
+from conformance.scenario.loader import check_path
 from conformance.text import counted
 
 _STDIN = Path("-")

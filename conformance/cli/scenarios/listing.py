@@ -18,9 +18,8 @@ from conformance.engine.options import RunOptions
 from conformance.engine.shards import shard_of
 from conformance.errors import UsageError
 from conformance.resultfile.failed import only_failed
-from conformance.scenario.behaviours import load_behaviours
-from conformance.scenario.profile import load_profile
-from conformance.scenario.registry import load_registry
+from conformance.scenario.driver.profile import load_profile
+from conformance.scenario.registry import load_behaviours, load_registry
 from conformance.scenario.selection import Selection, select
 from conformance.text import addresses_first, counted, visible
 

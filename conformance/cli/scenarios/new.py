@@ -15,7 +15,7 @@ from conformance.cli.app import SETTINGS
 from conformance.cli.output import write_named
 from conformance.errors import UsageError
 from conformance.scenario.base import dns_name
-from conformance.scenario.yamlfile import elements, mapping, read_documents, text
+from conformance.scenario.documents.yamlfile import elements, mapping, read_documents, text
 
 app = typer.Typer(
     name="new",

@@ -7,10 +7,9 @@ from typing import Final
 
 from packaging.specifiers import SpecifierSet
 
-from conformance.scenario.behaviours import Behaviour, BehaviourList
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
-from conformance.scenario.registry import FeatureRegistry
+from conformance.scenario.registry import Behaviour, BehaviourList, FeatureRegistry
 from conformance.text import counted
 from reference_allocator.gates import MINORS, gates_for_version
 

@@ -12,8 +12,8 @@ import yaml
 from conformance.clusters.base import DEFAULT_IMAGE
 from conformance.data import scenarios_dir
 from conformance.errors import UsageError
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.profile import load_profile
 from conformance.scenario.selection import Selection, select
 from conformance.scenario.variables import Variables
 from conformance.targets.options import OTHER_PROFILE, OWN_PROFILE

@@ -12,12 +12,12 @@ from pydantic_core import CoreSchema, core_schema
 
 from conformance.scenario.expectations.base import Expectation
 from conformance.scenario.expectations.cdi import CdiExpectation
-from conformance.scenario.expectations.devicenodes import DeviceNodesExpectation
-from conformance.scenario.expectations.devices import DevicesExpectation
-from conformance.scenario.expectations.environment import EnvironmentExpectation
+from conformance.scenario.expectations.containers.devicenodes import DeviceNodesExpectation
+from conformance.scenario.expectations.containers.devices import DevicesExpectation
+from conformance.scenario.expectations.containers.environment import EnvironmentExpectation
+from conformance.scenario.expectations.containers.hardware import HardwareExpectation
+from conformance.scenario.expectations.containers.metadata import MetadataExpectation
 from conformance.scenario.expectations.event import EventExpectation
-from conformance.scenario.expectations.hardware import HardwareExpectation
-from conformance.scenario.expectations.metadata import MetadataExpectation
 from conformance.scenario.expectations.metrics import MetricsExpectation
 from conformance.scenario.expectations.objects import (
     NoneExpectation,

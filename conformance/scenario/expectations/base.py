@@ -24,9 +24,9 @@ from conformance.scenario.base import (
     Strict,
 )
 from conformance.scenario.changes import Changes, Delete
+from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.metrics import MetricOf
 from conformance.scenario.observation import Observation
-from conformance.scenario.profile import DriverProfile
 
 
 @dataclass(frozen=True, slots=True)

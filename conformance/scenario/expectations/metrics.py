@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from conformance.scenario.documents.near import hint
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
 from conformance.scenario.metrics import METRICS, MetricOf, ability
-from conformance.scenario.near import hint
 
 
 class Metrics(MetricOf):

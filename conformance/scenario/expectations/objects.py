@@ -9,8 +9,7 @@ from pydantic import Field
 
 from conformance.scenario.base import Obj, ObjectSelector
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
-from conformance.scenario.expectations.conditions import unmet
-from conformance.scenario.expectations.matching import differences
+from conformance.scenario.expectations.conditions import differences, unmet
 
 Cel = Annotated[str, Field(min_length=1, max_length=10_240)]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from conformance.scenario.documents.near import hint
+from conformance.scenario.documents.yamlfile import PathTuple, Problem, mapping, text
 from conformance.scenario.lint.made import Made, applied, namespace_of
 from conformance.scenario.model import Scenario
-from conformance.scenario.near import hint
-from conformance.scenario.yamlfile import PathTuple, Problem, mapping, text
 
 _OWN = "${namespace}"
 _OWN_DRIVERS = ("${driver}", "${name.")

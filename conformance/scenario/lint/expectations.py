@@ -7,14 +7,18 @@ from typing import Any, Literal
 
 from conformance.scenario.base import Obj, ObjectSelector, PodSelector, ServerSelector
 from conformance.scenario.changes import Changes
+from conformance.scenario.documents.near import hint
+from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.expectations.base import Path, Pods, Timed
 from conformance.scenario.lint.expressions import condition_problems
 from conformance.scenario.lint.made import Made, PodShape, name_of, namespace_of
-from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
+from conformance.scenario.lint.objects import (
+    field_problems,
+    kind_problems,
+    refused_problems,
+)
 from conformance.scenario.model import Scenario, together
-from conformance.scenario.near import hint
 from conformance.scenario.stimulus import DEVICE_HEALTH
-from conformance.scenario.yamlfile import Problem
 from reference_allocator.api import schema
 
 _MADE_BY_STEPS = frozenset(

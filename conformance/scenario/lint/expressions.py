@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.scenario.near import hint, nearest
+from conformance.scenario.documents.near import hint, nearest
+from conformance.scenario.documents.yamlfile import PathTuple, Problem, walk
 from conformance.scenario.variables import VARIABLE
-from conformance.scenario.yamlfile import PathTuple, Problem, walk
 from reference_allocator.api import schema
 
 _PLACEHOLDER = "x"

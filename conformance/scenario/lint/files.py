@@ -10,19 +10,17 @@ from typing import Any
 from pydantic import BaseModel
 
 from conformance.data import scenarios_dir
-from conformance.scenario.behaviours import BehaviourList
-from conformance.scenario.knownissues import KnownIssues
+from conformance.scenario.documents.validate import InvalidDocumentError, is_own, validated
+from conformance.scenario.documents.yamlfile import Document, Problem
+from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.lint.objects import standalone_problems
 from conformance.scenario.lint.profiles import check_profile_names, profile_problems
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.model import Scenario
-from conformance.scenario.profile import DriverProfile, load_profile
-from conformance.scenario.registry import FeatureRegistry
+from conformance.scenario.registry import BehaviourList, FeatureRegistry, KnownIssues
 from conformance.scenario.shape import ClusterShape
 from conformance.scenario.short.expand import expanded
 from conformance.scenario.short.named import ManifestSet
-from conformance.scenario.validate import InvalidDocumentError, is_own, validated
-from conformance.scenario.yamlfile import Document, Problem
 
 OWN_KINDS: Mapping[str, type[BaseModel]] = {
     "BehaviourList": BehaviourList,

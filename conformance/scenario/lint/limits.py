@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.expectations.base import Timed
 from conformance.scenario.model import Scenario, Step, together
-from conformance.scenario.yamlfile import Problem
 
 STEPS: Final = 100
 OBJECTS: Final = 300

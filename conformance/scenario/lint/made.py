@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from conformance.scenario.documents.yamlfile import PathTuple, elements, mapping, text
 from conformance.scenario.expectations.rejected import RejectedExpectation
-from conformance.scenario.lint.pods import CONTAINERS, SOURCES, pod_specs
+from conformance.scenario.lint.manifests.pods import CONTAINERS, SOURCES, pod_specs
 from conformance.scenario.model import Scenario
-from conformance.scenario.yamlfile import PathTuple, elements, mapping, text
 
 BEFORE = -1
 """The step of what is there before the first one."""

@@ -1,8 +1,10 @@
 """Are the manifests of a scenario such that an API server takes them as they are meant?
 
 Fields are compared with those of the Kubernetes API (`reference_allocator.api.schema`), strictly,
-as the suite creates objects. What is expected to be ``rejected`` is wrong on purpose, but only in
-the way that the expectation says.
+as the suite creates objects. Where a field has few values, a value that is like a known one is a
+mistake; a newer API may know more (k8s.io/api core/v1, batch/v1 and resource/v1 of Kubernetes
+1.37). What is expected to be ``rejected`` is wrong on purpose, but only in the way that the
+expectation says.
 """
 
 from __future__ import annotations
@@ -10,16 +12,15 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
-from conformance.scenario.lint.choices import misspelt
+from conformance.scenario.documents.near import hint, nearest
+from conformance.scenario.documents.yamlfile import PathTuple, Problem, inside, mapping
 from conformance.scenario.lint.expressions import selector_problems
 from conformance.scenario.lint.made import applied
-from conformance.scenario.lint.manifests import GROUP, listed, manifest_problems
+from conformance.scenario.lint.manifests.retired import GROUP, listed, manifest_problems
 from conformance.scenario.model import Scenario
-from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import VARIABLE
-from conformance.scenario.yamlfile import PathTuple, Problem, mapping
 from reference_allocator.api import schema
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -189,3 +190,47 @@ def _words(shape: str) -> str:
 
 def _kind_of(root: str) -> str:
     return root.rpartition("/")[2]
+
+
+_RESTART: Final = ("Always", "Never", "OnFailure")
+_NODE_EFFECTS: Final = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+_DEVICE_EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
+
+CHOICES: Final = {
+    "Container.imagePullPolicy": ("Always", "IfNotPresent", "Never"),
+    "Container.restartPolicy": _RESTART,
+    "DeviceTaint.effect": _DEVICE_EFFECTS,
+    "DeviceToleration.effect": _DEVICE_EFFECTS,
+    "DeviceToleration.operator": ("Equal", "Exists"),
+    "JobSpec.completionMode": ("Indexed", "NonIndexed"),
+    "LabelSelectorRequirement.operator": ("DoesNotExist", "Exists", "In", "NotIn"),
+    "NodeSelectorRequirement.operator": ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"),
+    "PodSpec.restartPolicy": _RESTART,
+    "Taint.effect": _NODE_EFFECTS,
+    "Toleration.effect": _NODE_EFFECTS,
+    "Toleration.operator": ("Equal", "Exists", "Gt", "Lt"),
+}
+"""Type and field -> its values."""
+
+
+def misspelt(shape: str, value: Any, path: PathTuple) -> Iterator[Problem]:
+    """Values in an object that are like one of those that their field takes.
+
+    ``shape`` is the object's type in the table of fields; what does not fit it is passed over.
+    """
+    for key, item in inside(value):
+        known = CHOICES.get(f"{shape.rpartition('.')[2]}.{key}", ())
+        if isinstance(item, str) and item not in known:
+            near = nearest(item, known)
+            if near is not None:
+                text = f"{item!r} must be one of {', '.join(known)}; did you mean {near}?"
+                yield Problem((*path, key), text)
+        yield from misspelt(_shape_inside(shape, key), item, (*path, key))
+
+
+def _shape_inside(shape: str, key: str | int) -> str:
+    """The shape of an element, or of a field."""
+    for of_elements in (schema.LIST, schema.MAP):
+        if shape.startswith(of_elements):
+            return shape.removeprefix(of_elements)
+    return schema.types().get(shape, {}).get(str(key), "any")

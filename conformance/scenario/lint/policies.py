@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from conformance.scenario.documents.yamlfile import PathTuple, Problem, elements, mapping
 from conformance.scenario.lint.made import applied
 from conformance.scenario.model import Scenario
-from conformance.scenario.yamlfile import PathTuple, Problem, elements, mapping
 
 GROUP = "admissionregistration.k8s.io"
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.scenario.base import ObjectSelector
+from conformance.scenario.documents.near import hint, nearest
+from conformance.scenario.documents.yamlfile import Problem, text
 from conformance.scenario.expectations.objects import NoneExpectation
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.lint.churn import check_churn
 from conformance.scenario.lint.expectations import check_steps
 from conformance.scenario.lint.made import Made, Named, made_by, name_of, namespace_of
 from conformance.scenario.model import Scenario
-from conformance.scenario.near import hint, nearest
-from conformance.scenario.yamlfile import Problem, text
 
 
 def check_references(scenario: Scenario) -> Iterator[Problem]:

@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.scenario.behaviours import load_behaviours
+from conformance.scenario.documents.near import hint
+from conformance.scenario.documents.validate import InvalidDocumentError, validated
+from conformance.scenario.documents.yamlfile import Document, Problem, elements, walk
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.lint.limits import check_limits
 from conformance.scenario.lint.made import applied
+from conformance.scenario.lint.manifests.pods import pod_specs
 from conformance.scenario.lint.objects import check_manifests
-from conformance.scenario.lint.pods import pod_specs
 from conformance.scenario.lint.policies import check_policies
 from conformance.scenario.lint.references import check_references
 from conformance.scenario.lint.variables import check_variables, texts
 from conformance.scenario.model import Scenario
-from conformance.scenario.near import hint
-from conformance.scenario.registry import load_registry
-from conformance.scenario.validate import InvalidDocumentError, validated
-from conformance.scenario.yamlfile import Document, Problem, elements, walk
+from conformance.scenario.registry import load_behaviours, load_registry
 
 
 def checked_scenario(document: Document) -> Scenario:

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from conformance.scenario.documents.near import hint, nearest
+from conformance.scenario.documents.yamlfile import PathTuple, Problem, walk
 from conformance.scenario.model import Requires, Scenario
-from conformance.scenario.near import hint, nearest
 from conformance.scenario.variables import DEVICE_NAMES, FIXED_NAMES, OTHER, UNCLOSED, VARIABLE
-from conformance.scenario.yamlfile import PathTuple, Problem, walk
 
 PROFILE_GROUPS = ("attribute", "capacity", "class", "config", "selector")
 _OWN_GROUPS = ("name", "node")

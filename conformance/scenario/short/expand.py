@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from conformance.scenario.near import hint
+from conformance.scenario.documents.near import hint
+from conformance.scenario.documents.validate import InvalidDocumentError
+from conformance.scenario.documents.yamlfile import MAX_VALUES, Document, Problem
 from conformance.scenario.registry import load_registry
 from conformance.scenario.short.complete import Completion
 from conformance.scenario.short.foreach import Repeater, RepeatError
@@ -23,8 +25,6 @@ from conformance.scenario.short.tree import (
     values_in,
     written,
 )
-from conformance.scenario.validate import InvalidDocumentError
-from conformance.scenario.yamlfile import MAX_VALUES, Document, Problem
 from reference_allocator.api import schema
 
 _ALL: Final = "*"

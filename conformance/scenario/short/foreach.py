@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from conformance.errors import UsageError
-from conformance.scenario.near import hint
+from conformance.scenario.documents.near import hint
+from conformance.scenario.documents.yamlfile import MAX_TEXT, MAX_VALUES, Problem
 from conformance.scenario.short.tree import Node, made, plain
 from conformance.scenario.variables import substitute
-from conformance.scenario.yamlfile import MAX_TEXT, MAX_VALUES, Problem
 
 FIELD: Final = "forEach"
 MOST: Final = 300

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from conformance.data import scenarios_dir
 from conformance.scenario.base import Strict
-from conformance.scenario.validate import load_document
+from conformance.scenario.documents.validate import load_document
 
 Tier = Literal["allocation", "node", "device"]
 

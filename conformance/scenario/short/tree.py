@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conformance.scenario.yamlfile import Document, PathTuple
+from conformance.scenario.documents.yamlfile import Document, PathTuple
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
-from conformance.scenario.expectations.matching import differences
+from conformance.scenario.expectations.conditions import differences
 from conformance.scenario.registry import GateProbe, load_registry
 from conformance.targets.base import ApiError, TargetError
 from reference_allocator.gates import needed_by, settled

@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
+from conformance.scenario.documents.yamlfile import read_documents
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.cdi import CdiExpectation
 from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.observation import ContainerView, ListedClaim, ListedDevice
-from conformance.scenario.profile import load_profile
-from conformance.scenario.yamlfile import read_documents
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("nvml-dra-driver", ROOT / "drivers")

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from conformance.scenario.devicefiles import NAME, OTHERS, SCRIPT, DeviceFile, printed, shown
+from conformance.scenario.driver.devicefiles import NAME, OTHERS, SCRIPT, DeviceFile, printed, shown
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.expectations.devicenodes import DeviceNodesExpectation
+from conformance.scenario.expectations.containers.devicenodes import DeviceNodesExpectation
 from conformance.scenario.observation import ContainerView
-from conformance.scenario.profile import load_profile
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("nvml-dra-driver", ROOT / "drivers")

@@ -8,10 +8,13 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster, Seen
-from conformance.scenario.expectations.environment import Environment, EnvironmentExpectation
+from conformance.scenario.expectations.containers.environment import (
+    Environment,
+    EnvironmentExpectation,
+)
 from conformance.scenario.observation import ContainerView
-from conformance.scenario.profile import load_profile
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("gpu.example.com", ROOT / "drivers")

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.expectations.hardware import HardwareExpectation
+from conformance.scenario.expectations.containers.hardware import HardwareExpectation
 from conformance.scenario.observation import ContainerView
-from conformance.scenario.profile import load_profile
 from nvml_driver.simulated.smi import MARK
 from tests.scenario.shipped import ROOT
 

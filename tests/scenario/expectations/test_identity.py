@@ -10,7 +10,7 @@ import pytest
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.scenario.profile import DriverProfile, load_profile
+from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import Obj
 from conformance.targets.opening import Opened

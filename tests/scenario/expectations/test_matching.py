@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.scenario.expectations.matching import differences
+from conformance.scenario.expectations.conditions import differences
 
 FOUND: dict[str, Any] = {"a": {"b": [1, {"c": "x", "d": None}]}, "on": True, "n": 1}
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from conformance.probe import METADATA
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.expectations.metadata import MetadataExpectation
+from conformance.scenario.expectations.containers.metadata import MetadataExpectation
 from conformance.scenario.observation import ContainerView
-from conformance.scenario.profile import load_profile
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("nvml-dra-driver", ROOT / "drivers")

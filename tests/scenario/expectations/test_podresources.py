@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.podresources import PodResourcesExpectation
 from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.observation import ListedClaim, ListedDevice
-from conformance.scenario.yamlfile import read_documents
 
 RESULT = {"driver": "d", "pool": "n0", "device": "gpu-0", "request": "gpu"}
 CLAIM = {

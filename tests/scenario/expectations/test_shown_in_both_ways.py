@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.expectations.devices import DevicesExpectation
+from conformance.scenario.expectations.containers.devices import DevicesExpectation
 from conformance.scenario.observation import ContainerView
-from conformance.scenario.profile import load_profile
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("nvml-dra-driver", ROOT / "drivers")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import ExitCode, UsageError
-from conformance.scenario.lint.choices import CHOICES
+from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.lint.files import lint_documents
+from conformance.scenario.lint.objects import CHOICES
 from conformance.scenario.loader import load_scenarios
-from conformance.scenario.yamlfile import read_documents
 from reference_allocator.api.schema import types
 
 NODE = """\

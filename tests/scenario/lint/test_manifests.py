@@ -8,9 +8,14 @@ from typing import NamedTuple
 
 import pytest
 
+from conformance.scenario.documents.yamlfile import (
+    Severity,
+    dotted,
+    parse_documents,
+    read_documents,
+)
 from conformance.scenario.lint.files import lint_documents
-from conformance.scenario.lint.manifests import manifest_problems
-from conformance.scenario.yamlfile import Severity, dotted, parse_documents, read_documents
+from conformance.scenario.lint.manifests.retired import manifest_problems
 
 FILE = Path("manifest.yaml")
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from conformance.scenario.documents.validate import InvalidDocumentError
+from conformance.scenario.documents.yamlfile import Document, Problem, parse_documents
 from conformance.scenario.schema import json_schema
 from conformance.scenario.short.expand import PLACES, expanded
-from conformance.scenario.validate import InvalidDocumentError
-from conformance.scenario.yamlfile import Document, Problem, parse_documents
 
 FILE = Path("given.yaml")
 FRAME = """\

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from conformance.scenario.documents.yamlfile import parse_documents
 from conformance.scenario.lint.files import lint_documents
-from conformance.scenario.yamlfile import parse_documents
 
 SCENARIO = """\
 apiVersion: dra-conformance/v1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.scenario.profile import load_profile
+from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.stimulus import Stimulus
 from conformance.targets.base import Obj, TargetError
 from conformance.targets.cluster.reach import ControlFiles

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from conformance.probe import METADATA, Probe
-from conformance.scenario import devicefiles
-from conformance.scenario.devicefiles import OTHERS, REFUSED, DeviceFile
+from conformance.scenario.driver import devicefiles
+from conformance.scenario.driver.devicefiles import OTHERS, REFUSED, DeviceFile
 from conformance.scenario.observation import ContainerView
 from conformance.targets.base import Obj
 from nvml_driver.cdi.specs import ContainerEdits, DeviceNode

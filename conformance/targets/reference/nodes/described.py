@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.scenario.profile import REFUSED, ProfileSpec
+from conformance.scenario.driver.profile import REFUSED, ProfileSpec
 from conformance.scenario.stimulus import Health
 from conformance.targets.base import Obj
 from conformance.targets.reference.nodes.driver import NodeDriver

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from conformance.errors import UsageError
-from conformance.scenario.profile import DriverProfile
+from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.base import Obj
 from conformance.targets.options import REFERENCE_DRIVER

@@ -9,7 +9,12 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.base import PodSelector, Strict
 from conformance.scenario.expectations.base import Cluster, Known, Pods, Seen, Timed, lint_seen_by
-from conformance.scenario.expectations.identity import Device, allocated, identified, requested
+from conformance.scenario.expectations.containers.identity import (
+    Device,
+    allocated,
+    identified,
+    requested,
+)
 from conformance.text import counted
 
 Views = dict[str, frozenset[Device]]

@@ -11,8 +11,8 @@ from pydantic_core import ErrorDetails
 
 from conformance.errors import UsageError
 from conformance.scenario.base import API_VERSION
-from conformance.scenario.near import hint, nearest
-from conformance.scenario.yamlfile import Document, Problem, read_documents
+from conformance.scenario.documents.near import hint, nearest
+from conformance.scenario.documents.yamlfile import Document, Problem, read_documents
 
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[str | int, ...]

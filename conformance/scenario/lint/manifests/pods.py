@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.scenario.yamlfile import PathTuple, Problem, elements, mapping, text, walk
+from conformance.scenario.documents.yamlfile import (
+    PathTuple,
+    Problem,
+    elements,
+    mapping,
+    text,
+    walk,
+)
 
 CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 SOURCES = {

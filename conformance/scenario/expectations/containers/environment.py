@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pydantic import Field, model_validator
 
 from conformance.scenario.expectations.base import Cluster, Known
-from conformance.scenario.expectations.containers import ContainersExpectation, SeenBy, Views
+from conformance.scenario.expectations.containers.base import ContainersExpectation, SeenBy, Views
 from conformance.scenario.observation import ContainerView
 
 

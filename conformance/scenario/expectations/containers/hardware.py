@@ -13,8 +13,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from conformance.scenario.expectations.base import Cluster, Known
-from conformance.scenario.expectations.containers import ContainersExpectation, SeenBy, Views
-from conformance.scenario.expectations.identity import Device, allocated_to, published
+from conformance.scenario.expectations.containers.base import ContainersExpectation, SeenBy, Views
+from conformance.scenario.expectations.containers.identity import Device, allocated_to, published
 from conformance.text import counted
 from nvml_driver.model.inventory import SIMULATED_ATTRIBUTE
 from nvml_driver.simulated.smi import MARK

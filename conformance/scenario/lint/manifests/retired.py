@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.scenario.lint.claims import check_claim_spec, check_class, check_slice
-from conformance.scenario.lint.pods import check_pods
-from conformance.scenario.yamlfile import PathTuple, Problem, elements, mapping
+from conformance.scenario.documents.yamlfile import PathTuple, Problem, elements, mapping
+from conformance.scenario.lint.manifests.claims import check_claim_spec, check_class, check_slice
+from conformance.scenario.lint.manifests.pods import check_pods
 
 GROUP = "resource.k8s.io"
 

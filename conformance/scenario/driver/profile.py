@@ -1,7 +1,8 @@
 """Driver profiles: what the suite must know of a driver, and nothing that it could find out.
 
 A profile names the driver's DeviceClasses, a few attributes, selectors and configurations that
-scenarios refer to as ``${...}``, and says how a container shows which devices it got.
+scenarios refer to as ``${...}``, and says how a container shows which devices it got. What a driver
+does only with a feature gate or setting of its own is an option.
 """
 
 from __future__ import annotations
@@ -14,13 +15,45 @@ from pydantic import Field, field_validator, model_validator
 
 from conformance.errors import UsageError
 from conformance.scenario.base import Strict, api_objects, dns_name
-from conformance.scenario.driveroption import DriverOption, Trait
-from conformance.scenario.near import hint
-from conformance.scenario.probing import Probe
+from conformance.scenario.documents.near import hint
+from conformance.scenario.documents.validate import load_document
+from conformance.scenario.driver.probing import Probe
+from conformance.scenario.driver.simulated import OWN_PROBE, Simulated
 from conformance.scenario.registry import load_registry
-from conformance.scenario.simulated import OWN_PROBE, Simulated
 from conformance.scenario.stimulus import Stimulus
-from conformance.scenario.validate import load_document
+
+Trait = Literal[
+    "cdiPerClaim",
+    "deviceMetadata",
+    "nodeLocal",
+    "refusesDevicesInUse",
+    "rollingUpdate",
+    "taintsUnhealthyDevices",
+]
+"""What a driver may do or not, and scenarios may ask for."""
+
+
+class DriverOption(Strict):
+    """A feature gate or a setting of the driver, and what the profile has with it.
+
+    It is off unless ``--driver-option`` names it: of a driver that runs, nobody can see its gates.
+    """
+
+    description: str = Field(
+        min_length=10, description="what it is in the driver, and how it is switched on there"
+    )
+    config: dict[str, dict[str, Any]] = Field(
+        default={}, description="configurations that the driver knows with it, as in `config`"
+    )
+    traits: tuple[Trait, ...] = Field(
+        default=(), description="what the driver does with it, as in `traits`"
+    )
+
+    @model_validator(mode="after")
+    def _brings_something(self) -> DriverOption:
+        if not self.config and not self.traits:
+            raise ValueError("brings neither config nor traits, so nothing depends on it")
+        return self
 
 
 class ClassProfile(Strict):

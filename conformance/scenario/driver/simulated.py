@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from conformance.scenario.base import Strict, api_objects
-from conformance.scenario.probing import Probe
+from conformance.scenario.driver.probing import Probe
 
 _OWN_ENV = {"DRA_CONFORMANCE_DEVICE_{device}": "{device}"}
 OWN_PROBE = Probe(env=r"^DRA_CONFORMANCE_DEVICE_[^=]+=(?P<device>.+)$")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.scenario.yamlfile import PathTuple, Problem, elements, mapping
+from conformance.scenario.documents.yamlfile import PathTuple, Problem, elements, mapping
 from reference_allocator.api import schema
 
 CLAIM_SPEC_RETIRED = {

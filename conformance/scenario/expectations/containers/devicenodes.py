@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from conformance.scenario.devicefiles import NAME, OTHERS, SHARED_MAJORS, DeviceFile, shown
+from conformance.scenario.driver.devicefiles import NAME, OTHERS, SHARED_MAJORS, DeviceFile, shown
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.expectations.containers import ContainersExpectation, SeenBy, Views
+from conformance.scenario.expectations.containers.base import ContainersExpectation, SeenBy, Views
 from conformance.text import shorten
 
 

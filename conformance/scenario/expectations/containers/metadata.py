@@ -13,8 +13,8 @@ from pydantic import Field
 
 from conformance.probe import METADATA
 from conformance.scenario.expectations.base import Cluster, Known
-from conformance.scenario.expectations.containers import ContainersExpectation, SeenBy, Views
-from conformance.scenario.expectations.identity import allocated, published
+from conformance.scenario.expectations.containers.base import ContainersExpectation, SeenBy, Views
+from conformance.scenario.expectations.containers.identity import allocated, published
 
 
 class Metadata(SeenBy):

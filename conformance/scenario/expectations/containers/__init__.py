@@ -1,0 +1,1 @@
+"""Expectations on what containers show of their devices, read from inside them."""

@@ -1,0 +1,1 @@
+"""What is wrong in Kubernetes manifests, in scenarios and elsewhere."""
