@@ -107,12 +107,7 @@ class DriverCore:
             )
 
     def discover(self, library: NvmlLibrary) -> Inventory:
-        """The node's devices as they are now; ``set_inventory`` makes the driver go on with them.
-
-        Raises:
-            NvmlUnavailableError: NVML cannot be asked.
-            DriverError: another instance does not let go, or the checkpoint cannot be read.
-        """
+        """The devices now, for ``set_inventory``. Raises NvmlUnavailableError, DriverError."""
         with self._exclusive():  # no MIG device of a claim may come or go meanwhile
             return discover(
                 library,
@@ -123,11 +118,7 @@ class DriverCore:
             )
 
     def mig_news(self) -> MigNews | None:
-        """What happened to MIG devices without this driver; None: ask again, it is being changed.
-
-        Raises:
-            DriverError: NVML cannot be asked, or the checkpoint cannot be read.
-        """
+        """What happened to MIG devices without this driver; None: ask again. Raises DriverError."""
         records = self.records()
         state = self._partitions.state()  # without the lock, for NVML may take its time
         if self.records() != records:
@@ -152,12 +143,9 @@ class DriverCore:
         )
 
     def set_inventory(self, inventory: Inventory) -> None:
-        """Go on with other devices: some came, went, or changed their health.
+        """Go on with other devices: some came, went, or changed their health. Raises DriverError.
 
         Claims of devices that went keep them until they are unprepared.
-
-        Raises:
-            DriverError: a simulated device file cannot be made.
         """
         with self._lock:
             if inventory == self.inventory:

@@ -36,12 +36,7 @@ _ADDRESSING = {
 def record(
     library: NvmlLibrary, roots: NodeRoots, *, name: str, keep_uuids: bool = False
 ) -> dict[str, Any]:
-    """The profile, as JSON that ``simulated.profile.parse`` takes.
-
-    Raises:
-        NvmlUnavailableError: NVML does not initialise, or tells of no GPU.
-        DriverError: a GPU does not report what a profile cannot do without.
-    """
+    """The profile, for ``simulated.profile.parse``. Raises NvmlUnavailableError, DriverError."""
     with library.session() as nvml:
         driver = _ask(nvml.nvmlSystemGetDriverVersion) or "0"
         cuda = _ask(nvml.nvmlSystemGetCudaDriverVersion_v2) or 0

@@ -79,11 +79,7 @@ class RunningDriver:
         self._collector = Collector(self.core, kube.get_claim, active=newest)
 
     def start(self) -> None:
-        """Serve the kubelet, then publish: a device is offered when it can be prepared.
-
-        Raises:
-            DriverError: a socket or a port is in use.
-        """
+        """Serve the kubelet, then publish what can be prepared. Raises DriverError."""
         healthcheck_port, metrics_port = self._ports
         self._devices.start()
         self.plugin.start()

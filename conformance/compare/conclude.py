@@ -47,11 +47,8 @@ def conclude(
 ) -> Conclusion:
     """The one rule for runs and for conformance reports.
 
-    Args:
-        result: the run, or the part of it that counts.
-        skipped: ids of scenarios that must not be skipped, and were.
-        not_selected: ids of scenarios that count, and were not even planned.
-        noun: what those that must not be skipped are.
+    ``skipped`` are ids of scenarios that must not be skipped and were, ``not_selected`` of those
+    that count and were not planned; ``noun`` is what they are.
     """
     outcomes = result.outcomes
     against = [row.scenario.id for row in result.scenarios if row.against_rules]

@@ -57,12 +57,7 @@ class WantedClaim:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a passed result of a scenario must contain, by the scenario's document.
-
-    Attributes:
-        claims: what must have been allocated.
-        waiting: pods that must have been seen to wait for devices, claims and all.
-    """
+    """What a passed result must contain: allocated claims, and pods seen to wait for devices."""
 
     claims: tuple[WantedClaim, ...]
     waiting: tuple[str, ...]

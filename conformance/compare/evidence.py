@@ -30,11 +30,7 @@ T = TypeVar("T")
 
 
 def reading(ask: Callable[[], T]) -> T:
-    """Ask the reference; evidence that it cannot read becomes one message.
-
-    Raises:
-        UsageError: the evidence is malformed, with its JSON path.
-    """
+    """Ask the reference; malformed evidence becomes one UsageError with its JSON path."""
     try:
         return ask()
     except InputError as error:
@@ -57,12 +53,9 @@ def undecided_claims(snapshot: Obj) -> tuple[Obj, ...]:
 
 
 def eligible_nodes(snapshot: Obj, pod: Object | None = None) -> tuple[str, ...]:
-    """The nodes of a snapshot that suit a v1 Pod, in the snapshot's order.
+    """The nodes of a snapshot that suit a v1 Pod, in its order. Raises UsageError: malformed.
 
     Without a pod, any pod is meant: a node with a blocking taint then counts for none.
-
-    Raises:
-        UsageError: the snapshot or the pod is malformed.
     """
 
     def ask() -> tuple[str, ...]:
@@ -92,10 +85,7 @@ def lacks_node_resources(snapshot: Obj, pod: Object | None, allocations: Sequenc
     """Whether a pod waits for what its node lacks because devices count against it (KEP-5517).
 
     The pod's condition names the resource; of the allocations that the reference would make,
-    devices with nodeAllocatableResources count.
-
-    Raises:
-        UsageError: the snapshot, the pod or an allocation is malformed.
+    devices with nodeAllocatableResources count. Malformed evidence is a UsageError.
     """
 
     def ask() -> bool:

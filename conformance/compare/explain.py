@@ -26,11 +26,7 @@ _ALLOCATES = (
 
 
 def explain_file(path: Path) -> str:
-    """Why the claims of a saved Snapshot document are pending, node by node.
-
-    Raises:
-        UsageError: the file cannot be read, or is not a snapshot; with ``file: $.path``.
-    """
+    """Why the claims of a Snapshot file are pending, by node. Raises UsageError: no snapshot."""
     try:
         return _text(Snapshot.from_dict(read_object(path, _MAX_BYTES)))
     except InputError as error:

@@ -32,9 +32,7 @@ from conformance.errors import UsageError
 def judge(decision: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgement:
     """Judge one decision (``targets.base.Decision`` as JSON) by the snapshot that it was made from.
 
-    Raises:
-        UsageError: the decision or its snapshot is not well formed, or says that it is not
-            complete.
+    One that is malformed, or says that it is not complete, is a UsageError.
     """
     if decision.get("unknown"):
         raise UsageError(str(decision["unknown"]))

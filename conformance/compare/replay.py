@@ -22,13 +22,10 @@ MAX_BYTES = 64 << 20
 
 
 def replay(path: Path) -> Judgement | None:
-    """Judge the one decision or snapshot in a JSON file.
+    """Judge the one decision or snapshot in a JSON file. Raises UsageError: neither is in it.
 
     A decision has ``pod``, ``node``, ``claims``, ``allocations``, ``snapshot``. None for a snapshot
     whose claims the reference leaves pending, too.
-
-    Raises:
-        UsageError: the file is neither, or nothing in it is left to judge; with ``file: $.path``.
     """
     document = read_object(path, MAX_BYTES)
     try:
@@ -53,9 +50,6 @@ def replay_results(path: Path) -> tuple[ScenarioCompared, ...]:
     """Judge every decision of a result file again; scenarios in the order of their ids.
 
     What the reference observed is not in the file, so that the comparison is of decisions alone.
-
-    Raises:
-        UsageError: the result file cannot be used.
     """
     finished = sorted(load_results(path).finished, key=lambda event: event.scenario.id)
     return tuple(compare_scenario(event) for event in finished)

@@ -56,24 +56,20 @@ class Bench(DriverUnderCheck):
         self.api.objects.delete(claim)
 
     def prepare(self, *claims: Obj, plugin: Plugin | None = None) -> list[tuple[Device, ...]]:
-        """Prepare claims in one call; the devices of each.
-
-        Raises:
-            ViolationError: a claim was not prepared, or the answer is not about these claims.
-        """
+        """Prepare claims in one call; the devices of each. Raises ViolationError."""
         try:
             answer = (plugin or self.plugin).prepare(map(kubelet.reference, claims))
         except RefusedError as error:
             raise ViolationError(f"expected a prepared claim; found {error}") from None
-        uids = [claim["metadata"]["uid"] for claim in claims]
-        _same_uids("NodePrepareResources", uids, answer)
-        for uid in uids:
-            if answer[uid].error:
-                raise ViolationError(
-                    f"expected claim {uid} to be prepared; found the error "
-                    f"{one_line(answer[uid].error, 200)}"
-                )
+        uids = _uids("NodePrepareResources", claims, answer)
+        _no_errors("prepared", {uid: answer[uid].error for uid in uids})
         return [answer[uid].devices for uid in uids]
+
+    def prepared_claim(self) -> Obj:
+        """A claim that is allocated and prepared; raises as `claim` and `prepare`."""
+        claim = self.claim()
+        self.prepare(claim)
+        return claim
 
     def configured_claim(self, driver: str, parameters: Mapping[str, Any]) -> Obj:
         """An allocated claim with opaque configuration for a driver; raises as `claim`."""
@@ -90,8 +86,7 @@ class Bench(DriverUnderCheck):
             answer = self.plugin.prepare(map(kubelet.reference, claims), seconds)
         except RefusedError as error:
             return [error.text for _ in claims]
-        uids = [claim["metadata"]["uid"] for claim in claims]
-        _same_uids("NodePrepareResources", uids, answer)
+        uids = _uids("NodePrepareResources", claims, answer)
         return [answer[uid].error for uid in uids]
 
     def unprepare(self, *claims: Obj, plugin: Plugin | None = None) -> None:
@@ -100,14 +95,8 @@ class Bench(DriverUnderCheck):
             answer = (plugin or self.plugin).unprepare(map(kubelet.reference, claims))
         except RefusedError as error:
             raise ViolationError(f"expected success; found {error}") from None
-        uids = [claim["metadata"]["uid"] for claim in claims]
-        _same_uids("NodeUnprepareResources", uids, answer)
-        for uid in uids:
-            if answer[uid]:
-                raise ViolationError(
-                    f"expected claim {uid} to be unprepared; found the error "
-                    f"{one_line(answer[uid], 200)}"
-                )
+        _uids("NodeUnprepareResources", claims, answer)
+        _no_errors("unprepared", answer)
 
     def clean(self) -> bool:
         """Unprepare and delete what a check made; whether the driver went along."""
@@ -134,8 +123,12 @@ class Bench(DriverUnderCheck):
             self.api.release()
 
 
-def _same_uids(method: str, wanted: list[str], answer: Mapping[str, Any]) -> None:
-    """Exactly one entry for each claim (cm/dra/manager.go, prepareResources)."""
+def _uids(method: str, claims: tuple[Obj, ...], answer: Mapping[str, Any]) -> list[str]:
+    """The uids of the claims, once an answer has one entry for each and no other.
+
+    Source: cm/dra/manager.go, prepareResources.
+    """
+    wanted = [claim["metadata"]["uid"] for claim in claims]
     missing = [uid for uid in wanted if uid not in answer]
     more = [uid for uid in answer if uid not in wanted]
     if missing or more:
@@ -144,3 +137,12 @@ def _same_uids(method: str, wanted: list[str], answer: Mapping[str, Any]) -> Non
             f"missing: {', '.join(missing) or 'none'}; not asked for: "
             f"{one_line(', '.join(more), 200) or 'none'}"
         )
+    return wanted
+
+
+def _no_errors(state: str, errors: Mapping[str, str]) -> None:
+    for uid, error in errors.items():
+        if error:
+            raise ViolationError(
+                f"expected claim {uid} to be {state}; found the error {one_line(error, 200)}"
+            )

@@ -40,11 +40,7 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
 
 
 def chosen(patterns: Sequence[str]) -> tuple[Check, ...]:
-    """The checks that patterns name (shell wildcards, or a section); without any, all.
-
-    Raises:
-        UsageError: a pattern names none.
-    """
+    """The checks that patterns name (wildcards or a section), by default all. Raises UsageError."""
     for pattern in patterns:
         if not any(_matches(check, pattern) for check in CHECKS):
             sections = ", ".join(dict.fromkeys(check.name.partition("/")[0] for check in CHECKS))

@@ -147,11 +147,9 @@ def device_ids(folders: Iterable[Path]) -> dict[str, CdiDevice]:
 
 
 def read(folders: Iterable[Path]) -> tuple[dict[str, CdiDevice], list[str]]:
-    """What folders define, and what is wrong with their files.
+    """CDI id -> device of each valid spec, and a message for each file that is not valid.
 
-    Returns:
-        CDI id -> device of each valid spec; and a message for each file that is not valid, and for
-        each device that two files define (a runtime then takes neither).
+    Also for each device that two files define: a runtime then takes neither.
     """
     found: dict[str, CdiDevice] = {}
     wrong: list[str] = []
@@ -183,12 +181,7 @@ def _files(folders: Iterable[Path]) -> list[Path]:
 
 
 def parse(file: Path) -> Spec:
-    """One file.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is not a valid spec.
-    """
+    """One file. Raises OSError: it cannot be read; ValueError: it is not a valid spec."""
     text = read_regular(file, MAX_BYTES).decode()
     try:
         content: Any = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)

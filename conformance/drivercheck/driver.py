@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.drivercheck import kubelet
-from conformance.drivercheck.api.objects import NODE
-from conformance.drivercheck.api.server import HttpApi
+from conformance.drivercheck.api import NODE, HttpApi
 from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
 from conformance.drivercheck.process import Process, Starter, last_words
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
@@ -82,21 +81,13 @@ class DriverUnderCheck:
         self._deadline = time.monotonic() + max(CHECK_SECONDS, seconds)
 
     def start(self, **more: str) -> None:
-        """Start the driver, with more environment variables; do not wait for it.
-
-        Raises:
-            UnanswerableError: somebody else starts it.
-        """
+        """Start the driver, with more variables; do not wait. Raises UnanswerableError."""
         if self.starter is None:
             raise UnanswerableError("the driver is not started here; give --driver-command")
         self.process = self.starter({**self.environment, **more}, self.log)
 
     def stop(self, number: int = signal.SIGTERM) -> None:
-        """End the driver with a signal, and forget its connections.
-
-        Raises:
-            ViolationError: it did not end in time; then it was killed.
-        """
+        """End the driver with a signal. Raises ViolationError: it had to be killed."""
         self.disconnect()
         process, self.process = self.process, None
         if process is None:
@@ -119,11 +110,7 @@ class DriverUnderCheck:
         self.published()
 
     def serve(self, seconds: float = 0.0) -> Any:
-        """Wait for the registration, and accept it as a kubelet does; its PluginInfo.
-
-        Raises:
-            ViolationError: it ended, or did not register in that time.
-        """
+        """Wait for and accept the registration, as a kubelet does. Raises ViolationError: none."""
         seconds = seconds or REGISTER_SECONDS
         deadline = time.monotonic() + seconds
         why = f"no socket appeared in {self.registry}"
@@ -191,11 +178,7 @@ class DriverUnderCheck:
 
     @property
     def plugin(self) -> Plugin:
-        """Its DRA service, in the version that a kubelet takes: the driver's first that it knows.
-
-        Raises:
-            ViolationError: the kubelet knows none.
-        """
+        """Its DRA service, in its first version that a kubelet knows. Raises ViolationError."""
         if self._plugin is None:
             version = next((v for v in self.info.supported_versions if v in kubelet.SERVICES), None)
             if version is None:
@@ -206,11 +189,7 @@ class DriverUnderCheck:
         return self._plugin
 
     def connect(self, version: str) -> Plugin:
-        """Another connection to its DRA service.
-
-        Raises:
-            ViolationError: it is not registered now.
-        """
+        """Another connection to its DRA service. Raises ViolationError."""
         if self.registrar is None:
             raise ViolationError(f"the driver is not registered; {self.said()}")
         endpoint = Path(self.info.endpoint or self.registrar.socket)
@@ -221,11 +200,7 @@ class DriverUnderCheck:
         return [one for one in found if one["spec"].get("nodeName") in (None, NODE)]
 
     def published(self, seconds: float = 0.0) -> list[Obj]:
-        """Its ResourceSlices, once there are any and all of a pool are there.
-
-        Raises:
-            ViolationError: they do not come.
-        """
+        """Its ResourceSlices, once all of a pool are there. Raises ViolationError."""
         seconds = seconds or START_SECONDS
 
         def complete() -> bool:

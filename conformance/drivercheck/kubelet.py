@@ -103,12 +103,7 @@ def connect(socket: Path) -> grpc.Channel:
 
 
 def call(method: str, function: Any, request: Any, seconds: float) -> Any:
-    """Call, with a deadline.
-
-    Raises:
-        SilenceError: no answer came in time.
-        RefusedError: the answer is an error.
-    """
+    """Call, with a deadline. Raises SilenceError: no answer in time; RefusedError: an error."""
     try:
         return function(request, timeout=max(0.001, seconds))
     except grpc.RpcError as error:
@@ -195,9 +190,8 @@ def _device(message: Any) -> Device:
 def watch_health(channel: grpc.Channel, version: str, count: int, seconds: float) -> list[Any]:
     """The first responses of a health stream, which is cancelled then.
 
-    Raises:
-        RefusedError: the stream ended with an error.
-        ViolationError: it ended, or sent fewer in that time.
+    Raises RefusedError where it ended with an error, ViolationError where it sent fewer in that
+    time.
     """
     messages = HEALTH[version]
     stream = stub(messages, channel).NodeWatchResources(

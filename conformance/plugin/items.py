@@ -41,11 +41,7 @@ class ScenarioFile(pytest.File):
 
 
 def load(config: pytest.Config, file: Path) -> LoadedScenario | None:
-    """The scenario in a file; None where there is something else in it.
-
-    Raises:
-        ConformanceError: it is malformed.
-    """
+    """The scenario in a file; None: something else is in it. Raises ConformanceError: malformed."""
     given = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
     # The id depends on the folder by which pytest found the file.
     below = next((path for path in given if file.is_relative_to(path)), file)

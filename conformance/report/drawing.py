@@ -58,11 +58,7 @@ class DrawnDevice:
 
 @dataclass(frozen=True, slots=True)
 class DrawnNode:
-    """A node, or several that reach the same devices.
-
-    Attributes:
-        more: devices that are left out.
-    """
+    """A node, or several that reach the same devices, of which ``more`` are left out."""
 
     name: str
     devices: tuple[DrawnDevice, ...]
@@ -71,13 +67,7 @@ class DrawnNode:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What is drawn.
-
-    Attributes:
-        what: of which moment it is.
-        waiting: claims that were to be allocated, as ``namespace/name``.
-        more: nodes that are left out.
-    """
+    """What is drawn of a moment: nodes (``more`` are left out), and claims to be allocated."""
 
     what: str
     nodes: tuple[DrawnNode, ...]

@@ -53,12 +53,7 @@ class OutputFolder:
         self._made = False
 
     def __enter__(self) -> OutputFolder:
-        """Claim it.
-
-        Raises:
-            UsageError: it cannot be made or written, something in it is in the way, or another run
-                uses it.
-        """
+        """Claim it. Raises UsageError: it cannot be written, or another run uses it."""
         try:
             self._made = not self.path.exists()
             self.path.mkdir(parents=True, exist_ok=True)
@@ -89,10 +84,8 @@ class OutputFolder:
 
         So no report of it is taken for this run's, however this one ends; a run that is refused
         leaves the earlier reports as they are, and one that goes on with an earlier run leaves its
-        result file. Only what is known to be a run's own goes.
-
-        Raises:
-            UsageError: something cannot be removed, or the diagnostics are not a run's own.
+        result file. Only what is known to be a run's own goes; a UsageError where that cannot be
+        removed.
         """
         if isinstance(event, RunStarted):
             self._clear(() if event.resumed else (RESULTS, RESUMING))

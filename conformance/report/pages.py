@@ -40,11 +40,7 @@ PAGES = {"html": HTML, "markdown": SUMMARY, "json": SUMMARY_JSON}
 def write_pages(
     output: Path, result: RecordedRun | None = None, formats: Collection[str] = tuple(PAGES)
 ) -> None:
-    """Write the HTML page and the summaries of a run, or of the result file in the folder.
-
-    Raises:
-        ReportError: one of them cannot be written.
-    """
+    """Write the pages of a run, or of the folder's result file. Raises ReportError."""
     result = result or load_results(output / RESULTS)
     renderers = {"html": render_html, "markdown": render_markdown, "json": render_json}
     for wanted in (name for name in PAGES if name in formats):

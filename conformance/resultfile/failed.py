@@ -13,10 +13,7 @@ def only_failed(selection: Selection) -> Selection:
     """The selection, restricted to what failed in the run that it names, if it names one.
 
     Failed is also what broke, was lost, or got an allocation against the rules; a known issue of
-    Kubernetes is not. What never ran because the run was killed is lost.
-
-    Raises:
-        UsageError: there is no such result file, it is damaged, or nothing failed in it.
+    Kubernetes is not. A damaged result file, or one in which nothing failed, is a UsageError.
     """
     if selection.failed_in is None:
         return selection

@@ -55,11 +55,7 @@ def to_line(event: Recorded) -> Json:
 
 
 def from_line(line: Json, planned: Mapping[str, PlannedScenario]) -> Recorded:
-    """The event of a line without its digest; ``planned`` is empty for the header itself.
-
-    Raises:
-        ValueError: it is not what the format says (pydantic's ValidationError is one).
-    """
+    """The event of a line without its digest; a header has no ``planned``. Raises ValueError."""
     fields = dict(line)
     record = fields.pop("record", None)
     if not isinstance(record, str) or record not in ADAPTERS:

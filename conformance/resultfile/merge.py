@@ -34,11 +34,7 @@ TELLING = ("$.suiteVersion", "$.target", "$.kubernetesVersion", "$.driver", "$.s
 
 
 def merge(files: Sequence[RecordedRun]) -> RunResult:
-    """The runs of shards as one; the same files give the same result, in whatever order.
-
-    Raises:
-        UsageError: one is no shard's, or they are not of one plan, or two are of one shard.
-    """
+    """The runs of shards as one, in whatever order. Raises UsageError: they are not of one plan."""
     by_index: dict[int, RecordedRun] = {}
     for item in files:
         shard = _shard(item)

@@ -20,11 +20,7 @@ OTHER_OPTIONS = (*OWN_OPTIONS, "config", "runTimeout")
 
 
 def to_resume(folder: Path) -> RecordedRun:
-    """The run of a folder, or the one that went on with it and was killed in its turn.
-
-    Raises:
-        UsageError: there is no result file, it is damaged, or there is nothing to go on with.
-    """
+    """The run of a folder, or the one that resumed it and was killed. Raises UsageError: none."""
     file = folder / RESUMING
     run = load_results(file if file.exists() else folder / FILE_NAME, truncated_ok=True)
     if not run.interrupted and not run.outcomes[Outcome.LOST]:
@@ -36,11 +32,7 @@ def to_resume(folder: Path) -> RecordedRun:
 
 
 def resumed(earlier: RecordedRun, new: RunStarted) -> RunResult:
-    """What of a new run has ended before.
-
-    Raises:
-        UsageError: it is not of the plan of the earlier run; names the most telling difference.
-    """
+    """What of a new run has ended before. Raises UsageError: it is of another plan; says how."""
     old = earlier.run
     recorded = from_line(json.loads(json.dumps(redact_json(header_line(new)))), {})
     assert isinstance(recorded, RunStarted)

@@ -38,13 +38,10 @@ _LOCAL = re.compile(r"(?:(?<=\s)|(?<==)|^)[/~][^\s=]*/")
 
 
 class ResultFile:
-    """A reporter that writes the result file.
+    """A reporter that writes the result file; UsageError if it cannot, when the run starts.
 
     An older file is replaced. A run that goes on with an earlier one is written beside it, and
     replaces it at its end, so that whenever it is killed one of the two has all that had a result.
-
-    Raises:
-        UsageError: the file cannot be written (when the run starts).
     """
 
     def __init__(self, path: Path) -> None:

@@ -25,11 +25,7 @@ _LONGEST: Final = 3600.0
 
 
 def parse_duration(value: Any) -> float:
-    """Seconds from ``500ms``, ``3s`` or ``2m`` (a part of Go's duration format).
-
-    Raises:
-        ValueError: it is none, or longer than an hour.
-    """
+    """Seconds from ``500ms``, ``3s`` or ``2m`` (a part of Go's format). Raises ValueError."""
     match = re.match(_DURATION, value) if isinstance(value, str) else None
     if match is None:
         unit = (
@@ -86,11 +82,7 @@ def dns_name(value: str) -> str:
 
 
 def api_objects(value: tuple[Obj, ...], kind: str, what: str) -> tuple[Obj, ...]:
-    """Values of a type of the Kubernetes API (like ``resource/v1.Device``), without unknown fields.
-
-    Raises:
-        ValueError: where one is wrong, and how.
-    """
+    """Values of an API type like ``resource/v1.Device``. Raises ValueError: wrong field or type."""
     from reference_allocator.api import schema
 
     for mistake in schema.mistakes(f"[]{kind}", list(value)):

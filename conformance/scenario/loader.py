@@ -51,11 +51,7 @@ class LoadedScenario:
     digest: str
 
     def bind(self, variables: Variables) -> Scenario:
-        """The scenario with every ``${...}`` replaced.
-
-        Raises:
-            UsageError: a variable is unknown, or a replaced value does not fit.
-        """
+        """The scenario with its variables replaced. Raises UsageError."""
         return validated(Scenario, self.bound(variables))
 
     def bound(self, variables: Variables) -> Document:
@@ -87,16 +83,11 @@ class LoadedScenario:
 def load_scenarios(
     paths: Sequence[Path] = (), wanted: Callable[[str], bool] | None = None
 ) -> list[LoadedScenario]:
-    """Read scenario files and folders, in the order of their ids.
+    """Read scenario files and folders (default: all shipped), in the order of their ids.
 
-    Args:
-        paths: files, or folders that are searched for ``*.yaml``; what is not a scenario there
-            (a driver profile, a manifest) is passed over. None: all that are shipped.
-        wanted: whether a scenario of an id is asked for, by default all; the files of others are
-            not read.
-
-    Raises:
-        UsageError: naming every file, line and path that is wrong, all of them at once.
+    What is not a scenario in a folder (a driver profile, a manifest) is passed over, and the files
+    of ids that are not ``wanted`` are not read. The UsageError names every file, line and path that
+    is wrong.
     """
     found: dict[str, LoadedScenario] = {}
     problems: list[str] = []
@@ -143,11 +134,7 @@ def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
 
 
 def check_path(path: Path) -> None:
-    """See that there is something at a path, of which the system can also refuse to say so.
-
-    Raises:
-        UsageError: there is not, or its name is too long.
-    """
+    """See that there is something at a path. Raises UsageError."""
     try:
         path.stat()
     except (OSError, ValueError) as error:
@@ -171,11 +158,7 @@ def _identity(file: Path, below: Path | None) -> str:
 
 
 def load_file(file: Path, below: Path | None) -> LoadedScenario | None:
-    """The scenario in a file; None where a folder was given (``below``) and the file holds none.
-
-    Raises:
-        UsageError: the file cannot be read, or something in it is wrong.
-    """
+    """The scenario in a file; None: a folder was given, and this is none. Raises UsageError."""
     try:
         state = file.stat()
     except OSError:

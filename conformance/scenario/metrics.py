@@ -38,13 +38,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric.
-
-    Attributes:
-        components: which of them have it.
-        labels: those that all minors have.
-        formerly: its names in older minors.
-    """
+    """A metric: who has it, the labels of all minors, and its names in older minors."""
 
     components: frozenset[Component]
     labels: frozenset[str]

@@ -27,9 +27,7 @@ _GROUP = "Selection"
 class Selection:
     """Filters; a scenario must match one value of each filter given, and no exclusion.
 
-    Attributes:
-        only: parts of ids; or globs, over the whole id or its last part.
-        ids: exactly these, for callers that choose by other criteria; None means any.
+    ``only`` has parts of ids, or globs over the whole id or its last part; ``ids`` are exact.
     """
 
     tier: tuple[Tier, ...] = given((), "Only this tier (repeatable).", _GROUP)
@@ -96,11 +94,7 @@ class Selection:
         )
 
     def check(self) -> None:
-        """Check the names that filters use.
-
-        Raises:
-            UsageError: a feature, gate, enhancement or minor is unknown; suggests similar ones.
-        """
+        """Check the names that filters use. Raises UsageError: one is unknown; suggests names."""
         from conformance.scenario.registry import load_registry
         from reference_allocator.gates import MINORS
 
@@ -118,11 +112,7 @@ class Selection:
                 raise UsageError(f"--since {minor}: known minors are {', '.join(MINORS)}")
 
     def left(self, scenarios: Sequence[LoadedScenario]) -> list[LoadedScenario]:
-        """The scenarios that match.
-
-        Raises:
-            UsageError: none does; the message names the filter that leaves none.
-        """
+        """The scenarios that match. Raises UsageError: none; names the filter that leaves none."""
         found = list(scenarios)
         said = [f"{len(found)} in all"]
         for name, fits in self._filters():
@@ -163,11 +153,7 @@ class Selection:
 
 
 def select(paths: Sequence[Path] = (), selection: Selection | None = None) -> list[LoadedScenario]:
-    """The scenarios below ``paths`` (all shipped ones if empty) that match every filter.
-
-    Raises:
-        UsageError: a file is invalid, a feature is unknown, or nothing matches.
-    """
+    """The scenarios below ``paths`` (default: shipped) that match. Raises UsageError."""
     from conformance.data import scenarios_dir
     from conformance.scenario.loader import load_scenarios
 

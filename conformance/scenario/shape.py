@@ -126,11 +126,7 @@ class ClusterShape(Strict):
 
 
 def find_shape(name_or_file: str, directory: Path) -> ClusterShape | None:
-    """A shipped shape by name, or any by the name of its YAML file; None if neither is meant.
-
-    Raises:
-        UsageError: there is no such file, or it is malformed.
-    """
+    """A shape by its shipped name or its file's; None: neither is meant. Raises UsageError."""
     file = directory / f"{name_or_file}.yaml"
     if not file.is_file():
         file = Path(name_or_file)

@@ -105,11 +105,7 @@ class SpecBuilder:
         self._prefix = prefix
 
     def build(self, record: ClaimRecord) -> dict[str, Any]:
-        """The spec for a claim.
-
-        Raises:
-            PrepareError: a device is no longer there, or its device file is missing.
-        """
+        """The spec for a claim. Raises PrepareError."""
         annotations = {NODE_ANNOTATION: self._node_name}
         if self._declared_only:
             annotations[DECLARED_ANNOTATION] = "declared"

@@ -92,11 +92,7 @@ class MetadataFiles:
         return self.root / f"{uid}_{request}.json"
 
     def write(self, record: ClaimRecord, inventory: Inventory) -> None:
-        """Write the claim's files, unless the very same are there.
-
-        Raises:
-            OSError: one could not be written.
-        """
+        """Write the claim's files, unless the same are there. Raises OSError."""
         self.root.mkdir(parents=True, exist_ok=True, mode=0o755)
         for request in base_requests(record):
             path = self.host_path(record.uid, request)
@@ -105,11 +101,7 @@ class MetadataFiles:
                 write_atomic(path, content, durable=self._durable, what="metadata")
 
     def remove(self, uid: str) -> None:
-        """Remove the claim's files; there need not be any.
-
-        Raises:
-            OSError: one is there and stays.
-        """
+        """Remove the claim's files; there need not be any. Raises OSError."""
         for owner, path in self.found():
             if owner == uid:
                 remove(path, durable=self._durable, what="metadata")
@@ -120,11 +112,7 @@ class MetadataFiles:
             yield path.stem.rpartition("_")[0], path
 
     def tidy(self, claims: Mapping[str, ClaimRecord]) -> None:
-        """Remove what belongs to none of the claims.
-
-        Raises:
-            OSError: something is there and stays.
-        """
+        """Remove what belongs to none of the claims. Raises OSError."""
         remove_scratch(self.root)
         for owner, path in list(self.found()):
             if owner not in claims:

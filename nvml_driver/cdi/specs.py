@@ -154,12 +154,7 @@ def _validate_edits(edits: Mapping[str, Any], path: str) -> None:
 
 
 def read_spec(path: Path) -> Mapping[str, Any]:
-    """One spec file.
-
-    Raises:
-        FileNotFoundError: it is not there.
-        CdiError: it is not a valid spec.
-    """
+    """One spec file. Raises FileNotFoundError: it is not there; CdiError: it is not valid."""
     try:
         text = path.read_text(encoding="utf-8")
         spec = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
@@ -173,11 +168,7 @@ def read_spec(path: Path) -> Mapping[str, Any]:
 
 
 def read_specs(cdi_root: Path) -> dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """CDI device id -> device and its spec, of all ``*.json`` and ``*.yaml`` files of a directory.
-
-    Raises:
-        CdiError: a file is not a valid spec, or two define the same device.
-    """
+    """CDI device id -> device and its spec, of a directory's files. Raises CdiError."""
     found: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
     for path in sorted(cdi_root.glob("*")) if cdi_root.is_dir() else ():
         if path.suffix not in (".json", ".yaml"):
@@ -198,10 +189,7 @@ def resolve(cdi_root: Path, cdi_device_ids: Iterable[str]) -> ContainerEdits:
     """What a container with these devices gets, as a container runtime applies it.
 
     The edits of a spec come once, before those of its devices in the order given; a later value of
-    a variable, a device file or a mount of a path replaces an earlier one.
-
-    Raises:
-        CdiError: a device that no spec defines, or what ``read_specs`` raises.
+    a variable, a device file or a mount of a path replaces an earlier one. Raises CdiError.
     """
     defined = read_specs(cdi_root)
     env: dict[str, str] = {}

@@ -47,19 +47,11 @@ class Collector(Worker):
         self._active = active
 
     def missing(self) -> set[str]:
-        """Uids of the checkpoint's claims that the API server does not have.
-
-        Raises:
-            DriverError: the checkpoint cannot be read.
-        """
+        """Uids in the checkpoint that the API server lacks. Raises DriverError."""
         return {record.uid for record in self._core.records() if self._is_missing(record)}
 
     def collect(self, missing_before: Collection[str]) -> set[str]:
-        """Unprepare those that are missing still; gives the missing ones.
-
-        Raises:
-            DriverError: the checkpoint cannot be read.
-        """
+        """Unprepare those that are missing still, and return them. Raises DriverError."""
         missing = self.missing()
         for uid in missing & set(missing_before):
             try:

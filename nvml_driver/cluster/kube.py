@@ -36,11 +36,7 @@ class KubeClient:
 
     @classmethod
     def connect(cls, kubeconfig: Path | None) -> KubeClient:
-        """Read a kubeconfig, or (None) the pod's service account; the server is not asked yet.
-
-        Raises:
-            KubeError: there is no such file, it is not a kubeconfig, or this is not a pod.
-        """
+        """Read a kubeconfig, or (None) the pod's service account; ask nothing. Raises KubeError."""
         settings = client.Configuration()
         settings.retries = False
         if kubeconfig is None:
@@ -169,11 +165,7 @@ class SliceWatch:
         self._stopped = threading.Event()
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        """Events until the server ends the watch or it is stopped.
-
-        Raises:
-            KubeError: the server ends it with an error, for example 410: list again.
-        """
+        """Events until the server or ``stop`` ends it. Raises KubeError: 410, list again."""
         rest = b""
         try:
             for chunk in self._response.stream(65536):

@@ -169,11 +169,7 @@ KINDS: Mapping[str, type[DeviceConfig]] = {
 
 
 def decode(parameters: object) -> DeviceConfig:
-    """A configuration from its ``parameters``.
-
-    Raises:
-        ConfigError: no object, of an unknown kind, or with wrong fields, each named by its path.
-    """
+    """A configuration from its ``parameters``. Raises ConfigError: the path of each wrong field."""
     if not isinstance(parameters, Mapping):
         raise ConfigError("parameters must be an object")
     api_version, kind = parameters.get("apiVersion"), parameters.get("kind")

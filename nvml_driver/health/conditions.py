@@ -62,11 +62,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthReport:
-    """The state of all GPUs at one moment.
-
-    ``present`` has the names of the GPUs that NVML shows now; where the inventory differs in that,
-    the devices have to be discovered again.
-    """
+    """The state of all GPUs; a change of ``present`` (NVML shows them) asks for a new discovery."""
 
     conditions: tuple[Condition, ...] = ()
     present: frozenset[str] = frozenset()

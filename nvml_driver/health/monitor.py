@@ -197,11 +197,7 @@ class HealthMonitor(Worker):
                 concerned.note(nvml, event, fatal=int(event.eventData) not in self._harmless)
 
     def _next_event(self, nvml: Any, events: Any) -> Any:
-        """The event that ends the wait; None if none came, or the monitor is to stop.
-
-        Raises:
-            NVMLError: NVML could not wait.
-        """
+        """The event that ends the wait; None: none came, or the monitor stops. Raises NVMLError."""
         left = self._wait_ms
         while left > 0 and not self._stopping.is_set():
             try:

@@ -37,12 +37,7 @@ class HealthFeed:
         checked_at: Callable[[], float] = time.time,
         resend_seconds: float = RESEND_SECONDS,
     ) -> None:
-        """Stream what ``inventory`` says.
-
-        Args:
-            checked_at: Unix time at which the devices were last looked at.
-            resend_seconds: between responses when nothing changes.
-        """
+        """Stream what ``inventory`` says, in any case every ``resend_seconds``."""
         self._inventory = inventory
         self._pool_name = pool_name
         self._checked_at = checked_at

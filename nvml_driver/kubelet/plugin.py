@@ -95,11 +95,7 @@ class KubeletPlugin:
         )
 
     def start(self) -> None:
-        """Serve, the DRA service first.
-
-        Raises:
-            DriverError: another instance is in the way, or a socket cannot be made.
-        """
+        """Serve, the DRA service first. Raises DriverError: another instance, or no socket."""
         self.instance.begin()
         for server, path in (
             (self._dra, self.dra_socket),

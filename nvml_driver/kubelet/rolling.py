@@ -96,11 +96,7 @@ class Instance:
                 )
 
     def begin(self, timeout: float = WAIT_SECONDS) -> None:
-        """Become an instance; remove what dead ones left.
-
-        Raises:
-            DriverError: another instance runs, and they cannot run side by side.
-        """
+        """Become an instance; remove what dead ones left. Raises DriverError: another one runs."""
         deadline = time.monotonic() + timeout
         while True:
             other = self._try_begin()

@@ -46,11 +46,7 @@ class NvmlPartitions:
         self._salt = salt if library.is_simulated else None
 
     def create(self, place: MigPlace) -> MigInstance:
-        """Make a MIG device: a GPU instance, and one compute instance that takes all of it.
-
-        Raises:
-            MigError: it cannot be made; nothing of it is left, or the message says what is.
-        """
+        """Make a GPU instance, and a compute instance that takes all of it. Raises MigError."""
         what = f"gpu-{place.parent_minor}: MIG {place.profile} at {place.start}"
         with self._library.session() as nvml:
             handle = gpu_of(nvml, place.parent_minor)
@@ -74,11 +70,7 @@ class NvmlPartitions:
             return self._instance(nvml, handle, place, gi_id, ci_id)
 
     def find(self, place: MigPlace) -> MigInstance | None:
-        """A MIG device that overlaps a place, or a GPU instance there without a compute instance.
-
-        Raises:
-            MigError: NVML cannot be asked.
-        """
+        """A MIG device, or bare GPU instance, that overlaps a place. Raises MigError."""
         with self._library.session() as nvml:
             handle = gpu_of(nvml, place.parent_minor)
             for instance in self._on(nvml, handle, place.parent_minor):
@@ -87,11 +79,7 @@ class NvmlPartitions:
         return None
 
     def destroy(self, instance: MigInstance) -> None:
-        """Destroy a MIG device with its GPU instance; nothing happens if it is not there.
-
-        Raises:
-            MigError: it is in use, or NVML fails.
-        """
+        """Destroy a MIG device and its GPU instance, if there. Raises MigError."""
         what = f"gpu-{instance.place.parent_minor}: GPU instance {instance.gi_id}"
         with self._library.session() as nvml:
             handle = gpu_of(nvml, instance.place.parent_minor)
@@ -113,11 +101,7 @@ class NvmlPartitions:
             _disable_if_empty(nvml, handle, what)
 
     def state(self) -> MigState:
-        """Modes and instances now; a GPU that cannot be asked is in neither.
-
-        Raises:
-            MigError: NVML does not count its GPUs.
-        """
+        """Modes and instances now; a GPU that cannot be asked is in neither. Raises MigError."""
         modes: dict[str, bool] = {}
         found: list[MigInstance] = []
         with self._library.session() as nvml:

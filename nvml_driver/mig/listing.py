@@ -30,11 +30,7 @@ class MigError(DriverError):
 def instances(
     nvml: Any, handle: Any, minor: int, total_bytes: int = 0
 ) -> Iterator[tuple[MigPlace, int, int | None, str | None]]:
-    """Place, ids and UUID of each GPU instance; one entry for each compute instance in it.
-
-    Raises:
-        GpuUnusableError: the GPU is lost, or cannot be asked.
-    """
+    """Place, ids, UUID of each compute instance of each GPU instance. Raises GpuUnusableError."""
     uuids = mig_uuids(nvml, handle)
     for profile in profiles(nvml, handle, f"gpu-{minor}", total_bytes):
         for gi in gpu_instances(nvml, handle, profile.id):

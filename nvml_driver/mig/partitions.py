@@ -34,11 +34,7 @@ class Partitions(Protocol):
 
 
 def missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> list[PreparedDevice]:
-    """Those of a prepared claim's MIG devices that somebody else has destroyed.
-
-    Raises:
-        DriverError: NVML cannot be asked.
-    """
+    """Those of a claim's MIG devices that somebody else has destroyed. Raises DriverError."""
     gone = []
     for device in devices:
         if device.kind in ("mig", "mig-partition") and device.place is not None:
@@ -49,11 +45,7 @@ def missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> list[P
 
 
 def refuse_missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> None:
-    """Before anything is made: refuse a MIG device that was published and is gone since.
-
-    Raises:
-        PrepareError: one is gone, or NVML cannot be asked.
-    """
+    """Before anything is made: refuse a MIG device that is gone since it was published."""
     static = [device for device in devices if device.kind == "mig"]
     for device in missing(partitions, static):
         raise PrepareError(
@@ -62,12 +54,9 @@ def refuse_missing(partitions: Partitions, devices: Iterable[PreparedDevice]) ->
 
 
 def refuse_foreign(partitions: Partitions, devices: Iterable[PreparedDevice]) -> None:
-    """Before anything is made: refuse a place where somebody else has a MIG device.
+    """Before anything is made: refuse a place where somebody else has a MIG device (PrepareError).
 
     Rolling back destroys what is in the place, so it must be empty before.
-
-    Raises:
-        PrepareError: a place is not empty, or NVML cannot be asked.
     """
     for device in devices:
         if device.makes_instance and device.place is not None:
@@ -81,11 +70,7 @@ def refuse_foreign(partitions: Partitions, devices: Iterable[PreparedDevice]) ->
 
 
 def make(partitions: Partitions, device: PreparedDevice) -> PreparedDevice:
-    """The device with the MIG device that it needs, made or, for admin access, found.
-
-    Raises:
-        PrepareError: it cannot be made, or there is none to look at.
-    """
+    """The device with its MIG device, made or (admin access) found. Raises PrepareError."""
     if device.kind != "mig-partition" or device.place is None:
         return device
     if device.admin_access:
@@ -103,11 +88,7 @@ def make(partitions: Partitions, device: PreparedDevice) -> PreparedDevice:
 
 
 def unmake(partitions: Partitions, device: PreparedDevice) -> None:
-    """Destroy what ``make`` made, or what a crash left before it could be remembered.
-
-    Raises:
-        DriverError: it is in use, or NVML failed.
-    """
+    """Destroy what ``make`` made, or a crash left before it was remembered. Raises DriverError."""
     if not device.makes_instance or device.place is None:
         return
     instance = device.made or partitions.find(device.place)

@@ -92,11 +92,7 @@ def profile_name(index: int, slices: int, memory_mib: int, total_bytes: int) -> 
 
 
 def profiles(nvml: Any, handle: Any, who: str, total_bytes: int) -> Iterator[GiProfile]:
-    """All profiles of a GPU that this driver can use, by NVML's index.
-
-    Raises:
-        GpuUnusableError: the GPU is lost.
-    """
+    """All profiles that this driver can use, by NVML's index. Raises GpuUnusableError: GPU lost."""
     for index in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
         info = _profile_info(nvml, handle, index, who)
         if info is None:

@@ -15,11 +15,7 @@ from nvml_driver.model.prepared import ClaimRecord, ClaimState, PreparedDevice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigState:
-    """All MIG devices of a node at one moment.
-
-    ``modes``: GPU (``gpu-<minor>``) -> whether it is in MIG mode. GPUs that cannot be asked now, of
-    which nothing is known, are in neither.
-    """
+    """All MIG devices of a node; ``modes``: ``gpu-<minor>`` -> in MIG mode, if it is known."""
 
     modes: Mapping[str, bool] = field(default_factory=dict)
     instances: tuple[MigInstance, ...] = ()

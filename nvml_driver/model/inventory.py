@@ -179,10 +179,9 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """All devices of a node.
+    """All devices of a node, in NVML's order (by PCI address), the parts of a GPU after it.
 
     Attributes:
-        devices: in NVML's order, which is by PCI address; the parts of a GPU after it.
         left_out: what was not published, and why; for people.
         foreign_instances: MIG devices that this driver did not make, published or not.
         mig_modes: GPU (``gpu-<minor>``) to whether it is in MIG mode, of those that the driver does

@@ -11,14 +11,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRoots:
-    """Directories and files of one node.
+    """Directories and files of one node; ``boot_id`` changes with each boot.
 
-    Attributes:
-        sysfs: PCI addresses, PCIe roots, NUMA nodes, kernel drivers, IOMMU groups.
-        proc: ``driver/nvidia-caps/mig-minors`` below it lists MIG's capability devices.
-        dev: device files.
-        boot_id: its contents change with each boot.
-        pci_ids: names of PCI devices, as the hwdata package has them.
+    ``proc`` has ``driver/nvidia-caps/mig-minors``, which lists MIG's capability devices;
+    ``pci_ids`` are the names of PCI devices, as the hwdata package has them.
     """
 
     sysfs: Path = Path("/sys")

@@ -45,11 +45,7 @@ class NvmlLibrary:
 
     @classmethod
     def system(cls, path: Path | None = None) -> NvmlLibrary:
-        """The NVML of the node's NVIDIA driver, at a path if the loader does not know where.
-
-        Raises:
-            NvmlUnavailableError: it cannot be loaded, or this process uses another already.
-        """
+        """The node's NVML, where the loader or ``path`` says. Raises NvmlUnavailableError."""
         try:
             handle = ctypes.CDLL(str(path or build.LIBRARY))
         except OSError as error:
@@ -109,11 +105,7 @@ class NvmlLibrary:
 
     @contextmanager
     def session(self) -> Iterator[Any]:
-        """NVML initialised, as the pynvml module; for the thread that enters it.
-
-        Raises:
-            NvmlUnavailableError: NVML does not initialise.
-        """
+        """NVML initialised, as pynvml, for the present thread. Raises NvmlUnavailableError."""
         with self.machine.selected() if self.machine else nullcontext():
             try:
                 pynvml.nvmlInit()

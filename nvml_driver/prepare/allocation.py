@@ -79,11 +79,7 @@ class Allocation:
         return tuple(devices)
 
     def record(self, inventory: Inventory, pool_name: str) -> ClaimRecord:
-        """What is to be prepared, checked against the node's devices, configuration applied.
-
-        Raises:
-            PrepareError: a device is not of this node, or a configuration cannot be met.
-        """
+        """What to prepare, checked, with its configuration applied. Raises PrepareError."""
         pairs: list[tuple[PreparedDevice, Device]] = []
         for prepared in self.devices:
             if prepared.pool_name != pool_name:

@@ -42,11 +42,7 @@ class Checkpoint(Mapping[str, ClaimRecord]):
     def __init__(
         self, state_dir: Path, *, driver_name: str, node_name: str, durable: bool = True
     ) -> None:
-        """Read the checkpoint of ``state_dir``, or begin one.
-
-        Raises:
-            CheckpointError: there is one, and it is corrupt, newer, or of another driver or node.
-        """
+        """Read or begin a checkpoint. Raises CheckpointError: corrupt, newer, or another's."""
         self.path = state_dir / FILE_NAME
         self.boot_id = ""
         self._owner = {"driverName": driver_name, "nodeName": node_name}

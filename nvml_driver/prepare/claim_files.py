@@ -92,11 +92,7 @@ class ClaimFiles:
         return self._spec_path(uid).is_file()
 
     def write(self, record: ClaimRecord) -> None:
-        """Write a claim's files, unless the very same are there.
-
-        Raises:
-            PrepareError: a device or its file is not there, or writing failed.
-        """
+        """Write a claim's files, unless the very same are there. Raises PrepareError."""
         self._make_device_files(record)
         content = cdi.encode(self._specs.build(record))
         path = self._spec_path(record.uid)
@@ -112,21 +108,13 @@ class ClaimFiles:
             raise PrepareError(f"{record}: cannot write the CDI spec {path}: {error}") from None
 
     def remove(self, uid: str) -> None:
-        """Remove a claim's files; they need not be there.
-
-        Raises:
-            OSError: one is there and stays.
-        """
+        """Remove a claim's files; they need not be there. Raises OSError."""
         remove(self._spec_path(uid), durable=self._options.durable, what="cdi-spec")
         if self._metadata is not None:
             self._metadata.remove(uid)
 
     def tidy(self, claims: Mapping[str, ClaimRecord]) -> None:
-        """Remove what belongs to no claim, also what a crash left half written.
-
-        Raises:
-            OSError: something is there and stays.
-        """
+        """Remove what belongs to no claim, also half-written files. Raises OSError."""
         options = self._options
         prefix = f"{cdi.vendor(options.driver_name)}-{cdi.CLASS}_"
         remove_scratch(options.cdi_root, prefix)

@@ -61,11 +61,7 @@ class Preparation:
         return done
 
     def make_again(self, record: ClaimRecord) -> bool:
-        """Bring back what may be lost of a prepared claim; False: it has to be made anew.
-
-        Raises:
-            PrepareError: a device is gone for good, or a file cannot be written.
-        """
+        """Bring back what a prepared claim may lack; False: make it anew. Raises PrepareError."""
         try:
             missing = mig.missing(self._partitions, record.devices)
         except DriverError as error:
@@ -87,11 +83,8 @@ class Preparation:
         """Take everything of a claim away, in an order in which a crash can be repaired.
 
         After a preparation that ``failed``, what could not be set can often not be reset for the
-        same reason, which must not keep the device from others.
-
-        Raises:
-            DriverError: something is in use or cannot be removed; again tries again.
-            OSError: likewise.
+        same reason, which must not keep the device from others. DriverError or OSError: call it
+        again.
         """
         # The spec goes first: a crash in between leaves a claim whose spec comes back.
         self._files.remove(record.uid)

@@ -39,12 +39,9 @@ def recover(
     boot_id: str,
     undo: Callable[[ClaimRecord], None],
 ) -> None:
-    """Bring disk, devices and checkpoint together; the caller holds the lock.
+    """Bring disk, devices and checkpoint together; the caller holds the lock. Raises DriverError.
 
     ``boot_id`` is empty where not known; ``undo`` takes a claim away, with its MIG devices.
-
-    Raises:
-        DriverError: the disk cannot be written.
     """
     try:
         checkpoint.remove_scratch()

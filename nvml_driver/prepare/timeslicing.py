@@ -57,11 +57,7 @@ class NvidiaSmi:
         self._root = root
 
     def run(self, arguments: Sequence[str], seconds: float) -> None:
-        """Run ``nvidia-smi`` without a shell.
-
-        Raises:
-            CommandError: it is not there, fails, or takes longer than ``seconds``.
-        """
+        """Run ``nvidia-smi`` without a shell. Raises CommandError."""
         tool = self._root.tool("nvidia-smi")
         if tool is None:
             raise NoToolError(

@@ -83,11 +83,7 @@ def build(
 
 
 def build_ahead(command: Sequence[str] = ()) -> Path:
-    """Compile now, into the installed package, for all that run later; the library's path.
-
-    Raises:
-        NvmlUnavailableError: no compiler, or it failed.
-    """
+    """Compile into the installed package, for all that run later. Raises NvmlUnavailableError."""
     sources = _sources()
     library = _ahead(sources)
     library.parent.mkdir(parents=True, exist_ok=True)

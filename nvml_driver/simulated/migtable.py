@@ -122,11 +122,7 @@ class BootInstance(Model):
 
 
 def check_instances(table: MigTable | None, instances: tuple[BootInstance, ...]) -> dict[str, Any]:
-    """Memory slice to the instance there.
-
-    Raises:
-        ValueError: an unknown profile, a placement that the profile does not have, or an overlap.
-    """
+    """Memory slice to the instance there. Raises ValueError: unknown profile or place, overlap."""
     taken: dict[str, Any] = {}
     for instance in instances:
         profile = table.named(instance.profile) if table else None

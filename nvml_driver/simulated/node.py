@@ -40,11 +40,7 @@ _GIS, _CIS = 15, 8  # of one GPU, in the numbering of mig-minors
 
 
 def make_node(profile: Profile, folder: Path) -> NodeRoots:
-    """Everything below one directory; a boot id stays until its file is deleted.
-
-    Raises:
-        DriverError: it cannot be written.
-    """
+    """Everything below one directory; a boot id stays until deleted. Raises DriverError."""
     roots = NodeRoots(
         sysfs=folder / "sys",
         proc=folder / "proc",
@@ -83,14 +79,11 @@ def mig_minors(profile: Profile) -> str:
 
 
 def make_sysfs(profile: Profile, root: Path) -> None:
-    """Write the part of sysfs that discovery reads below ``root``.
+    """Write the part of sysfs that discovery reads below ``root``. Raises DriverError.
 
     ``bus/pci/devices/<address>`` links to the device's directory under ``devices/``, which holds
     ``numa_node`` (-1 where the platform does not report), ``vendor``, ``device``, ``class`` and
     links to the kernel driver and the IOMMU group, as the kernel lays it out.
-
-    Raises:
-        DriverError: the tree cannot be written.
     """
     links = root / "bus" / "pci" / "devices"
     try:
@@ -141,10 +134,8 @@ def device_number(name: str, *, apart: bool = False) -> tuple[int, int]:
 def make_device_files(root: Path, names: Iterable[str], *, apart: bool = False) -> None:
     """Make the named character devices in ``root``, with their numbers, mode 0666.
 
-    A file that is right already stays; anything else of that name is an error, never replaced.
-
-    Raises:
-        DriverError: not root, or ``root`` cannot hold device files; the message says what to do.
+    A file that is right already stays; anything else of that name is an error, never replaced. The
+    DriverError (not root, or no device files there) says what to do.
     """
     for name in names:
         path, number = root / name, os.makedev(*device_number(name, apart=apart))

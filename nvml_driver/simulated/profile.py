@@ -201,11 +201,7 @@ class Profile(Model):
 
 
 def load(profile: str | Path | Profile) -> Profile:
-    """The profile of a shipped name (``t4x4``, ``t4x1`` with fewer of its GPUs), or in a file.
-
-    Raises:
-        ProfileError: no such profile, not JSON, or not what the model asks for.
-    """
+    """A profile by its name (``t4x4``, ``t4x1``: fewer GPUs), or in a file. Raises ProfileError."""
     if isinstance(profile, Profile):
         return profile
     if isinstance(profile, str) and (found := _named(profile)) is not None:
@@ -249,10 +245,8 @@ def parse(text: str, where: str) -> Profile:
     """Read a profile from JSON text; ``where`` is what to call it in a message.
 
     ``defaults`` beside ``gpus`` holds what all GPUs have in common, and ``kinds`` what those have
-    in common that name it: ``"kind": "T4"``.
-
-    Raises:
-        ProfileError: with line and column, or the path of the field and what was expected.
+    in common that name it: ``"kind": "T4"``. A ProfileError has line and column, or the field's
+    path.
     """
     try:
         document: Any = json.loads(text)

@@ -56,11 +56,7 @@ def remove(path: Path, *, durable: bool, what: str = "file") -> bool:
 
 
 def remove_scratch(folder: Path, prefix: str = "") -> None:
-    """Remove what a killed ``write_atomic`` left; nobody may be writing there at the time.
-
-    Raises:
-        OSError: a file is there and stays.
-    """
+    """Remove what a killed ``write_atomic`` left; nobody may be writing. Raises OSError."""
     for path in folder.glob(f".{prefix}*.tmp"):
         path.unlink(missing_ok=True)
 

@@ -25,11 +25,7 @@ def file_lock(path: Path) -> FileLock:
 
 @contextmanager
 def held(lock: FileLock) -> Iterator[None]:
-    """Hold a lock for a ``with`` block, waiting for others; may be nested.
-
-    Raises:
-        DriverError: others had it for all of ``WAIT_SECONDS``, or its file cannot be made.
-    """
+    """Hold a lock for a ``with`` block; may be nested. Raises DriverError."""
     try:
         lock.acquire(timeout=WAIT_SECONDS, poll_interval=0.01)
     except Timeout:

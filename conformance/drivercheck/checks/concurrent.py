@@ -11,7 +11,12 @@ from conformance.drivercheck import kubelet
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.cdi import expect_resolved
-from conformance.drivercheck.checks.prepare import every_claim, expect_allocated, expect_same
+from conformance.drivercheck.checks.prepare import (
+    every_claim,
+    expect_allocated,
+    expect_free,
+    expect_same,
+)
 from conformance.drivercheck.violations import SilenceError, ViolationError
 
 section = Section("concurrent")
@@ -59,20 +64,17 @@ def prepare_beside_unprepare(bench: Bench) -> None:
 @section.required(_MANAGER)
 def unprepare_of_the_same_claim(bench: Bench) -> None:
     """The same claim unprepared by four calls at the same time succeeds in each."""
-    claim = bench.claim()
-    bench.prepare(claim)
+    claim = bench.prepared_claim()
     together(*[lambda: bench.unprepare(claim)] * 4)
 
 
 @section.required(f"{_MANAGER}: force-deleted pods are unprepared while they are being prepared")
 def ends_unprepared(bench: Bench) -> None:
     """After prepare and unprepare at the same time, and one more unprepare, the device is free."""
-    claim = bench.claim()
-    bench.prepare(claim)
+    claim = bench.prepared_claim()
     together(lambda: bench.refusal(claim), lambda: bench.unprepare(claim))
     bench.unprepare(claim)
-    other = bench.allocate(bench.pending_claim(), claim["status"]["allocation"])
-    expect_allocated(bench, other, *bench.prepare(other))
+    expect_free(bench, claim)
 
 
 @section.recommended("k8s.io/dynamic-resource-allocation/kubeletplugin: slow API calls first")

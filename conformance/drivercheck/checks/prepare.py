@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from conformance.drivercheck.api.objects import OTHER_DRIVER
+from conformance.drivercheck.api import OTHER_DRIVER
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.kubelet import SERVICES, Device, RefusedError
@@ -32,6 +32,19 @@ def expect_allocated(bench: Bench, claim: Obj, devices: Iterable[Device]) -> Non
     found = sorted((one.pool, one.name) for one in devices)
     if wanted != found:
         raise ViolationError(f"expected the devices {_named(wanted)}; found {_named(found)}")
+
+
+def expect_refused(bench: Bench, claim: Obj, what: str) -> None:
+    """To prepare a claim is an error."""
+    [error] = bench.refusal(claim)
+    if not error:
+        raise ViolationError(f"expected an error for {what}; found it prepared")
+
+
+def expect_free(bench: Bench, claim: Obj) -> None:
+    """The devices of a claim can be given to another."""
+    other = bench.allocate(bench.pending_claim(), claim["status"]["allocation"])
+    expect_allocated(bench, other, *bench.prepare(other))
 
 
 def _named(devices: list[tuple[str, str]]) -> str:
@@ -191,8 +204,7 @@ def configuration_of_others_is_ignored(bench: Bench) -> None:
 @section.required(f"{_TYPES}, AdminAccess: not counted as use")
 def admin_access_beside_a_holder(bench: Bench) -> None:
     """A claim with admin access is prepared though another claim has the device."""
-    holder = bench.claim()
-    bench.prepare(holder)
+    holder = bench.prepared_claim()
     admin = bench.pending_claim({"name": "gpu", "exactly": {"adminAccess": True}})
     allocation = bench.allocation(admin)
     [held] = results(bench, holder)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.cdi import expect_resolved
-from conformance.drivercheck.checks.prepare import expect_allocated, expect_same
+from conformance.drivercheck.checks.prepare import expect_allocated, expect_refused, expect_same
 from conformance.drivercheck.violations import SilenceError, ViolationError
-from conformance.targets.base import Obj
 
 section = Section("refuse")
 
@@ -15,18 +14,12 @@ _HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin/draplugin.go"
 _CLAIMS = f"{_HELPER}, getResourceClaims"
 
 
-def _refused(bench: Bench, claim: Obj, what: str) -> None:
-    [error] = bench.refusal(claim)
-    if not error:
-        raise ViolationError(f"expected an error for {what}; found it prepared")
-
-
 @section.required(_CLAIMS)
 def claim_that_does_not_exist(bench: Bench) -> None:
     """A claim that the API server does not have is an error."""
     claim = bench.claim()
     bench.drop(claim)
-    _refused(bench, claim, "a claim that does not exist")
+    expect_refused(bench, claim, "a claim that does not exist")
 
 
 @section.required(_CLAIMS)
@@ -35,13 +28,13 @@ def claim_with_another_uid(bench: Bench) -> None:
     old = bench.claim(name="replaced")
     bench.drop(old)
     bench.claim(name="replaced")
-    _refused(bench, old, "a claim that was replaced")
+    expect_refused(bench, old, "a claim that was replaced")
 
 
 @section.required(_CLAIMS)
 def claim_without_allocation(bench: Bench) -> None:
     """A claim that is not allocated is an error."""
-    _refused(bench, bench.pending_claim(), "a claim without an allocation")
+    expect_refused(bench, bench.pending_claim(), "a claim without an allocation")
 
 
 @section.recommended("k8s.io/api/resource/v1/types.go, DeviceRequestAllocationResult.Device")
@@ -50,7 +43,7 @@ def unknown_device(bench: Bench) -> None:
     claim = bench.pending_claim()
     allocation = bench.allocation(claim)
     allocation["devices"]["results"][0]["device"] = "no-such-device"
-    _refused(bench, bench.allocate(claim, allocation), "a device that does not exist")
+    expect_refused(bench, bench.allocate(claim, allocation), "a device that does not exist")
 
 
 @section.recommended(f"{_HELPER}, PrepareResourceClaims: the last line of defense")
@@ -60,7 +53,7 @@ def device_in_use(bench: Bench) -> None:
     second = bench.pending_claim()
     second = bench.allocate(second, holder["status"]["allocation"])
     bench.prepare(holder)
-    _refused(bench, second, "a device that another claim has")
+    expect_refused(bench, second, "a device that another claim has")
     bench.unprepare(holder)
     expect_allocated(bench, second, *bench.prepare(second))
 
@@ -69,7 +62,7 @@ def device_in_use(bench: Bench) -> None:
 def refused_claim_can_be_prepared_later(bench: Bench) -> None:
     """A claim that was refused is prepared once the reason is gone."""
     claim = bench.pending_claim()
-    _refused(bench, claim, "a claim without an allocation")
+    expect_refused(bench, claim, "a claim without an allocation")
     claim = bench.allocate(claim, bench.allocation(claim))
     expect_allocated(bench, claim, *bench.prepare(claim))
 
@@ -78,7 +71,7 @@ def refused_claim_can_be_prepared_later(bench: Bench) -> None:
 def refused_claim_can_be_unprepared(bench: Bench) -> None:
     """To unprepare a claim that was refused succeeds: else its pod can never be deleted."""
     claim = bench.pending_claim()
-    _refused(bench, claim, "a claim without an allocation")
+    expect_refused(bench, claim, "a claim without an allocation")
     bench.unprepare(claim)
 
 
@@ -122,4 +115,4 @@ def unknown_configuration(bench: Bench) -> None:
     """Opaque configuration for the driver of a kind that it cannot know is an error."""
     parameters = {"apiVersion": "nonsense.dra-conformance.dev/v0", "kind": "Nonsense"}
     claim = bench.configured_claim(bench.driver, parameters)
-    _refused(bench, claim, "configuration of an unknown kind")
+    expect_refused(bench, claim, "configuration of an unknown kind")

@@ -12,7 +12,12 @@ from conformance.drivercheck import cdi, kubelet
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.cdi import expect_resolved, ids_of
-from conformance.drivercheck.checks.prepare import expect_allocated, expect_same
+from conformance.drivercheck.checks.prepare import (
+    expect_allocated,
+    expect_free,
+    expect_refused,
+    expect_same,
+)
 from conformance.drivercheck.driver import STOP_SECONDS
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
 from conformance.targets.base import Obj
@@ -36,7 +41,7 @@ def ends_at_sigterm(bench: Bench) -> None:
 @section.required(_E2E)
 def starts_over_what_was_killed(bench: Bench) -> None:
     """A driver that was killed starts over the sockets and files that it left."""
-    bench.prepare(bench.claim())
+    bench.prepared_claim()
     bench.restart(signal.SIGKILL)
 
 
@@ -70,17 +75,11 @@ def cdi_devices_outlive_a_kill(bench: Bench) -> None:
 @section.required(_OTHER_PROCESS)
 def unprepare_by_another_process(bench: Bench) -> None:
     """What one process prepared, the next unprepares, though the claim's object is gone."""
-    claim = bench.claim()
-    bench.prepare(claim)
+    claim = bench.prepared_claim()
     bench.restart(signal.SIGKILL)
     bench.drop(claim)
     bench.unprepare(claim)
-    _is_free(bench, claim)
-
-
-def _is_free(bench: Bench, claim: Obj) -> None:
-    other = bench.allocate(bench.pending_claim(), claim["status"]["allocation"])
-    expect_allocated(bench, other, *bench.prepare(other))
+    expect_free(bench, claim)
 
 
 @section.recommended(f"{_OTHER_PROCESS}; must undo whatever prepare did")
@@ -102,19 +101,16 @@ def device_in_use_is_remembered(bench: Bench) -> None:
     second = bench.allocate(bench.pending_claim(), holder["status"]["allocation"])
     bench.prepare(holder)
     bench.restart(signal.SIGKILL)
-    [error] = bench.refusal(second)
-    if not error:
-        raise ViolationError("expected an error for a device that another claim has; found none")
+    expect_refused(bench, second, "a device that another claim has")
 
 
 @section.required(_E2E)
 def unprepared_claim_stays_unprepared(bench: Bench) -> None:
     """After a restart the device of a claim that was unprepared before is free."""
-    claim = bench.claim()
-    bench.prepare(claim)
+    claim = bench.prepared_claim()
     bench.unprepare(claim)
     bench.restart(signal.SIGKILL)
-    _is_free(bench, claim)
+    expect_free(bench, claim)
 
 
 @section.required(_IDEMPOTENT)
@@ -125,7 +121,7 @@ def killed_while_preparing(bench: Bench) -> None:
         _killed_within(bench, claim, bench.plugin.prepare, after)
         expect_allocated(bench, claim, *bench.prepare(claim))
         bench.unprepare(claim)
-        _is_free(bench, claim)
+        expect_free(bench, claim)
         bench.clean()
 
 
@@ -133,11 +129,10 @@ def killed_while_preparing(bench: Bench) -> None:
 def killed_while_unpreparing(bench: Bench) -> None:
     """A driver killed within unprepare can unprepare that claim afterwards."""
     for after in _KILLED_AFTER:
-        claim = bench.claim()
-        bench.prepare(claim)
+        claim = bench.prepared_claim()
         _killed_within(bench, claim, bench.plugin.unprepare, after)
         bench.unprepare(claim)
-        _is_free(bench, claim)
+        expect_free(bench, claim)
         bench.clean()
 
 
@@ -148,7 +143,7 @@ def killed_while_preparing_and_given_up(bench: Bench) -> None:
     _killed_within(bench, claim, bench.plugin.prepare, _KILLED_AFTER[1])
     bench.drop(claim)
     bench.unprepare(claim)
-    _is_free(bench, claim)
+    expect_free(bench, claim)
 
 
 def _killed_within(bench: Bench, claim: Obj, method: Callable[..., Any], after: float) -> None:

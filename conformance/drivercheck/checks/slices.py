@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 from conformance.drivercheck import driver
-from conformance.drivercheck.api.objects import NODE, OTHER_DRIVER, OTHER_NODE
+from conformance.drivercheck.api import NODE, OTHER_DRIVER, OTHER_NODE
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.violations import ViolationError

@@ -8,10 +8,14 @@ import uuid
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.cdi import expect_resolved
-from conformance.drivercheck.checks.prepare import every_claim, expect_allocated, expect_same
+from conformance.drivercheck.checks.prepare import (
+    every_claim,
+    expect_allocated,
+    expect_free,
+    expect_same,
+)
 from conformance.drivercheck.kubelet import RefusedError
 from conformance.drivercheck.violations import ViolationError
-from conformance.targets.base import Obj
 
 section = Section("unprepare")
 
@@ -22,8 +26,7 @@ _HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin/draplugin.go, Unprep
 @section.required(f"{_MANAGER}: an answer lacks a claim, or has another")
 def answers_exactly_the_claim(bench: Bench) -> None:
     """The answer has one entry for the claim's uid, without an error, and no other."""
-    claim = bench.claim()
-    bench.prepare(claim)
+    claim = bench.prepared_claim()
     bench.unprepare(claim)
 
 
@@ -41,8 +44,7 @@ def empty_call(bench: Bench) -> None:
 @section.required(f"{_HELPER}: must be idempotent")
 def again_succeeds(bench: Bench) -> None:
     """To unprepare a claim twice succeeds."""
-    claim = bench.claim()
-    bench.prepare(claim)
+    claim = bench.prepared_claim()
     bench.unprepare(claim)
     bench.unprepare(claim)
 
@@ -56,18 +58,16 @@ def unknown_claim_succeeds(bench: Bench) -> None:
 @section.required(f"{_HELPER}: the original ResourceClaims may have been deleted")
 def claim_object_may_be_gone(bench: Bench) -> None:
     """A claim whose object was deleted is unprepared."""
-    claim = bench.claim()
-    bench.prepare(claim)
+    claim = bench.prepared_claim()
     bench.drop(claim)
     bench.unprepare(claim)
-    _is_free(bench, claim)
+    expect_free(bench, claim)
 
 
 @section.recommended(f"{_HELPER}: the claim's uid, namespace and name are all that there is")
 def needs_no_api_server(bench: Bench) -> None:
     """A claim is unprepared while the API server answers 503."""
-    claim = bench.claim()
-    bench.prepare(claim)
+    claim = bench.prepared_claim()
     with bench.api_down():
         bench.unprepare(claim)
 
@@ -75,25 +75,16 @@ def needs_no_api_server(bench: Bench) -> None:
 @section.required(f"{_HELPER}: must undo whatever prepare did")
 def frees_the_device(bench: Bench) -> None:
     """The device of a claim that was unprepared can be prepared for another claim."""
-    claim = bench.claim()
-    bench.prepare(claim)
+    claim = bench.prepared_claim()
     bench.unprepare(claim)
-    _is_free(bench, claim)
-
-
-def _is_free(bench: Bench, claim: Obj) -> None:
-    """The devices of a claim can be given to another."""
     bench.drop(claim)
-    other = bench.pending_claim()
-    other = bench.allocate(other, claim["status"]["allocation"])
-    expect_allocated(bench, other, *bench.prepare(other))
+    expect_free(bench, claim)
 
 
 @section.required("kubernetes/test/e2e/dra/dra.go: reuse of a claim by another pod")
 def claim_can_be_prepared_anew(bench: Bench) -> None:
     """A claim that was unprepared can be prepared again."""
-    claim = bench.claim()
-    bench.prepare(claim)
+    claim = bench.prepared_claim()
     bench.unprepare(claim)
     expect_allocated(bench, claim, *bench.prepare(claim))
 
@@ -118,7 +109,8 @@ def several_claims_in_a_call(bench: Bench) -> None:
     unknown = copy.deepcopy(claims[0])
     unknown["metadata"] |= {"uid": str(uuid.uuid4()), "name": "never-seen"}
     bench.unprepare(*claims, unknown)
-    _is_free(bench, claims[-1])
+    bench.drop(claims[-1])
+    expect_free(bench, claims[-1])
 
 
 @section.required(f"{_MANAGER}: each claim is its own")

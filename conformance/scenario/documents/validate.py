@@ -66,11 +66,7 @@ class InvalidDocumentError(UsageError):
 
 
 def validated(model: type[M], document: Document) -> M:
-    """The document as ``model``.
-
-    Raises:
-        InvalidDocumentError: with ``file:line: $.path: what was expected`` for each error.
-    """
+    """The document as ``model``. Raises InvalidDocumentError: file, line and path of each error."""
     _check_kind(model, document)
     try:
         return model.model_validate(document.data)
@@ -94,11 +90,7 @@ def is_own(document: Document) -> bool:
 
 
 def one_document(documents: Sequence[Document], what: str, file: Path) -> Document:
-    """The only document of a file.
-
-    Raises:
-        InvalidDocumentError: there is none, or there are several.
-    """
+    """The only document of a file. Raises InvalidDocumentError: there is none, or several."""
     if not documents:
         raise InvalidDocumentError([f"{file}:1: is empty; one file holds one {what}"])
     if len(documents) > 1:
@@ -108,11 +100,7 @@ def one_document(documents: Sequence[Document], what: str, file: Path) -> Docume
 
 
 def load_document(model: type[M], file: Path, what: str) -> M:
-    """Read a file that holds one document; ``what`` is its kind in words, for messages.
-
-    Raises:
-        UsageError: it cannot be read, is not one document, or does not fit the model.
-    """
+    """Read a file with one document; ``what`` is its kind, for messages. Raises UsageError."""
     return validated(model, one_document(read_documents(file), what, file))
 
 

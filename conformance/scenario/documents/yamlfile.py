@@ -41,13 +41,7 @@ Severity = Literal["error", "warning"]
 
 
 class Problem(NamedTuple):
-    """Something to mend at one place of a document.
-
-    Attributes:
-        path: of the value in the document.
-        message: what is wrong and what to write instead.
-        severity: ``warning`` if it may be meant, or only some API servers refuse it.
-    """
+    """Something to mend at a path of a document; a ``warning`` may be meant as it is."""
 
     path: PathTuple
     message: str
@@ -58,8 +52,7 @@ class Problem(NamedTuple):
 class Document:
     """One YAML document: plain data, and the line (from 1) of every path in it.
 
-    Attributes:
-        origins: path in ``data`` -> path of what the author wrote for it, where these differ.
+    ``origins``: path in ``data`` -> path of what the author wrote for it, where these differ.
     """
 
     file: Path
@@ -124,11 +117,7 @@ def text(value: Any) -> str:
 
 
 def read_documents(file: Path) -> list[Document]:
-    """Read every document of a YAML file; empty documents are left out.
-
-    Raises:
-        YamlError: the file cannot be read, is too large, or is not plain YAML.
-    """
+    """The documents of a YAML file but empty ones. Raises YamlError: unreadable, not plain YAML."""
     try:
         return decoded(read_regular(file, MAX_BYTES), file)
     except OSError as error:
@@ -153,10 +142,8 @@ def yaml_files(
     """The files below a folder whose names end so, in the order of their paths.
 
     Hidden folders (``.git``, ``.venv``) are left out, and what the globs of ``exclude`` match: a
-    path below ``folder``, or the name of a file or folder.
-
-    Raises:
-        YamlError: a folder cannot be read; what is in it must not be left out in silence.
+    path below ``folder``, or a name. A folder that cannot be read is a YamlError, not left out in
+    silence.
     """
 
     def refuse(error: OSError) -> None:

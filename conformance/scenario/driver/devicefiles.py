@@ -52,13 +52,7 @@ REFUSED: Final = "Operation not permitted"
 
 @dataclass(frozen=True, slots=True)
 class DeviceFile:
-    """A device file of a container.
-
-    Attributes:
-        path: in the container.
-        number: major and minor, decimal, like ``195:0``.
-        said: what was said when it was opened; empty if nothing was.
-    """
+    """A device file of a container; ``number`` is ``major:minor``, ``said`` the message of open."""
 
     path: str
     number: str

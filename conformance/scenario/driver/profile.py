@@ -207,11 +207,7 @@ class DriverProfile(Strict):
         return self.spec.driver
 
     def with_options(self, names: Collection[str]) -> DriverProfile:
-        """The profile of the driver with these of its options on; they are among them no more.
-
-        Raises:
-            UsageError: it has no such option.
-        """
+        """The profile with these of its options on, and not listed any more. Raises UsageError."""
         spec = self.spec
         for name in names:
             if name not in spec.options:
@@ -257,11 +253,7 @@ class DriverProfile(Strict):
 
 
 def load_profile(name_or_file: str, directory: Path) -> DriverProfile:
-    """Load a shipped profile by name, or any by its file name.
-
-    Raises:
-        UsageError: there is none of that name (the message lists them), or it is malformed.
-    """
+    """Load a shipped profile by name, or any by its file. Raises UsageError: none, or malformed."""
     shipped = {file.stem: file for file in sorted(directory.glob("*.yaml"))}
     file = shipped.get(name_or_file) or Path(name_or_file)
     if not file.is_file():

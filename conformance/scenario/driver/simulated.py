@@ -67,11 +67,7 @@ class Simulated(Strict):
     def shown(
         self, device: str, place: int, configs: Iterable[str] = ()
     ) -> tuple[dict[str, str], tuple[str, ...]]:
-        """The environment and the device files of a container that has a device.
-
-        ``place`` is the device's place among those of its node; ``configs`` are names of
-        configurations.
-        """
+        """Environment and device files of a container with a device, by its place on the node."""
         number = re.search(r"\d+$", device)
         index = number[0] if number else str(place)
 

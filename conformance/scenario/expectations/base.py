@@ -31,11 +31,10 @@ from conformance.scenario.observation import Observation
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The result of evaluating an expectation once.
+    """The result of evaluating an expectation once; ``found`` is for the failure message.
 
-    Attributes:
-        found: what was there, for the failure message.
-        observed: the same without uids, times and generated names, to be compared between targets.
+    ``observed`` is the same without uids, times and generated names, to be compared between
+    targets.
     """
 
     holds: bool
@@ -95,11 +94,7 @@ class Cluster(Protocol):
         """
 
     def refusal_of(self, changes: Changes, deleted: tuple[Delete, ...]) -> Refusal | None:
-        """Change or delete something and say why it was refused; None if it was not.
-
-        Raises:
-            LookupError: what is to be changed is not there.
-        """
+        """Why a change or deletion was refused; None: it was not. Raises LookupError: not there."""
 
     def watched(self, name: str) -> Sequence[WatchEvent]:
         """What an earlier step's watch has brought so far of the scenario's own objects."""

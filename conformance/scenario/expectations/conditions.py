@@ -60,10 +60,8 @@ _MISSING: Final = object()
 def unmet(expressions: Sequence[str], variables: Mapping[str, Any]) -> Iterator[str]:
     """One line for each CEL expression that is not true, with the values that it reads.
 
-    ``variables``: name -> an object, or a list of objects.
-
-    Raises:
-        UsageError: one does not compile.
+    ``variables``: name -> an object or a list of them. An expression that does not compile is a
+    UsageError.
     """
     if not expressions:
         return

@@ -25,11 +25,7 @@ from conformance.scenario.registry import load_behaviours, load_registry
 
 
 def checked_scenario(document: Document) -> Scenario:
-    """The scenario in a document, once nothing in it is wrong; for ``run`` and ``lint`` alike.
-
-    Raises:
-        InvalidDocumentError: naming every line and path that is wrong.
-    """
+    """The scenario in a document without mistakes. Raises InvalidDocumentError."""
     scenario = validated(Scenario, document)
     problems = scenario_problems(scenario, document)
     feature, known = scenario.spec.feature, load_registry().features

@@ -40,11 +40,7 @@ class Repeater:
         self._characters = 0
 
     def repeat(self, node: Node, each: Mapping[str, Any]) -> Node:
-        """A value with every ``forEach`` carried out; ``each`` has the values of those around.
-
-        Raises:
-            RepeatError: a ``forEach`` is wrong, or a ``${each.NAME}`` that no ``forEach`` gives.
-        """
+        """A value with its ``forEach`` carried out, within those around. Raises RepeatError."""
         self._values += 1
         if self._values > MAX_VALUES:
             raise RepeatError(Problem(node.origin, f"is repeated to more than {MAX_VALUES} values"))

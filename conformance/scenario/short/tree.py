@@ -11,12 +11,7 @@ from conformance.scenario.documents.yamlfile import Document, PathTuple
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value of a document.
-
-    Attributes:
-        value: a scalar, or a list or mapping of nodes.
-        origin: path of what the author wrote for it.
-    """
+    """A scalar, list or mapping of a document; ``origin``: path of what the author wrote for it."""
 
     value: Any
     origin: PathTuple

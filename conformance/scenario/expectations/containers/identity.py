@@ -16,12 +16,10 @@ from conformance.scenario.expectations.base import Cluster
 
 
 class Device(NamedTuple):
-    """A device of the driver.
+    """A device of the driver, and the pools that it may be of.
 
-    Attributes:
-        name: in its pool.
-        pools: the pools that it may be of. More than one: pools of a node use the same name, and
-            the claim that would tell is gone. None: nobody published or allocated such a device.
+    More than one: pools of a node use the same name, and the claim that would tell is gone. None:
+    nobody published or allocated such a device.
     """
 
     name: str
