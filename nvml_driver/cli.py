@@ -143,8 +143,7 @@ def slices(flags: SlicesFlags) -> None:
 @app.command(cls=HelpCommand, short_help="Print this node's GPUs as a profile for --simulate.")
 def dump(
     simulate: Annotated[
-        str | None,
-        typer.Option(metavar="PROFILE", help="Record these simulated GPUs instead."),
+        str | None, typer.Option(metavar="PROFILE", help="Record these simulated GPUs instead.")
     ] = None,
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of the profile.")] = "recorded",
     keep_uuids: Annotated[

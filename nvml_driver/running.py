@@ -62,9 +62,7 @@ class RunningDriver:
             pod_uid=pod_uid,
             metrics=self._metrics,
             health=HealthFeed(
-                lambda: self.core.inventory,
-                options.node_name,
-                checked_at=self._devices.checked_at,
+                lambda: self.core.inventory, options.node_name, checked_at=self._devices.checked_at
             ),
         )
         newest = self.plugin.instance.is_newest

@@ -13,13 +13,7 @@ from typing import Any, TypeVar
 
 from conformance.errors import UsageError
 from reference_allocator.api import NodeSelector
-from reference_allocator.api.reading import (
-    InputError,
-    child,
-    items,
-    mapping,
-    string,
-)
+from reference_allocator.api.reading import InputError, child, items, mapping, string
 from reference_allocator.errors import AllocationError
 from reference_allocator.rules.node_eligibility import node_problem, selector_matches
 from reference_allocator.snapshot import Snapshot

@@ -11,12 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.compare.allocations import (
-    beside_devices,
-    devices_of,
-    names_of,
-    preferences,
-)
+from conformance.compare.allocations import beside_devices, devices_of, names_of, preferences
 from conformance.compare.evidence import (
     Obj,
     eligible_nodes,
@@ -106,9 +101,7 @@ def judge_undecided(snapshot: Mapping[str, Any], witness: Witness = REFERENCE) -
     return None
 
 
-def _parts(
-    decision: Mapping[str, Any],
-) -> tuple[str, str, Obj, tuple[Obj, ...], tuple[Obj, ...]]:
+def _parts(decision: Mapping[str, Any]) -> tuple[str, str, Obj, tuple[Obj, ...], tuple[Obj, ...]]:
     """Pod, node, snapshot, claims and allocations of a decision, checked for shape."""
     snapshot, node = decision.get("snapshot"), decision.get("node")
     claims, allocations = _objects(decision, "claims"), _objects(decision, "allocations")

@@ -55,11 +55,7 @@ class Witness:
             own = {key_of(claim) for claim in claims}
             held = [claim for claim in read.allocated if key_of(claim) not in own]
             allocator = Allocator(
-                read.features,
-                read.slices,
-                read.device_classes,
-                held,
-                kubernetes=read.kubernetes,
+                read.features, read.slices, read.device_classes, held, kubernetes=read.kubernetes
             )
             outcome = allocator.allocate(
                 node_named(read, node),

@@ -65,11 +65,7 @@ class AllureResults:
     ``clock``: seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self.folder = folder
         self._clock = clock
         self._logger = AllureFileLogger(str(folder))

@@ -23,11 +23,7 @@ CATEGORIES = (
         "messageRegex": ".*known issue .*",
     },
     {"name": "Product defect", "matchedStatuses": ["failed"]},
-    {
-        "name": "Test defect",
-        "matchedStatuses": ["broken"],
-        "messageRegex": ".*the suite failed.*",
-    },
+    {"name": "Test defect", "matchedStatuses": ["broken"], "messageRegex": ".*the suite failed.*"},
     {"name": "Infrastructure", "matchedStatuses": ["broken"]},
 )
 """The first that fits counts. Test defect: a fault of this suite; infrastructure: what it needs."""

@@ -82,8 +82,7 @@ def from_line(line: Json, planned: Mapping[str, PlannedScenario]) -> Recorded:
 
 def result_schema() -> Json:
     _, schema = TypeAdapter.json_schemas(
-        [(name, "serialization", adapter) for name, adapter in ADAPTERS.items()],
-        by_alias=True,
+        [(name, "serialization", adapter) for name, adapter in ADAPTERS.items()], by_alias=True
     )
     definitions = schema["$defs"]
     for definition in definitions.values():

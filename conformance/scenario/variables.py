@@ -22,13 +22,7 @@ UNCLOSED = re.compile(r"\$\{[^}]*\Z")
 FIXED_NAMES = ("driver", "image", "namespace", "probe.exit", "probe.hold", "probe.open")
 """The variables that every scenario has, whatever the driver profile."""
 
-DEVICE_NAMES = (
-    "tolerations",
-    "worker.device",
-    "worker.majority",
-    "worker.name",
-    "worker.selector",
-)
+DEVICE_NAMES = ("tolerations", "worker.device", "worker.majority", "worker.name", "worker.selector")
 """The variables beside them where there are devices of a driver: not in the allocation tier."""
 
 OTHER = "other"

@@ -163,11 +163,7 @@ class DriverLibraries:
         ]
         wanted = [("create-symlinks", links), ("update-ldcache", folders)]
         return [
-            {
-                "hookName": "createContainer",
-                "path": str(hook),
-                "args": [hook.name, command, *words],
-            }
+            {"hookName": "createContainer", "path": str(hook), "args": [hook.name, command, *words]}
             for command, words in wanted
             if words
         ]

@@ -89,11 +89,7 @@ def _taint(taint: Taint) -> dict[str, str]:
 
 
 def resource_slices(
-    inventory: Inventory,
-    *,
-    driver_name: str,
-    node_name: str,
-    generation: int = 1,
+    inventory: Inventory, *, driver_name: str, node_name: str, generation: int = 1
 ) -> list[dict[str, Any]]:
     """The ResourceSlices (resource.k8s.io/v1) that publish an inventory; no devices, no slice."""
     parts = list(_parts(inventory))

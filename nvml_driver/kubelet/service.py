@@ -124,9 +124,7 @@ def dra_service(messages: ModuleType, work: ClaimWork) -> grpc.GenericRpcHandler
     def prepare(request: Any, context: grpc.ServicerContext) -> Any:
         response = messages.NodePrepareResourcesResponse()
         outcomes = work.prepare_each(
-            request.claims,
-            seconds=budget(context.time_remaining()),
-            still_wanted=context.is_active,
+            request.claims, seconds=budget(context.time_remaining()), still_wanted=context.is_active
         )
         for uid, devices, error in outcomes:
             entry = response.claims[uid]  # the look-up makes the entry
@@ -168,10 +166,7 @@ def registration_service(
 
     def get_info(_request: Any, _context: grpc.ServicerContext) -> registration.PluginInfo:
         return registration.PluginInfo(
-            type=PLUGIN_TYPE,
-            name=driver_name,
-            endpoint=endpoint,
-            supported_versions=list(versions),
+            type=PLUGIN_TYPE, name=driver_name, endpoint=endpoint, supported_versions=list(versions)
         )
 
     def notify(

@@ -16,13 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nvml_driver.mig import profiles as migprofiles
-from nvml_driver.model.inventory import (
-    Attribute,
-    CounterConsumption,
-    CounterSet,
-    Device,
-    MigPlace,
-)
+from nvml_driver.model.inventory import Attribute, CounterConsumption, CounterSet, Device, MigPlace
 
 _LOG = logging.getLogger(__name__)
 MAX_COUNTERS = 32
@@ -45,11 +39,7 @@ class Partitioned:
 
 
 def partition(
-    nvml: Any,
-    handle: Any,
-    gpu: Device,
-    total_bytes: int,
-    taken: Sequence[MigPlace] = (),
+    nvml: Any, handle: Any, gpu: Device, total_bytes: int, taken: Sequence[MigPlace] = ()
 ) -> Partitioned | None:
     """The GPU as a whole, its partitions, and the counter set that they share.
 

@@ -111,10 +111,7 @@ def mode_of(nvml: Any, handle: Any) -> int | None:
     try:
         return int(nvml.nvmlDeviceGetMigMode(handle)[0])
     except pynvml.NVMLError as error:
-        if error.value in (
-            pynvml.NVML_ERROR_NOT_SUPPORTED,
-            pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
-        ):
+        if error.value in (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND):
             return None
         raise
 

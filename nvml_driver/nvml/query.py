@@ -32,11 +32,7 @@ class GpuUnusableError(Exception):
 
 
 def ask(
-    who: str,
-    what: str,
-    function: Callable[..., _T],
-    *arguments: Any,
-    level: int = logging.INFO,
+    who: str, what: str, function: Callable[..., _T], *arguments: Any, level: int = logging.INFO
 ) -> _T | None:
     """What NVML answers about the driver or a GPU; None if it cannot say.
 

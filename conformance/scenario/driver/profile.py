@@ -149,8 +149,7 @@ class ProfileSpec(Strict):
     )
     probe: Probe = Field(default_factory=Probe)
     stimulus: Stimulus | None = Field(
-        default=None,
-        description="how to make a device unhealthy, if the driver supports it",
+        default=None, description="how to make a device unhealthy, if the driver supports it"
     )
     simulated: Simulated = Field(default_factory=Simulated)
 

@@ -12,11 +12,7 @@ from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.expectations.base import Path, Pods, Timed
 from conformance.scenario.lint.expressions import condition_problems
 from conformance.scenario.lint.made import Made, PodShape, name_of, namespace_of
-from conformance.scenario.lint.objects import (
-    field_problems,
-    kind_problems,
-    refused_problems,
-)
+from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
 from conformance.scenario.model import Scenario, together
 from conformance.scenario.stimulus import DEVICE_HEALTH
 from reference_allocator.api import schema

@@ -63,8 +63,7 @@ def _in_claims(made: Made) -> Iterator[Problem]:
     for named, known in made.inside:
         if named.name not in known:
             yield Problem(
-                named.path,
-                f"the claim has no request {named.name!r}; {hint(named.name, known)}",
+                named.path, f"the claim has no request {named.name!r}; {hint(named.name, known)}"
             )
 
 

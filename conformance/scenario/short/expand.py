@@ -16,15 +16,7 @@ from conformance.scenario.registry import load_registry
 from conformance.scenario.short.complete import Completion
 from conformance.scenario.short.foreach import Repeater, RepeatError
 from conformance.scenario.short.named import load_manifests
-from conformance.scenario.short.tree import (
-    Node,
-    document,
-    made,
-    merged,
-    pruned,
-    values_in,
-    written,
-)
+from conformance.scenario.short.tree import Node, document, made, merged, pruned, values_in, written
 from reference_allocator.api import schema
 
 _ALL: Final = "*"
