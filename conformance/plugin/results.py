@@ -26,8 +26,7 @@ from conformance.engine.events import (
 )
 from conformance.engine.header import header, now
 from conformance.engine.setup import Setup
-from conformance.report.diagnostics import DiagnosticsFolder
-from conformance.report.files import file_reporters
+from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
 from conformance.report.pages import write_pages
 from conformance.resultfile.lines import Recorded, from_line, to_line

@@ -30,7 +30,7 @@ from conformance.plugin.items import ScenarioFile, ScenarioItem, load
 from conformance.plugin.results import SessionResults, carried
 from conformance.plugin.session import SESSION, Session, classes_for, lock_file, setup_of
 from conformance.report.allure_run import write_run
-from conformance.resultfile.failed import only_failed
+from conformance.resultfile.resume import only_failed
 from conformance.scenario.documents.yamlfile import YAML
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection

@@ -1,16 +1,70 @@
-"""Which files a run leaves for other programs: one list for every way to a report."""
+"""Which files a run leaves for other programs, with the diagnostics of failed scenarios."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from conformance.engine.events import Reporter
+from conformance.engine.events import Diagnostics, Event, Reporter
+from conformance.redaction import redact
 from conformance.report.allure import AllureResults
-from conformance.report.diagnostics import DiagnosticsFolder
-from conformance.report.folder import ALLURE, JUNIT
+from conformance.report.folder import ALLURE, JUNIT, OURS
 from conformance.report.junit import JUnitFile
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class DiagnosticsFolder:
+    """A reporter that writes ``<root>/<scenario id>/<name>``, redacted.
+
+    Names are made safe: whatever an item is called, its file lies below ``root``.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._places: dict[str, Path] = {}
+
+    def __str__(self) -> str:
+        return f"the diagnostics in {self.root}"
+
+    def handle(self, event: Event) -> None:
+        if not isinstance(event, Diagnostics) or not event.items:
+            return
+        folder = self.root.joinpath(*(safe_name(part) for part in event.scenario.split("/")))
+        folder.mkdir(parents=True, exist_ok=True)
+        (self.root / OURS).touch()
+        taken: set[str] = set()
+        for name, text in sorted(event.items.items()):
+            file = unique(file_name(name), taken)
+            (folder / file).write_text(redact(text), encoding="utf-8")
+        self._places[event.scenario] = folder
+
+    def place(self, scenario_id: str) -> Path | None:
+        return self._places.get(scenario_id)
+
+
+def safe_name(name: str) -> str:
+    """A name without separators, leading dots or characters that need quoting."""
+    return _UNSAFE.sub("_", name).lstrip(".")[:100] or "unnamed"
+
+
+def file_name(name: str) -> str:
+    """A safe name that has a suffix."""
+    safe = safe_name(name)
+    return safe if "." in safe else f"{safe}.txt"
+
+
+def unique(name: str, taken: set[str]) -> str:
+    """The name, or with a number where another item has it already; remembers it in ``taken``."""
+    candidate, number = name, 2
+    while candidate.lower() in taken:
+        stem, _, suffix = name.rpartition(".")
+        candidate, number = f"{stem}-{number}.{suffix}", number + 1
+    taken.add(candidate.lower())
+    return candidate
+
 
 FORMATS = ("junit", "allure")
 

@@ -27,6 +27,14 @@ MAX_CHARACTERS = 100_000
 MAX_INLINE = 2_000
 """The most characters of a diagnostic in the file itself; longer ones are attached."""
 
+_TAGS = {
+    Outcome.FAILED: "failure",
+    **dict.fromkeys((Outcome.ERROR, Outcome.LOST, Outcome.FLAKY), "error"),
+    **dict.fromkeys((Outcome.SKIPPED, Outcome.KNOWN), "skipped"),
+}
+"""What is flaky is inconclusive, and CI reads nothing else; known is as pytest writes what is
+expected to fail."""
+
 Place = Callable[[str], Path | None]
 
 
@@ -149,28 +157,14 @@ def _properties(parent: ET.Element, items: Mapping[str, str]) -> None:
 
 def _result(case: ET.Element, row: ScenarioResult) -> None:
     scenario, finished, compared = row.scenario, row.finished, row.compared
-    match row.outcome:
-        case Outcome.PASSED if compared is not None and row.against_rules:
-            about = {
-                "message": f"an allocation is {compared.verdict}",
-                "type": str(compared.verdict),
-            }
-            ET.SubElement(case, "failure", about).text = _fit("\n".join(compared.notes))
-            return
-        case Outcome.FAILED:
-            tag, kind = "failure", "failed"
-        case Outcome.ERROR:
-            tag, kind = "error", "error"
-        case Outcome.LOST:
-            tag, kind = "error", "lost"
-        case Outcome.FLAKY:  # inconclusive, and CI reads nothing else
-            tag, kind = "error", "flaky"
-        case Outcome.SKIPPED:
-            tag, kind = "skipped", "skipped"
-        case Outcome.KNOWN:  # as pytest writes what is expected to fail
-            tag, kind = "skipped", "known"
-        case _:
-            return
+    if row.outcome is Outcome.PASSED and compared is not None and row.against_rules:
+        about = {"message": f"an allocation is {compared.verdict}", "type": str(compared.verdict)}
+        ET.SubElement(case, "failure", about).text = _fit("\n".join(compared.notes))
+        return
+    tag = _TAGS.get(row.outcome)
+    if tag is None:
+        return
+    kind = str(row.outcome)
     details = [*map(str, finished.known_issues if finished else ()), row.message]
     if finished and finished.where:
         details.append(f"at {finished.where}")

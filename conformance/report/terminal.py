@@ -154,15 +154,9 @@ class TerminalReporter:
         minutes, seconds = divmod(int(self._clock() - self._began), 60)
         line = Text(f"{minutes}:{seconds:02d}  ", no_wrap=True)
         line.append(f"{len(finished)}/{planned}", style="bold")
-        for outcome in (
-            Outcome.PASSED,
-            Outcome.FAILED,
-            Outcome.KNOWN,
-            Outcome.FLAKY,
-            Outcome.ERROR,
-            Outcome.SKIPPED,
-        ):
-            if number := finished.count(outcome):
+        for outcome in Outcome:
+            number = finished.count(outcome)
+            if number and outcome is not Outcome.LOST:
                 line.append(f" {number} {outcome}", style=STYLES[outcome])
         names = list(self._running)
         if len(names) == 1:

@@ -1,4 +1,4 @@
-"""Go on after a run that was interrupted or killed: what has a result is kept, the rest is run."""
+"""Go on after an earlier run: what has a result is kept, or only what failed is run again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from conformance.errors import UsageError
 from conformance.redaction import redact_json
 from conformance.resultfile.lines import from_line
 from conformance.resultfile.merge import OWN_OPTIONS, difference, seconds_between
-from conformance.resultfile.read import FILE_NAME, RESUMING, RecordedRun, load_results
+from conformance.resultfile.read import FILE_NAME, RESUMING, RecordedRun, load_results, result_file
 from conformance.resultfile.write import header_line
+from conformance.scenario.selection import Selection
 
 OTHER_OPTIONS = (*OWN_OPTIONS, "config", "runTimeout")
 """Options that may be others after the interruption; what a file with options gave is compared."""
@@ -77,3 +78,19 @@ def _seconds(earlier: RecordedRun, own: list[ScenarioFinished]) -> float:
         return 0.0
     first, last = min(event.started_at for event in times), times[-1]
     return round(seconds_between(first, last.started_at) + max(0.0, last.seconds), 6)
+
+
+def only_failed(selection: Selection) -> Selection:
+    """The selection, restricted to what failed in the run that it names, if it names one.
+
+    Failed is also what broke, was lost, or got an allocation against the rules; a known issue of
+    Kubernetes is not. A damaged result file, or one in which nothing failed, is a UsageError.
+    """
+    if selection.failed_in is None:
+        return selection
+    file = result_file(selection.failed_in)
+    rows = load_results(file, truncated_ok=True).scenarios
+    ids = tuple(row.scenario.id for row in rows if row.failed)
+    if not ids:
+        raise UsageError(f"{file}: nothing failed in that run; there is nothing to run again")
+    return replace(selection, ids=ids)

@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 
 from conformance.cli.app import app
 from conformance.errors import UsageError
-from conformance.report.diagnostics import DiagnosticsFolder
-from conformance.report.files import file_reporters
+from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.pages import write_pages
 from conformance.resultfile.write import ResultFile
 from tests.cli.conftest import Call

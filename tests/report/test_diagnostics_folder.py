@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from conformance.engine.events import Diagnostics
-from conformance.report.diagnostics import DiagnosticsFolder
+from conformance.report.files import DiagnosticsFolder
 from conformance.report.folder import OURS
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conformance.engine.events import KnownFailure, Outcome
 from conformance.engine.verdicts import Judgement, Verdict
-from conformance.report.diagnostics import DiagnosticsFolder
+from conformance.report.files import DiagnosticsFolder
 from conformance.report.junit import MAX_CHARACTERS, MAX_INLINE, JUnitFile
 from tests.report.builders import HOSTILE, compared, ended, finished, planned, play, sample, stream
 from tests.report.golden import check

@@ -13,7 +13,7 @@ import pytest
 from conformance.errors import UsageError
 from conformance.report import folder
 from conformance.report.allure import AllureResults
-from conformance.report.diagnostics import DiagnosticsFolder
+from conformance.report.files import DiagnosticsFolder
 from conformance.report.folder import OutputFolder
 from conformance.report.junit import JUnitFile
 from conformance.resultfile.write import ResultFile

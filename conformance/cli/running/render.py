@@ -13,8 +13,7 @@ from conformance.compare.conclude import conclude_run
 from conformance.engine.events import RunFinished, count
 from conformance.engine.result import RunResult, retold
 from conformance.errors import UsageError
-from conformance.report.diagnostics import DiagnosticsFolder
-from conformance.report.files import FORMATS, file_reporters
+from conformance.report.files import FORMATS, DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, OutputFolder
 from conformance.report.pages import PAGES, write_pages
 from conformance.resultfile.read import load_results

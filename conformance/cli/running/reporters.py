@@ -13,8 +13,7 @@ from pathlib import Path
 from conformance.engine.dispatch import Dispatcher
 from conformance.engine.events import Event, Reporter
 from conformance.errors import UsageError
-from conformance.report.diagnostics import DiagnosticsFolder
-from conformance.report.files import file_reporters
+from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
 from conformance.report.github import GithubAnnotations, in_github
 from conformance.report.terminal import PlainConsole, TerminalReporter
