@@ -135,11 +135,7 @@ def decision(claims: Sequence[Obj], allocations: Sequence[Obj], state: Obj | Non
 class Scripted(Witness):
     """A witness that says what it was told to say."""
 
-    def __init__(
-        self,
-        answer: Answer | None = None,
-        violations: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, answer: Answer | None = None, violations: Sequence[str] = ()) -> None:
         self.answer = answer or Answer(None, "nothing fits")
         self.violations = tuple(violations)
 

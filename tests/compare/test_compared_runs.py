@@ -127,10 +127,7 @@ PASSED, PASSED_TOO = finished(CORE), finished(EXTENDED)
             [PASSED, finished(EXTENDED, Outcome.ERROR)], None, ExitCode.INCONCLUSIVE, id="error"
         ),
         pytest.param(
-            [PASSED, finished(EXTENDED, Outcome.FAILED)],
-            None,
-            ExitCode.NOT_CONFORMANT,
-            id="failed",
+            [PASSED, finished(EXTENDED, Outcome.FAILED)], None, ExitCode.NOT_CONFORMANT, id="failed"
         ),
         pytest.param(
             [finished(CORE, Outcome.FAILED)],

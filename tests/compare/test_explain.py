@@ -43,9 +43,7 @@ def test_a_pods_claims_are_explained_together(scope: ReferenceScope) -> None:
     scope.create(kit.claim("three", kit.request(count=3)))
     scope.create(kit.claim("two", kit.request(count=2)))
     scope.create(kit.claim("bystander", kit.request(count=4)))
-    scope.create(
-        kit.pod("p", kit.container("c", "a", "b"), claims={"a": "three", "b": "two"}),
-    )
+    scope.create(kit.pod("p", kit.container("c", "a", "b"), claims={"a": "three", "b": "two"}))
     text = explain_pending(scope, "p")
     assert "each can be allocated alone, but not claim ns/three and claim ns/two together" in text
     assert "bystander" not in text

@@ -122,9 +122,7 @@ def test_the_right_devices_without_the_class_configuration_are_inadmissible() ->
     assert judgement.verdict is Verdict.INADMISSIBLE
     assert "config" in judgement.reason
     found = allocation("gpu-0")
-    found["devices"]["config"] = [
-        {"source": "FromClass", "requests": [], "opaque": opaque},
-    ]
+    found["devices"]["config"] = [{"source": "FromClass", "requests": [], "opaque": opaque}]
     assert verdict(judge(decision([claim()], [found], state))) == "identical"
 
 
@@ -244,8 +242,7 @@ def test_a_pod_left_pending_though_devices_are_free_was_missed() -> None:
         ),
         pytest.param(
             snapshot(
-                claims=(claim(),),
-                nodes=(node(taints=[{"key": "x", "effect": "NoSchedule"}]),),
+                claims=(claim(),), nodes=(node(taints=[{"key": "x", "effect": "NoSchedule"}]),)
             ),
             id="tainted node",
         ),

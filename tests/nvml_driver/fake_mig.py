@@ -13,10 +13,7 @@ from nvml_driver.errors import DriverError
 from nvml_driver.mig.state import MigState
 from nvml_driver.model.inventory import Attribute, Device, Inventory, MigInstance, MigPlace
 
-PARTITIONS = (
-    *(f"gpu-0-mig-1g5gb-19-{start}" for start in range(3)),
-    "gpu-0-mig-2g10gb-14-0",
-)
+PARTITIONS = (*(f"gpu-0-mig-1g5gb-19-{start}" for start in range(3)), "gpu-0-mig-2g10gb-14-0")
 
 
 class FileMig:

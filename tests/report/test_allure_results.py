@@ -216,12 +216,7 @@ def test_what_did_not_pass_has_its_category(tmp_path: Path) -> None:
         ),
         (
             {"GITLAB_CI": "true", "CI_JOB_URL": "https://x/1", "CI_JOB_NAME": "j"},
-            {
-                "name": "GitLab CI",
-                "type": "gitlab",
-                "buildUrl": "https://x/1",
-                "buildName": "j #",
-            },
+            {"name": "GitLab CI", "type": "gitlab", "buildUrl": "https://x/1", "buildName": "j #"},
         ),
         (
             {"JENKINS_URL": "u", "BUILD_URL": "b", "JOB_NAME": "j", "BUILD_NUMBER": "9"},

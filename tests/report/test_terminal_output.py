@@ -65,9 +65,7 @@ def text_of(used: Console) -> str:
 
 
 def report(
-    used: Console,
-    diagnostics: Callable[[str], Path | None] = lambda _: None,
-    **changes: object,
+    used: Console, diagnostics: Callable[[str], Path | None] = lambda _: None, **changes: object
 ) -> str:
     scenarios, events, items = sample()
     reporter = TerminalReporter(used, diagnostics=diagnostics)

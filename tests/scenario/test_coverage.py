@@ -91,12 +91,7 @@ def test_a_row_says_where_its_scenarios_run_and_what_is_missing() -> None:
         "cleanup-cdi-spec-removed",
         "api-version-v1beta1-manifests-allocated",
     )
-    assert found["noschedule-taint"][1:] == [
-        "2",
-        "(1.34), (1.35), 1.36, 1.37",
-        "API",
-        "the rest",
-    ]
+    assert found["noschedule-taint"][1:] == ["2", "(1.34), (1.35), 1.36, 1.37", "API", "the rest"]
     assert found["taint-rules"][1:] == ["", "1.37", "API", ""]
     assert found["cdi-specs-removed"][1:] == ["", "1.34, 1.35, 1.36, 1.37", "local", "the rest"]
     assert found["api-versions-convert"][2] == "(1.34), (1.35), (1.36), (1.37)"

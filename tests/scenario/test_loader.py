@@ -250,9 +250,7 @@ def test_a_kind_that_is_misspelt_is_not_passed_over(tmp_path: Path) -> None:
         load_scenarios([tmp_path])
 
 
-def test_a_document_of_another_kind_is_told_what_it_is_for_and_nothing_else(
-    tmp_path: Path,
-) -> None:
+def test_a_document_of_another_kind_is_told_what_it_is_for_and_nothing_else(tmp_path: Path) -> None:
     profile = write(tmp_path, PROFILE, "x.yaml")
     with pytest.raises(UsageError) as error:
         load_scenarios([profile])

@@ -121,10 +121,7 @@ def test_a_gpu_of_vfio_pci_comes_with_the_interface_that_is_preferred_and_there(
         declared_only=False,
     )
     prepared = replace(
-        RECORD.devices[0],
-        device_name="gpu-vfio-0",
-        kind="vfio",
-        settings=tuple(settings.items()),
+        RECORD.devices[0], device_name="gpu-vfio-0", kind="vfio", settings=tuple(settings.items())
     )
     spec = made.build(replace(RECORD, devices=(prepared,)))
     [device] = spec["devices"]

@@ -233,11 +233,7 @@ def test_without_nvidias_driver_gpus_of_vfio_pci_are_still_published(tmp_path: P
 
 @pytest.mark.parametrize(
     ("mode", "memory", "shares"),
-    [
-        ("unlimited", ("0", "0"), None),
-        ("memory", ("15Gi", "1Mi"), None),
-        (5, ("0", "0"), "5"),
-    ],
+    [("unlimited", ("0", "0"), None), ("memory", ("15Gi", "1Mi"), None), (5, ("0", "0"), "5")],
 )
 def test_shares_are_published_as_nvidias_driver_does(
     tmp_path: Path, mode: Any, memory: tuple[str, str], shares: str | None

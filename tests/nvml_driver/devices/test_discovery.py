@@ -100,11 +100,7 @@ def test_two_nodes_with_one_profile_have_different_gpus(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("error", ["NOT_SUPPORTED", "FUNCTION_NOT_FOUND", "UNKNOWN"])
 def test_what_nvml_cannot_tell_is_left_out_and_logged(
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    function: str,
-    attribute: str,
-    error: str,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, function: str, attribute: str, error: str
 ) -> None:
     caplog.set_level(logging.INFO)
     code = getattr(pynvml, f"NVML_ERROR_{error}")

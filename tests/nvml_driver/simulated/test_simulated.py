@@ -169,9 +169,7 @@ def test_machines_can_be_used_at_once_by_several_threads() -> None:
         told = list(pool.map(count, ["t4x4", "a100-40x8", "b200x8", "a30x4"] * 5))
     assert (
         told
-        == [
-            *((4, "Tesla T4"), (8, "NVIDIA A100-SXM4-40GB"), (8, "NVIDIA B200"), (4, "NVIDIA A30")),
-        ]
+        == [*((4, "Tesla T4"), (8, "NVIDIA A100-SXM4-40GB"), (8, "NVIDIA B200"), (4, "NVIDIA A30"))]
         * 5
     )
 

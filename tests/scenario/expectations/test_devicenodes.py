@@ -98,8 +98,7 @@ def evaluate(files: dict[str, list[DeviceFile] | None], **wanted: Any) -> Any:
         for entry, found in files.items()
     }
     cluster = SimpleNamespace(
-        profile=PROFILE,
-        observe=SimpleNamespace(container=lambda pod, name: views[f"{pod}/{name}"]),
+        profile=PROFILE, observe=SimpleNamespace(container=lambda pod, name: views[f"{pod}/{name}"])
     )
     document = {"deviceNodes": {"seenBy": [*files], **wanted}}
     return DeviceNodesExpectation.model_validate(document).evaluate(cast("Cluster", cluster))

@@ -19,16 +19,10 @@ ERROR = (
 
 def seen(reason: str, message: str, wanted: str = "Unschedulable") -> tuple[bool, object]:
     """Of a pod that waits for this: whether it is as wanted, and what the comparison sees."""
-    condition = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": reason,
-        "message": message,
-    }
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
     pod = {"spec": {}, "status": {"phase": "Pending", "conditions": [condition]}}
     cluster = SimpleNamespace(
-        find=lambda _: [pod],
-        canonical=lambda text: text.replace(UNIQUE, "*"),
+        find=lambda _: [pod], canonical=lambda text: text.replace(UNIQUE, "*")
     )
     expectation = PodExpectation.model_validate({"pod": "p", "pending": {"reason": wanted}})
     found = expectation.evaluate(cast("Cluster", cluster))

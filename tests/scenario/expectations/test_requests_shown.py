@@ -44,8 +44,7 @@ POD = {
     },
 }
 CLUSTER = cast(
-    "Cluster",
-    SimpleNamespace(profile=PROFILE, claim_of=lambda _pod, name: CLAIMS.get(name)),
+    "Cluster", SimpleNamespace(profile=PROFILE, claim_of=lambda _pod, name: CLAIMS.get(name))
 )
 
 GONE = cast(

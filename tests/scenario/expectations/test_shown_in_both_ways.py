@@ -23,10 +23,7 @@ SLICE = {
         "devices": [{"name": "gpu-0"}],
     }
 }
-POD = {
-    "metadata": {"name": "pod0"},
-    "spec": {"nodeName": "n0", "containers": [{"name": "ctr0"}]},
-}
+POD = {"metadata": {"name": "pod0"}, "spec": {"nodeName": "n0", "containers": [{"name": "ctr0"}]}}
 
 
 @pytest.mark.parametrize(

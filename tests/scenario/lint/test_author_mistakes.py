@@ -194,12 +194,7 @@ IN_EITHER_TIER = [
     ("allocation", "driver: ${driver}", "driver: ${attribute.uuid}", "write the value itself"),
     ("allocation", "nodes: [left, right]", "nodes: [left, Right]", "'Right' is not a valid name"),
     ("allocation", "nodes: [left, right]", "nodes: [left, left]", "'left' is given twice"),
-    (
-        "allocation",
-        '{name: "${name.slice}"}',
-        '{name: "${name.Slice}"}',
-        "'Slice' is not a valid",
-    ),
+    ("allocation", '{name: "${name.slice}"}', '{name: "${name.Slice}"}', "'Slice' is not a valid"),
     # Names outside manifests.
     ("node", "{pod: pod0, phase", "{pod: podX, phase", "makes Pod 'podX'; did you mean pod0?"),
     ("node", "seenBy: [pod0/ctr0], al", "seenBy: [podX/ctr0], al", "makes Pod 'podX'"),

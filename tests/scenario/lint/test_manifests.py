@@ -200,10 +200,7 @@ def test_source_in_a_pod_is_told_which_field_takes_its_place() -> None:
             "apiVersion: batch/v1\nkind: CronJob\nspec:\n  jobTemplate: {spec: {template: &t",
             "$.spec.jobTemplate.spec.template",
         ),
-        (
-            "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec:\n  template:",
-            "$.spec.template",
-        ),
+        ("apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec:\n  template:", "$.spec.template"),
     ],
     ids=["job", "deployment", "cron job", "custom resource"],
 )
@@ -238,11 +235,7 @@ def test_a_pod_claim_needs_exactly_one_source(claim: str, message: str) -> None:
           containers:
           - {{name: c, resources: {{claims: [{{name: gpu}}]}}}}
     """)
-    assert (finding.line, finding.path, finding.message) == (
-        4,
-        "$.spec.resourceClaims[0]",
-        message,
-    )
+    assert (finding.line, finding.path, finding.message) == (4, "$.spec.resourceClaims[0]", message)
 
 
 def test_containers_may_only_name_claims_that_the_pod_declares() -> None:
