@@ -18,16 +18,10 @@ from conformance.scenario.stimulus import DEVICE_HEALTH
 from reference_allocator.api import schema
 
 _MADE_BY_STEPS = frozenset(
-    {
-        "DaemonSet",
-        "Deployment",
-        "DeviceTaintRule",
-        "Job",
-        "Pod",
-        "ResourceClaim",
-        "ResourceClaimTemplate",
-        "StatefulSet",
-    }
+    (
+        *("DaemonSet", "Deployment", "DeviceTaintRule", "Job", "Pod"),
+        *("ResourceClaim", "ResourceClaimTemplate", "StatefulSet"),
+    )
 )
 _MADE_BY_STEPS_WITHOUT_DRIVER = frozenset({"DeviceClass", "Node", "ResourceSlice"})
 

@@ -1,4 +1,4 @@
-"""Mistakes in what is changed, captured and compared are found before anything runs."""
+"""Mistakes in what is changed, captured, compared and watched are found before anything runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from conformance.errors import UsageError
 from conformance.scenario.loader import load_scenarios
 
-RIGHT = """\
+HEAD = """\
 apiVersion: dra-conformance/v1
 kind: Scenario
 metadata: {name: given}
@@ -20,6 +20,8 @@ spec:
   tier: allocation
   references: [https://kep.k8s.io/4381]
   steps:
+"""
+CHANGES = """\
   - apply: [{claim: one}, {claim: two}]
   - capture: {before: {kind: ResourceClaim, name: one}}
   - patch: {kind: ResourceClaim, name: one, patch: [{op: remove, path: /metadata/labels/a}]}
@@ -34,15 +36,15 @@ spec:
                 patch: {spec: {devices: {}}}}
         code: 422
 """
-
-
-def test_it_is_right(tmp_path: Path) -> None:
-    load(tmp_path, RIGHT)
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong", "says"),
-    [
+WATCH = """\
+  - watch: {claims: {kind: ResourceClaim, labels: {a: b}}}
+  - apply: [{claim: one}]
+  - watch: {more: {kind: ResourceClaim}}
+  - expect:
+    - {watched: claims, events: [{ADDED: one}]}
+"""
+MISTAKES = {
+    CHANGES: [
         ("before.spec}", "after.spec}", "undeclared reference to 'after'"),
         ("cel: one.spec == two.spec", "cel: one.spec == tow.spec", "undeclared reference to 'tow'"),
         ("op: remove", "op: move", "'add', 'remove', 'replace'"),
@@ -100,14 +102,35 @@ def test_it_is_right(tmp_path: Path) -> None:
             "one of object, patch",
         ),
     ],
+    WATCH: [
+        ("watched: claims", "watched: claim", "no earlier step watches as 'claim'; .*claims"),
+        ("ADDED: one", "ADDED: six", "no step makes ResourceClaim 'six'"),
+        ("ADDED: one", "ADD: one", "ADD"),
+        ("{more:", "{claims:", "an earlier step watches as 'claims' already"),
+        ("{kind: ResourceClaim}", "{kind: ResourceClam}", "ResourceClam"),
+        ("{kind: ResourceClaim}", "{kind: ResourceClaim, name: one}", "name"),
+        ("- watch: {more", "- as: user\n    watch: {more", "as goes with"),
+        ("- expect:", "- watch: {late: {kind: Pod}}\n    expect:", "exactly one of"),
+    ],
+}
+
+
+@pytest.mark.parametrize("steps", MISTAKES)
+def test_it_is_right(steps: str, tmp_path: Path) -> None:
+    load(tmp_path, steps)
+
+
+@pytest.mark.parametrize(
+    ("steps", "right", "wrong", "says"),
+    [(steps, *row) for steps, rows in MISTAKES.items() for row in rows],
 )
-def test_a_mistake_is_found(right: str, wrong: str, says: str, tmp_path: Path) -> None:
-    assert RIGHT.count(right) == 1
+def test_a_mistake_is_found(steps: str, right: str, wrong: str, says: str, tmp_path: Path) -> None:
+    assert steps.count(right) == 1
     with pytest.raises(UsageError, match=says):
-        load(tmp_path, RIGHT.replace(right, wrong))
+        load(tmp_path, steps.replace(right, wrong))
 
 
-def load(folder: Path, text: str) -> None:
+def load(folder: Path, steps: str) -> None:
     file = folder / "given.yaml"
-    file.write_text(text, encoding="utf-8")
+    file.write_text(HEAD + steps, encoding="utf-8")
     load_scenarios([file])
