@@ -23,7 +23,7 @@ from conformance.errors import ConformanceError, InfrastructureError
 from conformance.locks import file_lock
 from conformance.plugin.session import SESSION, lock_file, setup_of
 from conformance.redaction import redact
-from conformance.report.allure_pytest import apply_to_current_test
+from conformance.report.allure import apply_to_current_test
 from conformance.scenario.loader import LoadedScenario, load_file
 from conformance.text import counted
 

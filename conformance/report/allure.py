@@ -3,6 +3,9 @@
 Allure 3 knows a test over time by its ``testCaseId``; it is made of the scenario's public id alone,
 so that the history survives other versions, targets and namespaces. Allure is presentation: the
 verdict on conformance comes from the result file.
+
+allure-pytest writes the result of every item itself; for a custom item it knows a name and an
+outcome only. :func:`apply_to_current_test` adds the rest.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import allure_commons
 from allure_commons.logger import AllureFileLogger
 from allure_commons.model2 import (
     ATTACHMENT_PATTERN,
@@ -249,3 +253,35 @@ def _type_of(name: str, text: str) -> AttachmentType:
             return AttachmentType.TEXT
         return AttachmentType.JSON
     return AttachmentType.TEXT
+
+
+def apply_to_current_test(
+    finished: ScenarioFinished,
+    diagnostics: Mapping[str, str] | None = None,
+    compared: ScenarioCompared | None = None,
+) -> None:
+    """Add labels, links, steps and attachments to the Allure result of the running item.
+
+    Call it inside the item's ``runtest``, after the scenario has ended and before its failure is
+    raised, in the thread that pytest runs in; without ``--alluredir`` it does nothing. The status
+    is left to allure-pytest: an ``AssertionError`` is ``failed``, any other exception ``broken``.
+    """
+    result = _current_result()
+    if result is None:
+        return
+    # The listener computes historyId from fullName when the item is torn down.
+    describe(result, finished.scenario)
+    complete(result, finished, compared)
+    attach = allure_commons.plugin_manager.hook.attach_data
+    for name, body, kind in attachments_of(finished, diagnostics or {}, compared):
+        attach(body=body, name=name, attachment_type=kind, extension=kind.extension)
+
+
+def _current_result() -> Any:
+    """The result that allure-pytest's listener is filling in, None without ``--alluredir``."""
+    for plugin in allure_commons.plugin_manager.get_plugins():
+        reporter = getattr(plugin, "allure_logger", None)
+        if reporter is not None:
+            result = reporter.get_test(None)
+            return result if isinstance(result, TestResult) else None
+    return None

@@ -1,14 +1,15 @@
-"""The lists that the suite ships: features, behaviours that DRA promises, and known issues.
+"""The lists that the suite ships: features, behaviours, known issues, and named manifests.
 
-A scenario names a feature and the behaviours that it shows. A known issue of Kubernetes is a
-failure that says nothing about a driver.
+A scenario names a feature and the behaviours (what DRA promises) that it shows. A known issue of
+Kubernetes is a failure that says nothing about a driver. The named manifests are what is common to
+objects, said once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from packaging.version import Version
 from pydantic import Field, model_validator
@@ -178,3 +179,30 @@ class KnownIssues(Strict):
 def load_known_issues() -> KnownIssues:
     """The list that the suite ships, ``scenarios/known-issues.yaml``."""
     return load_document(KnownIssues, scenarios_dir() / "known-issues.yaml", "list of known issues")
+
+
+Tier = Literal["allocation", "node", "device"]
+
+
+class NamedManifest(Strict):
+    """One kind of object that scenarios may write in short."""
+
+    summary: str = Field(description="what one gets that says nothing but its name")
+    fields: str = Field(description="where the fields beside the name go, for example spec.devices")
+    manifest: dict[str, Any] = Field(description="the object, without its name")
+
+
+class ManifestSet(Strict):
+    """What scenarios need not write."""
+
+    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    kind: Literal["ManifestSet"]
+    manifests: dict[str, NamedManifest]
+    pods: dict[Tier, dict[str, Any]] = Field(description="what a pod has that does not say else")
+    containers: dict[str, Any] = Field(description="what a container has that does not say else")
+    device_class: str = Field(alias="deviceClass", description="of a request that names none")
+
+
+@cache
+def load_manifests() -> ManifestSet:
+    return load_document(ManifestSet, scenarios_dir() / "manifests.yaml", "set of manifests")

@@ -19,12 +19,13 @@ from conformance.scenario.registry import (
     BehaviourList,
     FeatureRegistry,
     KnownIssues,
+    ManifestSet,
     load_behaviours,
+    load_manifests,
     load_registry,
 )
 from conformance.scenario.shape import ClusterShape
 from conformance.scenario.short.foreach import MOST
-from conformance.scenario.short.named import ManifestSet, load_manifests
 
 MODELS: Final[dict[str, type[BaseModel]]] = {
     "behaviours": BehaviourList,

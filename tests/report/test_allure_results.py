@@ -245,7 +245,7 @@ sys.path.insert(0, {str(ROOT)!r})
     """
 import pytest
 from conformance.engine.events import Outcome
-from conformance.report.allure_pytest import apply_to_current_test
+from conformance.report.allure import apply_to_current_test
 from tests.report.builders import finished, planned, step
 
 class Scenario(pytest.Item):
@@ -313,7 +313,7 @@ def test_pytest_items_get_the_same_as_the_command_line(
 
 
 def test_without_a_listener_nothing_happens() -> None:
-    from conformance.report.allure_pytest import apply_to_current_test
+    from conformance.report.allure import apply_to_current_test
 
     apply_to_current_test(finished(), {"events": "x"})
 

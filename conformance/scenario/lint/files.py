@@ -17,10 +17,9 @@ from conformance.scenario.lint.objects import standalone_problems
 from conformance.scenario.lint.profiles import check_profile_names, profile_problems
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.model import Scenario
-from conformance.scenario.registry import BehaviourList, FeatureRegistry, KnownIssues
+from conformance.scenario.registry import BehaviourList, FeatureRegistry, KnownIssues, ManifestSet
 from conformance.scenario.shape import ClusterShape
 from conformance.scenario.short.expand import expanded
-from conformance.scenario.short.named import ManifestSet
 
 OWN_KINDS: Mapping[str, type[BaseModel]] = {
     "BehaviourList": BehaviourList,

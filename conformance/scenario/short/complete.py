@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from conformance.scenario.short.named import ManifestSet
+from conformance.scenario.registry import ManifestSet
 from conformance.scenario.short.tree import Node, made, merged
 from reference_allocator.api import schema
 

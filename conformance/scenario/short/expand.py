@@ -12,10 +12,9 @@ from typing import Any, Final
 from conformance.scenario.documents.near import hint
 from conformance.scenario.documents.validate import InvalidDocumentError
 from conformance.scenario.documents.yamlfile import MAX_VALUES, Document, Problem
-from conformance.scenario.registry import load_registry
+from conformance.scenario.registry import load_manifests, load_registry
 from conformance.scenario.short.complete import Completion
 from conformance.scenario.short.foreach import Repeater, RepeatError
-from conformance.scenario.short.named import load_manifests
 from conformance.scenario.short.tree import Node, document, made, merged, pruned, values_in, written
 from reference_allocator.api import schema
 
