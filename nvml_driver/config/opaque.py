@@ -3,7 +3,7 @@
 The order is the scheduler's list with what comes from the class before what comes from the claim;
 the last that applies to a request wins. A configuration of another kind than the device is skipped
 when it is for all requests, and an error when it names the request. What the kinds are and how
-they are decoded is in ``config_kinds``.
+they are decoded is in `config.kinds`.
 
 The effect shows in the container's environment. Without any configuration nothing is set, so that
 a container can tell "the default was asked for" from "nothing reached the driver".

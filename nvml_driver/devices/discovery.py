@@ -58,7 +58,7 @@ def discover(
     Args:
         salt: makes UUIDs of simulated GPUs that differ from those of another node with the same
             profile.
-        is_own: whether a MIG device is what a published partition became (see ``migstate``); the
+        is_own: whether a MIG device is what a published partition became (see `mig.state`); the
             place of any other is taken.
 
     Raises:

@@ -2,7 +2,7 @@
 
 It sleeps in NVML's own wait for events. When the wait ends without one, every few seconds, it asks
 each GPU whether it is still there, and those with a condition whether it is over (see
-``gpuconditions``). It also passes on that MIG devices may have come or gone.
+`health.gpu`). It also passes on that MIG devices may have come or gone.
 """
 
 from __future__ import annotations
