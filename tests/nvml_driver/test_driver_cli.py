@@ -108,7 +108,7 @@ def served_by(server: object) -> dict[str, object]:
     [
         ("", "cannot be used"),
         ("clusters: [a: {", "cannot be used: while parsing a flow"),
-        ("[" * 500, "recursion"),
+        ("[" * 20_000, "recursion"),
         ("a: !!python/object/apply:os.system [touch x]", "could not determine a constructor"),
         ("- a\n- b\n", "cannot be used"),
         (json.dumps(KUBECONFIG | {"clusters": 5}), "cannot be used"),
