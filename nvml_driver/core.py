@@ -39,7 +39,7 @@ from nvml_driver.prepare.claim_files import ClaimFiles
 from nvml_driver.prepare.preparation import Preparation
 from nvml_driver.prepare.timeslicing import NvidiaSmi, TimeSlices
 from nvml_driver.simulated.node import make_node
-from nvml_driver.storage.lock import file_lock, held
+from nvml_driver.storage.files import file_lock, held
 
 _LOG = logging.getLogger(__name__)
 

@@ -27,8 +27,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from nvml_driver.errors import DriverError
-from nvml_driver.storage.files import write_atomic
-from nvml_driver.storage.lock import file_lock, held
+from nvml_driver.storage.files import file_lock, held, write_atomic
 
 _LOG = logging.getLogger(__name__)
 MAX_SOCKET_PATH = 107

@@ -4,7 +4,7 @@ A checkpoint that cannot be trusted is refused and left alone: starting with an 
 hand a device that a container uses to another claim. A copy of it is kept beside it, so that what
 was wrong can be looked into after the node was made to work again.
 
-Two instances of the driver may use one file (see ``lock``), so it is read again before each use.
+Two instances of the driver may use one file (under a lock), so it is read again before each use.
 """
 
 from __future__ import annotations

@@ -1,10 +1,19 @@
-"""Files that are either the old one or the new one, whatever happens in between."""
+"""Files that are either the old one or the new one, and locks that end with their process.
+
+Two instances of the driver share the directory with the checkpoint during an update, so a change
+on a node is made under a lock; the kernel lets go of it when a process dies, however it dies.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
+from nvml_driver.errors import DriverError
 from nvml_driver.storage import faults
 
 
@@ -68,3 +77,29 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+WAIT_SECONDS = 10.0
+"""As long as NVIDIA's driver waits for its ``pu.lock``; well below the kubelet's 45 s."""
+
+
+def file_lock(path: Path) -> FileLock:
+    """The lock of a file, which is made on first use; whichever thread has it, it is held."""
+    return FileLock(path, mode=0o600, thread_local=False)
+
+
+@contextmanager
+def held(lock: FileLock) -> Iterator[None]:
+    """Hold a lock for a ``with`` block; may be nested. Raises DriverError."""
+    try:
+        lock.acquire(timeout=WAIT_SECONDS, poll_interval=0.01)
+    except Timeout:
+        raise DriverError(
+            f"another instance of the driver has held {lock.lock_file} for {WAIT_SECONDS:.0f} s"
+        ) from None
+    except OSError as error:
+        raise DriverError(f"cannot lock {lock.lock_file}: {error}") from None
+    try:
+        yield
+    finally:
+        lock.release()
