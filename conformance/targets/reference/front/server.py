@@ -12,7 +12,7 @@ import socket
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 
@@ -27,11 +27,17 @@ _END_SECONDS: Final = 1
 
 class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Wait for requests, then drop what is left: TLS would wait for the other side's end."""
+        """Wait for requests; drop idle connections, whose clients would not answer TLS's end."""
+        self._abort(idle=True)
         await super().shutdown(sockets)
-        for connection in tuple(self.server_state.connections):
-            connection.transport.abort()
+        self._abort(idle=False)
         await asyncio.sleep(0.01)  # connections close in the loop
+
+    def _abort(self, *, idle: bool) -> None:
+        for connection in tuple(self.server_state.connections):
+            cycle: Any = getattr(connection, "cycle", None)
+            if not idle or cycle is None or cycle.response_complete:
+                connection.transport.abort()
 
 
 class Front(Application):

@@ -7,7 +7,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from conformance.cli.cluster import app
 from conformance.kubeapi.connection import Connection
 from conformance.targets.base import Ref
 from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
@@ -19,7 +21,9 @@ from tests.targets.reference.front.served import served
 
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ["SIGINT", "SIGTERM", "down"])
-def test_it_serves_until_it_is_ended(tmp_path: Path, end: str) -> None:
+def test_it_serves_until_it_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
     with served(tmp_path, "--nodes", "2") as reference:
         connection = Connection.open(reference.kubeconfig, "dra-conformance-test")
         try:
@@ -30,17 +34,17 @@ def test_it_serves_until_it_is_ended(tmp_path: Path, end: str) -> None:
         finally:
             connection.close()
         if end == "down":
-            assert (
-                f"running, pid {reference.process.pid}"
-                in reference.cluster("status", "--cluster", "reference").stdout
-            )
-            again = reference.cluster("up", "--reference")
-            assert (again.returncode, "is running; end it with" in again.stderr) == (2, True)
-            done = reference.cluster("down", "--cluster", "reference")
-            assert done.stdout == "removed the reference cluster test\n", done.stderr
-            done = reference.cluster("down", "--cluster", "reference")
-            assert done.stdout.startswith("there is no reference cluster test")
-            assert reference.cluster("status", "--cluster", "reference").returncode == 2
+            monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+            command = CliRunner()
+            status = command.invoke(app, ["status", "--cluster", "reference", "--name", "test"])
+            assert f"running, pid {reference.process.pid}" in status.stdout
+            again = command.invoke(app, ["up", "--reference", "--name", "test"])
+            assert "is running; end it with" in str(again.exception)
+            down = ["down", "--cluster", "reference", "--name", "test"]
+            assert command.invoke(app, down).stdout == "removed the reference cluster test\n"
+            assert "nothing was removed" in command.invoke(app, down).stdout
+            gone = command.invoke(app, ["status", "--cluster", "reference", "--name", "test"])
+            assert str(gone.exception) == "there is no reference test"
         else:
             reference.process.send_signal(signal.Signals[end])
         assert reference.process.wait(30) == 0
