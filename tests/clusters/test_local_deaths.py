@@ -72,12 +72,6 @@ def test_a_driver_that_was_killed_from_outside_is_told_with_the_signal(
     assert "its log is empty" in told
 
 
-def test_a_next_version_of_a_driver_that_does_not_stay_is_no_death(layout: Layout) -> None:
-    processes = start(layout, "exit 1", "node-1/next-driver")
-    assert wait_gone(processes.records()["node-1/next-driver"].identity, 10)
-    assert first_dead(processes) is None
-
-
 @pytest.mark.parametrize("grace", [0, 5])
 def test_a_driver_that_was_stopped_is_no_death_in_any_program(layout: Layout, grace: float) -> None:
     processes = start(layout, "sleep 100")
@@ -97,18 +91,23 @@ def test_a_driver_that_dies_after_it_was_stopped_and_started_again_is_told(
     assert first_dead(processes) == record
 
 
-@pytest.mark.parametrize("name", ["etcd", "kube-apiserver", "node-1/kubelet"])
-def test_every_component_is_watched(layout: Layout, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "watched"),
+    [
+        ("etcd", True),
+        ("kube-apiserver", True),
+        ("node-1/kubelet", True),
+        ("node-1/next-driver", False),
+        ("reaper", False),
+    ],
+)
+def test_components_are_watched_and_not_what_may_end(
+    layout: Layout, name: str, watched: bool
+) -> None:
     processes = start(layout, "exit 1", name=name)
     record = processes.records()[name]
     assert wait_gone(record.identity, 10)
-    assert first_dead(processes) == record
-
-
-def test_the_reaper_may_end(layout: Layout) -> None:
-    processes = start(layout, "exit 0", name="reaper")
-    assert wait_gone(processes.records()["reaper"].identity, 10)
-    assert first_dead(processes) is None
+    assert first_dead(processes) == (record if watched else None)
 
 
 def test_the_logs_of_a_failed_start_stay_for_who_reads_its_message(

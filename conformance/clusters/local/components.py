@@ -21,7 +21,7 @@ from conformance.clusters.local.driver.attached import (
 )
 from conformance.clusters.local.driver.process import Driver, OtherDriver
 from conformance.clusters.local.layout import NodeLayout
-from conformance.clusters.local.node import poweroff
+from conformance.clusters.local.node.machine import lose_memory
 from conformance.clusters.local.processes import procfs
 from conformance.clusters.local.processes.deaths import NEXT
 from conformance.clusters.local.processes.supervision import ProcessSpec
@@ -159,7 +159,7 @@ class WholeNode(OfNode):
         """
         names = [one.name for one in self._parts()]
         self.processes.stop(*names, f"{self.node.name}/{NEXT}", grace_seconds=0)
-        poweroff.lose_memory(self.node, self.processes.node_init(self.node.name))
+        lose_memory(self.node, self.processes.node_init(self.node.name))
         own.reboot(self.node)
 
     def _parts(self) -> list[Component]:
