@@ -123,17 +123,7 @@ class DriverNode:
                 "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
             },
         }
-
-        def created() -> bool:
-            try:
-                client.CoreV1Api(self.api).create_namespaced_pod(NAMESPACE, pod)
-            except ApiException as error:
-                if error.status != 403:
-                    raise
-                return False  # its service account is made a moment after the namespace
-            return True
-
-        eventually(created, f"pod {name} created")
+        client.CoreV1Api(self.api).create_namespaced_pod(NAMESPACE, pod)
 
     def running(self, *names: str) -> dict[str, str]:
         """Wait for the pods; name -> id of the container, which tells whether it is the same."""

@@ -53,6 +53,9 @@ def _running(name: str, **options: Any) -> Iterator[Shared]:
     try:
         access = cluster.up(lines.append)
         admin = Api.admin(cluster)
+        where = {"name": "default", "namespace": "default"}  # no pod can be made before it is there
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": where}
+        eventually(lambda: admin.get(account), "the service account of the namespace")
         yield Shared(cluster, access, lines, admin)
         admin.close()
     finally:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -152,25 +151,16 @@ def test_containerd_config_is_toml_of_version_3_in_the_nodes_directory(
         assert place.startswith("/s/a/n1/")
 
 
-def test_containerd_looks_for_cdi_specs_where_the_nodes_driver_writes_them(
+def test_containerd_uses_what_is_the_nodes_own_and_leaves_the_machine_alone(
     containerd: dict[str, Any],
 ) -> None:
     runtime = containerd["plugins"]["io.containerd.cri.v1.runtime"]
     assert runtime["cdi_spec_dirs"] == [str(LAYOUT.node(1).cdi)]
-
-
-def test_containerd_uses_the_clusters_own_runc_and_plugins(containerd: dict[str, Any]) -> None:
-    runtime = containerd["plugins"]["io.containerd.cri.v1.runtime"]
     assert runtime["cni"]["bin_dirs"] == [str(BINARIES)]
-    options = runtime["containerd"]["runtimes"]["runc"]["options"]
-    assert options["BinaryName"] == "/b/runc-without-seccomp"
-
-
-def test_containerd_leaves_the_machine_alone(containerd: dict[str, Any]) -> None:
-    runtime = containerd["plugins"]["io.containerd.cri.v1.runtime"]
-    assert runtime["netns_mounts_under_state_dir"] is True
-    assert runtime["disable_apparmor"] is True
-    assert runtime["restrict_oom_score_adj"] is True
+    runc = runtime["containerd"]["runtimes"]["runc"]["options"]
+    assert runc["BinaryName"] == "/b/runc-without-seccomp"
+    for kept in ("netns_mounts_under_state_dir", "disable_apparmor", "restrict_oom_score_adj"):
+        assert runtime[kept] is True
     assert "io.containerd.nri.v1.nri" in containerd["disabled_plugins"]
 
 
@@ -197,17 +187,12 @@ def test_nodes_do_not_share_a_cgroup_because_kubelets_remove_what_they_do_not_kn
     assert all(root.startswith(LAYOUT.cgroup + "/") for root in roots)
 
 
-def test_pods_get_no_firewall_rule() -> None:
+def test_kubelet_runs_on_cgroup_v1_with_swap_and_makes_no_firewall_rule() -> None:
     (plugin,) = cni_config(LAYOUT.node(1), 1)["plugins"]
     assert not plugin.get("ipMasq", False)
-    assert kubelet_config(LAYOUT, make_state(), 1)["makeIPTablesUtilChains"] is False
-    json.dumps(cni_config(LAYOUT.node(1), 1))
-
-
-def test_kubelet_runs_on_cgroup_v1_and_with_swap() -> None:
     config = kubelet_config(LAYOUT, make_state(), 1)
-    assert config["failCgroupV1"] is False
-    assert config["failSwapOn"] is False
+    for off in ("makeIPTablesUtilChains", "failCgroupV1", "failSwapOn"):
+        assert config[off] is False
 
 
 def test_kubelets_files_are_all_below_the_nodes_directory() -> None:

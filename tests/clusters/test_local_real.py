@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import yaml
 from kubernetes import client, config
-from kubernetes.client.exceptions import ApiException
 from kubernetes.stream import stream
 
-from conformance.clusters.base import ClusterAccess, ClusterError, ClusterUsageError
+from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.local import LocalCluster
 from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.binaries.versions import KUBERNETES
+from tests.cli.plain_client import Json, eventually
 from tests.clusters.pool import Shared
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
@@ -24,34 +22,15 @@ pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 DRIVER = "gpu.nvidia.com"
 
 
-class Running(NamedTuple):
-    cluster: LocalCluster
-    access: ClusterAccess
-    progress: list[str]
-    api: Any
+@pytest.fixture
+def running(two_nodes: Shared) -> Shared:
+    return two_nodes
 
 
-@pytest.fixture(scope="module")
-def running(two_nodes: Shared) -> Iterator[Running]:
-    access = two_nodes.access
-    api = config.new_client_from_config(str(access.kubeconfig), context=access.context)
-    yield Running(two_nodes.cluster, access, two_nodes.progress, api)
-    api.rest_client.pool_manager.clear()  # close() alone keeps its connections
-    api.close()
-
-
-def eventually(check: Callable[[], Any], seconds: float = 180) -> Any:
-    deadline = time.monotonic() + seconds
-    while True:
-        value = check()
-        if value or time.monotonic() > deadline:
-            return value
-        time.sleep(0.1)
-
-
-def pod(name: str, node: str, image: str) -> dict[str, Any]:
+def run_pod(running: Shared, name: str, node: str) -> Json:
+    """A pod on a node, running; a second call finds the same one."""
     command = ["sh", "-c", "trap 'exit 0' TERM; echo started; sleep 100000 & wait"]
-    return {
+    pod = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name},
@@ -59,44 +38,24 @@ def pod(name: str, node: str, image: str) -> dict[str, Any]:
             "nodeName": node,
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": 1,
-            "containers": [{"name": "c", "image": image, "command": command}],
+            "containers": [{"name": "c", "image": running.access.image, "command": command}],
         },
     }
 
+    def runs() -> Json | None:
+        found = running.admin.get(pod) or running.admin.create(pod)
+        return found if found["status"].get("phase") == "Running" else None
 
-def run_pod(running: Running, name: str, node: str) -> Any:
-    core = client.CoreV1Api(running.api)
-
-    def created() -> bool:
-        try:
-            core.create_namespaced_pod("default", pod(name, node, running.access.image))
-        except ApiException as error:
-            if error.status != 403:
-                raise
-            return False  # its service account is made a moment after the namespace
-        return True
-
-    assert eventually(created)
-    return eventually(lambda: running_pod(core, name))
+    found: Json = eventually(runs, f"{name} runs")
+    return found
 
 
-def running_pod(core: Any, name: str) -> Any:
-    found = core.read_namespaced_pod(name, "default")
-    return found if found.status.phase == "Running" else None
+def delete_pod(running: Shared, pod: Json) -> None:
+    running.admin.delete(pod)
+    eventually(lambda: running.admin.get(pod) is None, "the pod is gone")
 
 
-def delete_pod(running: Running, name: str) -> None:
-    core = client.CoreV1Api(running.api)
-    core.delete_namespaced_pod(name, "default")
-
-    def gone() -> bool:
-        names = [one.metadata.name for one in core.list_namespaced_pod("default").items]
-        return name not in names
-
-    assert eventually(gone)
-
-
-def test_access_says_all_that_a_target_needs(running: Running) -> None:
+def test_access_says_all_that_a_target_needs(running: Shared) -> None:
     access = running.access
     assert access.kubernetes_version == KUBERNETES
     assert access.nodes == ("node-1", "node-2")
@@ -108,39 +67,34 @@ def test_access_says_all_that_a_target_needs(running: Running) -> None:
     assert all(path.is_file() for path in access.component_logs.values())
 
 
-def test_start_told_each_phase_in_one_line(running: Running) -> None:
+def test_start_told_each_phase_in_one_line(running: Shared) -> None:
     for word in ("etcd", "kube-apiserver", "kube-scheduler", "containerd", "kubelet", "driver"):
         assert any(word in line for line in running.progress)
     assert not any("\n" in line for line in running.progress)
 
 
-def test_every_component_is_shown_as_running(running: Running) -> None:
+def test_every_component_is_shown_as_running(running: Shared) -> None:
     statuses = running.cluster.status()
     assert len(statuses) == 5 + 2 * 4  # four servers and the reaper; four processes per node
     assert all(one.running for one in statuses)
 
 
-def test_resource_api_is_served_in_all_its_versions(running: Running) -> None:
-    groups = {group.name: group for group in client.ApisApi(running.api).get_api_versions().groups}
-    versions = {one.version for one in groups["resource.k8s.io"].versions}
+def test_resource_api_is_served_in_all_its_versions(running: Shared) -> None:
+    groups = {group["name"]: group for group in running.admin.ask("GET", "/apis")["groups"]}
+    versions = {one["version"] for one in groups["resource.k8s.io"]["versions"]}
     assert {"v1", "v1beta2", "v1beta1"} <= versions
 
 
-def test_driver_has_published_for_each_node(running: Running) -> None:
-    slices = client.ResourceV1Api(running.api).list_resource_slice().items
-    assert {one.spec.node_name for one in slices if one.spec.driver == DRIVER} == {
-        "node-1",
-        "node-2",
-    }
+def test_driver_has_published_for_each_node(running: Shared) -> None:
+    slices = [one["spec"] for one in running.admin.list("/apis/resource.k8s.io/v1/resourceslices")]
+    assert {one["nodeName"] for one in slices if one["driver"] == DRIVER} == {"node-1", "node-2"}
 
 
 @pytest.mark.parametrize("node", ["node-1", "node-2"])
-def test_pod_runs_and_can_be_looked_into_through_the_api_server(
-    running: Running, node: str
-) -> None:
-    core = client.CoreV1Api(running.api)
-    assert run_pod(running, f"p-{node}", node).spec.node_name == node
-    assert core.read_namespaced_pod_log(f"p-{node}", "default") == "started\n"
+def test_pod_runs_and_can_be_looked_into_through_the_api_server(running: Shared, node: str) -> None:
+    pod = run_pod(running, f"p-{node}", node)
+    assert pod["spec"]["nodeName"] == node
+    assert running.admin.text("GET", f"{running.admin.path(pod)}/log") == "started\n"
     with config.new_client_from_config(
         str(running.access.kubeconfig), context=running.access.context
     ) as api:
@@ -159,10 +113,10 @@ def test_pod_runs_and_can_be_looked_into_through_the_api_server(
         session.close()
         connection.close()
     assert said == f"p-{node}\n"
-    delete_pod(running, f"p-{node}")
+    delete_pod(running, pod)
 
 
-def test_drivers_credentials_do_not_reach_further_than_a_driver_must(running: Running) -> None:
+def test_drivers_credentials_do_not_reach_further_than_a_driver_must(running: Shared) -> None:
     layout = running.cluster.layout
     document = yaml.safe_load(layout.kubeconfig_for("driver").read_text())
     server = urlsplit(document["clusters"][0]["cluster"]["server"])
@@ -181,7 +135,7 @@ def test_drivers_credentials_do_not_reach_further_than_a_driver_must(running: Ru
     assert [path for path in refused if api.get(path) is not None] == []
 
 
-def test_killed_component_is_seen_and_comes_back(running: Running) -> None:
+def test_killed_component_is_seen_and_comes_back(running: Shared) -> None:
     def scheduler() -> Any:
         statuses = {one.name: one for one in running.cluster.status()}
         return statuses["kube-scheduler"]
@@ -195,29 +149,27 @@ def test_killed_component_is_seen_and_comes_back(running: Running) -> None:
 
 
 @pytest.mark.parametrize("component", ["kubelet", "containerd", "driver"])
-def test_component_of_a_node_restarts_under_a_running_pod(running: Running, component: str) -> None:
+def test_component_of_a_node_restarts_under_a_running_pod(running: Shared, component: str) -> None:
     name = f"restart-{component}"
-    uid = run_pod(running, name, "node-2").metadata.uid
+    before = run_pod(running, name, "node-2")
     running.cluster.disturb(f"node-2/{component}", "restart")
-    core = client.CoreV1Api(running.api)
-    found = core.read_namespaced_pod(name, "default")
-    assert found.metadata.uid == uid
-    assert found.status.container_statuses[0].restart_count == 0
-    assert eventually(lambda: running_pod(core, name))
-    delete_pod(running, name)
+    after = run_pod(running, name, "node-2")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["containerStatuses"][0]["restartCount"] == 0
+    delete_pod(running, after)
 
 
-def driver_pids(running: Running) -> set[int]:
+def driver_pids(running: Shared) -> set[int]:
     """Of the instances of the driver of the second node that run."""
     found = {one.pid for one in running.cluster.status() if one.running and "driver" in one.name}
     return found - {one.pid for one in running.cluster.status() if one.name == "node-1/driver"}
 
 
-def registrations(running: Running) -> set[str]:
+def registrations(running: Shared) -> set[str]:
     return {path.name for path in running.cluster.layout.node(2).registrar.glob("*.sock")}
 
 
-def test_driver_is_replaced_by_its_next_version_and_by_none_that_fails(running: Running) -> None:
+def test_driver_is_replaced_by_its_next_version_and_by_none_that_fails(running: Shared) -> None:
     cluster, name = running.cluster, "node-2/driver"
     components = cluster.components()
     [old] = driver_pids(running)
@@ -255,12 +207,12 @@ def test_driver_is_replaced_by_its_next_version_and_by_none_that_fails(running: 
     cluster.disturb(name, "startNext")  # it is not in the way of what starts or stops others
 
 
-def test_component_that_does_not_exist_is_refused_naming_those_that_do(running: Running) -> None:
+def test_component_that_does_not_exist_is_refused_naming_those_that_do(running: Shared) -> None:
     with pytest.raises(ClusterUsageError, match=r"no component 'etc'.*it has: etcd, kube-apis"):
         running.cluster.disturb("etc", "restart")
 
 
-def test_second_start_under_the_same_name_is_refused(running: Running) -> None:
+def test_second_start_under_the_same_name_is_refused(running: Shared) -> None:
     with pytest.raises(ClusterUsageError, match="exists already"):
         LocalCluster(running.cluster.options).up()
     assert all(one.running for one in running.cluster.status())

@@ -32,6 +32,7 @@ from conformance.clusters.local.binaries.versions import (
     pinned_go_mod,
 )
 from conformance.clusters.local.layout import default_cache
+from conformance.clusters.local.processes.logs import describe_log
 from conformance.data import local_cluster_modules_dir
 from conformance.locks import file_lock
 
@@ -178,5 +179,4 @@ def run_build(
             process.terminate()
             raise
     if process.returncode != 0:
-        tail = "\n".join(f"  {line}" for line in log.read_text().splitlines()[-8:])
-        raise ClusterError(f"building {build.title} failed (log: {log}), which ends with:\n{tail}")
+        raise ClusterError(f"building {build.title} failed {describe_log(log)}")
