@@ -122,7 +122,9 @@ def test_driver_command_is_found_before_anything_starts(tmp_path: Path) -> None:
     found = driver_spec(LAYOUT, LocalOptions(driver_command=(str(program), "--x")), 1)
     assert found.command == (str(program), "--x")
     check_command(LocalOptions(driver_command=(str(program),)))
-    with pytest.raises(ClusterUsageError, match=r"no-such-driver.*not there or not executable"):
+    with pytest.raises(
+        ClusterUsageError, match=r"no-such-driver.*does not exist or is not executable"
+    ):
         check_command(LocalOptions(driver_command=("no-such-driver",)))
 
 

@@ -121,12 +121,12 @@ def test_state_directory_with_foreign_files_is_never_touched(
     monkeypatch.setattr(
         "conformance.clusters.local.cluster.resolve_binaries", lambda *_arguments: tmp_path
     )
-    with pytest.raises(ClusterUsageError, match=r"holds thesis\.txt"):
+    with pytest.raises(ClusterUsageError, match=r"contains thesis\.txt"):
         cluster(layout).up()
     assert (layout.dir / "thesis.txt").exists()
     for ours in ("logs", "etcd"):  # names that a cluster makes too
         (layout.dir / ours).mkdir()
-    with pytest.raises(ClusterUsageError, match=r"holds etcd, thesis\.txt"):
+    with pytest.raises(ClusterUsageError, match=r"contains etcd, thesis\.txt"):
         cluster(layout).down()
     assert (layout.dir / "thesis.txt").exists()
 
@@ -134,7 +134,7 @@ def test_state_directory_with_foreign_files_is_never_touched(
 def test_foreign_file_beside_a_cluster_is_not_removed_with_it(layout: Layout) -> None:
     write_state(layout, make_state(owner=None))
     (layout.dir / "thesis.txt").touch()
-    with pytest.raises(ClusterUsageError, match=r"holds thesis\.txt"):
+    with pytest.raises(ClusterUsageError, match=r"contains thesis\.txt"):
         cluster(layout).down()
     assert (layout.dir / "thesis.txt").exists()
 
