@@ -7,54 +7,20 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from conformance.cli import main
 from conformance.cli.app import COMMANDS
 from conformance.data import scenarios_dir
 from conformance.digest import document_digest
 from conformance.report.folder import OutputFolder
 from conformance.resultfile.read import load_results
+from tests.cli.conftest import Call
 from tests.compare.cluster import allocation, claim, decision
 
 SHARE = "core/generated-claim-containers-share-device"
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def call(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Call:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    return Call(monkeypatch, capsys)
-
-
-@dataclass(frozen=True)
-class Call:
-    monkeypatch: pytest.MonkeyPatch
-    capsys: pytest.CaptureFixture[str]
-
-    def __call__(self, *arguments: str) -> Done:
-        self.monkeypatch.setattr(sys, "argv", ["dra-conformance", *arguments])
-        code: int | str | None = 0
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code
-        out, err = self.capsys.readouterr()
-        assert "Traceback" not in out + err
-        return Done(int(code or 0), out, err)
 
 
 def test_the_reference_shows_mig_devices_that_are_made_when_they_are_needed(call: Call) -> None:
@@ -337,10 +303,10 @@ def test_a_report_never_takes_the_place_of_its_evidence(
 
 
 def test_a_later_run_that_dies_leaves_no_report_of_an_earlier_one(
-    call: Call, tmp_path: Path
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert call("run", "-k", SHARE, "-o", "out").code == 0
-    call.monkeypatch.setattr("conformance.report.files.JUnitFile", Dies)
+    monkeypatch.setattr("conformance.report.files.JUnitFile", Dies)
     done = call("run", "-k", SHARE, "-o", "out")
     assert done.code == 3
     assert not {"junit.xml", "report.html"} & {file.name for file in (tmp_path / "out").iterdir()}
@@ -398,8 +364,10 @@ def test_a_profile_that_is_named_twice_is_one(call: Call) -> None:
     assert twice.out.count("name: dra-core") == 1
 
 
-def test_a_terminal_without_columns_is_written_to(call: Call) -> None:
-    call.monkeypatch.setenv("COLUMNS", "0")
+def test_a_terminal_without_columns_is_written_to(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
     assert "1 passed" in call("run", "-k", SHARE).out
 
 
@@ -418,9 +386,9 @@ def test_each_command_that_is_listed_is_there_and_begins_its_help_alike() -> Non
             assert found.__doc__.split()[0] == text.split()[0]
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "new profile", "cluster up", "cluster down"])
-def test_help_fits_80_columns_and_shows_no_python_type(call: Call, command: str) -> None:
-    done = call(*command.split(), "--help")
+@pytest.mark.parametrize("name", [*COMMANDS, "new profile", "cluster up", "cluster down"])
+def test_help_fits_80_columns_and_shows_no_python_type(call: Call, name: str) -> None:
+    done = call(*name.split(), "--help")
     assert done.code == 0
     assert [line for line in done.out.splitlines() if len(line) > 80] == []
     assert not re.search(r"<|list\[", done.out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,27 +14,14 @@ from tests.kubeapi.fake_api import FakeApi
 WRITES = {"POST", "PUT", "PATCH", "DELETE"}
 
 
-DryRun = Callable[..., tuple[int, list[str], str]]
-
-
-@pytest.fixture
-def dry_run(command: Call) -> DryRun:
-    """Call the command; its exit code, the lines of its output, its errors."""
-
-    def called(*arguments: str) -> tuple[int, list[str], str]:
-        code, out, err = command("run", "--dry-run", *arguments)
-        return code, out.splitlines(), err
-
-    return called
-
-
 def test_a_cluster_that_is_not_ours_is_not_changed(
-    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: DryRun
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Call
 ) -> None:
     monkeypatch.chdir(tmp_path)
     kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
     asked = ("--target", "cluster", "--cluster", "kubeconfig", "--kubeconfig", str(kubeconfig))
-    code, lines, _ = dry_run(*asked, "--context", "fake", "--run-id", "planned")
+    code, out, _ = command("run", "--dry-run", *asked, "--context", "fake", "--run-id", "planned")
+    lines = out.splitlines()
     assert code == 0
     changing = [
         (method, path)
@@ -53,8 +39,9 @@ def test_a_cluster_that_is_not_ours_is_not_changed(
     assert max(map(len, lines)) <= 80
 
 
-def test_what_a_scenario_makes_is_counted_by_kind(dry_run: DryRun) -> None:
-    code, lines, _ = dry_run("-k", "core/all-mode-waits-for-device-in-use")
+def test_what_a_scenario_makes_is_counted_by_kind(command: Call) -> None:
+    code, out, _ = command("run", "--dry-run", "-k", "core/all-mode-waits-for-device-in-use")
+    lines = out.splitlines()
     assert code == 0
     assert lines[:2] == [
         "run   core/all-mode-waits-for-device-in-use",
@@ -65,10 +52,12 @@ def test_what_a_scenario_makes_is_counted_by_kind(dry_run: DryRun) -> None:
 
 
 def test_no_cluster_is_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: DryRun
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Call
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    code, _, said = dry_run("--target", "cluster", "--cluster", "local", "--name", "none")
+    code, _, said = command(
+        "run", "--dry-run", "--target", "cluster", "--cluster", "local", "--name", "none"
+    )
     assert code == 2
     assert "no local cluster 'none' runs; `dra-conformance cluster up` starts one" in said
     assert list(tmp_path.rglob("*")) == []
