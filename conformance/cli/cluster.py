@@ -1,16 +1,23 @@
-"""``dra-conformance cluster``: start, change, stop and inspect the local cluster."""
+"""``dra-conformance cluster``, and the other commands about clusters: ``cleanup``, ``explain``."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from conformance.cli.options import takes
-from conformance.cli.output import print_progress
-from conformance.errors import UsageError
+from conformance.cli.output import print_progress, printable
+from conformance.clusters.local import stale_clusters
+from conformance.engine.options import RunOptions
+from conformance.engine.sweep import sweep
+from conformance.errors import ExitCode, UsageError
+from conformance.options import from_given
 from conformance.targets.checks import check_options
+from conformance.targets.opening import open_existing
 from conformance.targets.options import DEFAULT_SIMULATION, TargetOptions
 from conformance.targets.sources import local_cluster
 
@@ -163,3 +170,75 @@ def binaries(options: TargetOptions) -> None:
 
     needed, version = CONTROL_PLANE_BINARIES + NODE_BINARIES, f"v{options.version}"
     typer.echo(str(resolve_binaries(None, default_cache(), needed, print_progress, version)))
+
+
+@takes("options", TargetOptions, ("cluster", "kubeconfig", "context", "name"), target="cluster")
+def cleanup(
+    options: TargetOptions,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="ID", help="Only objects of this run. [default: all runs]"),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted.")] = False,
+) -> None:
+    """Delete what runs of the suite left in a cluster, and wait until it is gone."""
+    if options.cluster is None:
+        raise UsageError(
+            "give --cluster kubeconfig --context NAME, --cluster kind or --cluster local"
+        )
+    if run is not None:
+        from_given(RunOptions, {"run_id": run})  # refuses what cannot be a run's label
+    if options.cluster == "local" and not dry_run:
+        for stale in stale_clusters():
+            typer.echo(f"removing local cluster {stale.layout.name}, whose run has ended")
+            stale.down(print_progress)
+    with open_existing(options) as target:
+        if target is None:
+            typer.echo("nothing to do: the cluster is not running")
+            return
+        found = target.owned(run, every_kind=True)
+        for ref in found:
+            unless = ", unless another run uses it" if run and ref.kind == "DeviceClass" else ""
+            typer.echo(f"{'would delete' if dry_run else 'deleting'} {ref}{unless}")
+        left = () if dry_run else sweep(target, run)
+    for problem in left:
+        typer.echo(printable(f"not deleted: {problem}"))
+    typer.echo(f"{len(found)} found, {len(left)} left" if not dry_run else f"{len(found)} found")
+    if left:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+@takes("options", TargetOptions, ("cluster", "kubeconfig", "context", "name"), target="cluster")
+def explain(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAMESPACE/NAME|SNAPSHOT",
+            help="ResourceClaim or Pod in a cluster, or a snapshot file of a run.",
+        ),
+    ],
+    options: TargetOptions,
+) -> None:
+    """Explain why a claim is pending: for each node, which rule excluded how many devices.
+
+    Read-only. Needs read access to slices, classes, claims and nodes.
+    """
+    from conformance.compare.explain import explain_file, explain_pending
+    from conformance.targets.opening import open_existing
+
+    if options.cluster is None:
+        if not Path(subject).exists() and subject.count("/") == 1:
+            raise UsageError(
+                f"{subject}: name the cluster: --cluster kubeconfig --context NAME, "
+                "--cluster kind or --cluster local; or give a snapshot file"
+            )
+        typer.echo(printable(explain_file(Path(subject))))
+        return
+    namespace, slash, name = subject.partition("/")
+    if not (namespace and slash and name) or "/" in name:
+        raise UsageError(f"{subject}: must be NAMESPACE/NAME of a ResourceClaim or a Pod")
+    with open_existing(options) as target:
+        if target is None:
+            raise UsageError(f"the {options.cluster} cluster {options.name!r} is not running")
+        with closing(target.scope(namespace)) as scope:
+            typer.echo(printable(explain_pending(scope, name)))

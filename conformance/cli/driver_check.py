@@ -14,6 +14,7 @@ import typer
 
 from conformance.cli.output import printable, write_named
 from conformance.errors import UsageError
+from conformance.targets.conversions import words_of
 
 _LONGEST_FOLDER = 40
 """Characters of the folder's path: a socket's path below it must be short."""
@@ -76,7 +77,7 @@ def driver_check(
         for one in checks:
             typer.echo(f"{one.name} ({one.level})\n    {one.summary}\n    {one.source}")
         return
-    starter = CommandStarter(_split(driver_command)) if driver_command else None
+    starter = CommandStarter(words_of(driver_command)) if driver_command else None
     if starter is None and folder is None:
         raise UsageError("give --driver-command, or --folder for a driver that you start yourself")
     began = time.monotonic()
@@ -102,13 +103,6 @@ def driver_check(
 def _say(lines: Iterator[str]) -> None:
     for line in lines:
         typer.echo(printable(line))
-
-
-def _split(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise UsageError(f"--driver-command: {error}") from None
 
 
 @contextmanager
