@@ -50,8 +50,7 @@ def up(
     reference: Annotated[
         bool,
         typer.Option(
-            "--reference",
-            help="Serve the in-process reference instead, until Ctrl-C or `down`.",
+            "--reference", help="Serve the in-process reference instead, until Ctrl-C or `down`."
         ),
     ] = False,
 ) -> None:

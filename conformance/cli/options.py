@@ -65,10 +65,7 @@ def _parameter(row: Option) -> inspect.Parameter:
         rich_help_panel=row.given.group or None,
     )
     return inspect.Parameter(
-        row.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[kind, about],
+        row.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, about]
     )
 
 
