@@ -59,7 +59,7 @@ def test_a_broken_drivers_submission_verifies_and_says_failure(
     made = call("submit", "out/results.ndjson", *who, *where, *profiles, cwd=tmp_path)
     assert made.returncode == 1, made.stdout + made.stderr
     checked = call("verify", "reports", cwd=tmp_path)
-    assert "the report says what the result file says" in checked.stdout
+    assert "the report matches the result file" in checked.stdout
     refused = call("verify", "reports", "--require", "success", cwd=tmp_path)
     assert refused.returncode == 1, refused.stdout + refused.stderr
     [report] = (tmp_path / "reports").rglob("report.yaml")

@@ -50,4 +50,4 @@ def test_gpus_that_are_not_there_are_refused_before_the_driver_is_stopped(tmp_pa
     assert "'nope' is neither a file" in done.stderr
     status = call("cluster", "status", "--name", NAME, cwd=tmp_path)
     [driver] = [line for line in status.stdout.splitlines() if line.startswith("node-1/driver")]
-    assert "runs, pid" in driver
+    assert "running, pid" in driver
