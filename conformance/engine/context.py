@@ -99,11 +99,6 @@ class Context:
     time_factor: float = 1.0
     progress: Progress = field(default_factory=Progress)
 
-    def on(self, scope: Scope) -> Context:
-        """The same scenario, before its first step, in another scope."""
-        ledger = Ledger(scope, self.ledger.labels)
-        return replace(self, scope=scope, ledger=ledger, progress=Progress())
-
     @property
     def captured(self) -> Mapping[str, Obj]:
         """Name -> an object as an earlier step captured it."""

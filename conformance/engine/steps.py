@@ -145,7 +145,7 @@ def perform(step: Step, context: Context) -> Observed:
         with context.place.left():
             context.scope.pause(step.wait)
     elif step.churn is not None:
-        return [churn(step.churn, context, lambda anew: _until(step, anew))]
+        return [churn(step.churn, context)]
     elif step.copy_allocation is not None:
         _copy_allocation(step.copy_allocation, context)
     else:
@@ -183,16 +183,6 @@ def _change(step: Step, context: Context) -> None:
         raise Divergence(error.wanted, error.found) from None
     except ApiError as error:
         raise Divergence(f"to {title(step)}, which must be accepted", str(error)) from None
-
-
-def _until(step: Step, context: Context) -> Context:
-    """Carry out what a scenario does before a step."""
-    prepare(context)
-    for before in context.scenario.spec.steps:
-        if before is step:
-            break
-        perform(before, context)
-    return context
 
 
 def _copy_allocation(wanted: CopyAllocation, context: Context) -> None:

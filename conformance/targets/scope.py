@@ -11,7 +11,6 @@ several threads at once, one thread for each scope.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from conformance.scenario.observation import Observation
@@ -156,9 +155,6 @@ class Scope(Objects, Protocol):
 
     def follow(self, namespaces: Sequence[str]) -> Following:
         """Follow pods and claims of some namespaces from now on, beginning with what there is."""
-
-    def again(self) -> AbstractContextManager[Scope | None]:
-        """The same namespace in a new target like this one; None where there is only one."""
 
     def snapshot(self) -> Obj:
         """The present snapshot, with the unallocated claims of this namespace as ``claims``."""

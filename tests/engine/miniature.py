@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -201,9 +200,6 @@ class MiniScope(Scope):
 
     def follow(self, namespaces: Sequence[str]) -> Following:
         return Following(namespaces)
-
-    def again(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def snapshot(self) -> Obj:
         return {}

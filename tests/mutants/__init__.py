@@ -93,7 +93,6 @@ MUTATIONS: dict[Fault, Mutation] = {
 def mutant(*faults: Fault, **options: Any) -> ReferenceTarget:
     """A reference that has these faults; ``options`` are those of `ReferenceOptions`."""
     target = ReferenceTarget(ReferenceOptions(**options))
-    target.another = lambda: mutant(*faults, **options)  # type: ignore[method-assign]
     for fault in faults:
         MUTATIONS[fault](target.world)
     return target

@@ -13,11 +13,9 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 from pathlib import Path
 from typing import Final
-from unittest.mock import patch
 
 import yaml
 
-from conformance.engine.churn import finding
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
@@ -51,13 +49,9 @@ Kills = Mapping[str, Sequence[str]]
 def outcomes(scenarios: Sequence[LoadedScenario], *faults: Fault) -> dict[str, Outcome]:
     """Scenario -> what became of it on a reference with these faults."""
     profile = load_profile("nvml-dra-driver", ROOT / "drivers")
-    # What fails is not shrunk: only whether it fails is asked.
     other = load_profile(OTHER_PROFILE, ROOT / "drivers")
     beside = other_source(TargetOptions(), other, None)
-    with (
-        mutant(*faults, feature_gates=GATES, other=beside) as target,
-        patch.object(finding, "MOST_ATTEMPTS", 0),
-    ):
+    with mutant(*faults, feature_gates=GATES, other=beside) as target:
         setup = Setup("kill", Opened.of(target, profile, "image", other=other))
         result = run_suite(scenarios, setup, ())
     return {item.scenario.id: _own(item) for item in result.finished}

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 
 from typing_extensions import override
 
@@ -209,10 +208,6 @@ class ClusterScope(Scope):
     @override
     def follow(self, namespaces: Sequence[str]) -> Following:
         return follow(self._api, self._informers, self._changes, namespaces, self._agent)
-
-    @override
-    def again(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
     @override
     def snapshot(self) -> Obj:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 from typing_extensions import override
 
@@ -17,7 +17,6 @@ from conformance.targets.reference.world import World
 from conformance.targets.scope import Scope, T
 from conformance.targets.watching import Following, Watching
 
-Again = Callable[[str], AbstractContextManager[Scope]]
 """Opens the scope of a namespace in a new target."""
 
 Labels = Mapping[str, str] | None
@@ -26,7 +25,7 @@ Labels = Mapping[str, str] | None
 class ReferenceScope(Scope):
     """A namespace of the reference, and the cluster-scoped objects around it."""
 
-    def __init__(self, world: World, lock: threading.RLock, namespace: str, again: Again) -> None:
+    def __init__(self, world: World, lock: threading.RLock, namespace: str) -> None:
         """Use ``ReferenceTarget.scope``."""
         self.namespace = namespace
         self.observe = ReferenceObservation(world, lock, namespace)
@@ -34,7 +33,6 @@ class ReferenceScope(Scope):
         self._world = world
         self._lock = lock
         world.claims.follow(namespace)
-        self._again = again
         self._at_once = False
         self._watches: list[Watching] = []
 
@@ -150,10 +148,6 @@ class ReferenceScope(Scope):
                 for obj in store.all(kind):
                     following.hear("ADDED", obj)
         return following
-
-    @override
-    def again(self) -> AbstractContextManager[Scope]:
-        return self._again(self.namespace)
 
     @override
     def snapshot(self) -> Obj:

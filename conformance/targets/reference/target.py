@@ -11,8 +11,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -193,16 +192,7 @@ class ReferenceTarget:
 
     def scope(self, namespace: str) -> ReferenceScope:
         """A view of one namespace, which need not exist yet."""
-        return ReferenceScope(self.world, self.lock, namespace, self._scope_again)
-
-    def another(self) -> ReferenceTarget:
-        """A new one with the same options, in which nothing has happened yet."""
-        return ReferenceTarget(self.options)
-
-    @contextmanager
-    def _scope_again(self, namespace: str) -> Iterator[ReferenceScope]:
-        with self.another() as target:
-            yield target.scope(namespace)
+        return ReferenceScope(self.world, self.lock, namespace)
 
     def owned(
         self,

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.churn.operations import operations
-from conformance.engine.churn.shrink import fewest
 from conformance.scenario.churn import Churn
 
 SLICE = {
@@ -65,8 +64,3 @@ def test_what_consumes_counters_is_never_withdrawn_alone(seed: int) -> None:
 def test_all_kinds_of_operations_come_up() -> None:
     actions = {operation.action for operation in operations(step(time="30s"), 1)}
     assert actions == {"make", "finish", "delete", "forceDelete", "publish", "remove"}
-
-
-@given(st.sets(st.integers(0, 60), max_size=4))
-def test_what_can_be_left_out_is_left_out(needed: set[int]) -> None:
-    assert fewest(range(61), lambda some: needed <= set(some)) == sorted(needed) or not needed
