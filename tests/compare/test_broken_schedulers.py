@@ -6,8 +6,6 @@ know nothing of a scenario's expectations: they see what was decided, and from w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 
 import pytest
@@ -18,30 +16,20 @@ from conformance.engine.result import count_verdicts
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.engine.verdicts import ScenarioCompared, Verdict
-from conformance.scenario.loader import LoadedScenario, load_scenarios
+from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening import Opened
 from conformance.targets.options import TargetOptions
-from conformance.targets.reference.target import ReferenceTarget
 from tests.mutants import mutant
 from tests.mutants.faults import Fault
 from tests.scenario.kill_matrix import GATES, read_kills
 from tests.scenario.sampling import SAMPLE, sample
+from tests.scenario.shipped import shipped
 
 
 @cache
 def scenarios() -> tuple[LoadedScenario, ...]:
     """The shipped scenarios of the allocation tier."""
-    loaded = load_scenarios()
-    return tuple(item for item in loaded if item.scenario.spec.tier == "allocation")
-
-
-@contextmanager
-def reference(*faults: Fault) -> Iterator[ReferenceTarget]:
-    target = mutant(*faults, feature_gates=GATES)
-    try:
-        yield target
-    finally:
-        target.close()
+    return tuple(item for item in shipped() if item.scenario.spec.tier == "allocation")
 
 
 def met(*faults: Fault) -> list[LoadedScenario]:
@@ -52,7 +40,7 @@ def met(*faults: Fault) -> list[LoadedScenario]:
 
 
 def ran(*faults: Fault) -> tuple[ScenarioFinished, ...]:
-    with reference(*faults) as target:
+    with mutant(*faults, feature_gates=GATES) as target:
         recorded = TargetOptions(record=True)
         opened = Opened(target, target.capabilities(), None, "probe", recorded)
         setup = Setup("judged", opened)
@@ -69,7 +57,7 @@ def judged(*faults: Fault) -> list[ScenarioCompared]:
 
 
 def test_the_reference_itself_is_identical_everywhere() -> None:
-    compared = judged()
+    compared = [against(good())(event) for event in good()]
     assert count_verdicts(compared)[Verdict.IDENTICAL] > 10
     assert all(item.conformant for item in compared)
     assert [item for item in compared if item.differences or item.problems] == []

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from itertools import repeat
 from pathlib import Path
 from typing import Final
@@ -19,7 +20,7 @@ import yaml
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.scenario.driver.profile import load_profile
+from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.inventory import other_source
 from conformance.targets.opening import Opened
@@ -46,10 +47,14 @@ Kills = Mapping[str, Sequence[str]]
 """Title of a defect -> ids of the scenarios that notice it."""
 
 
+@cache
+def driver_profile(name: str) -> DriverProfile:
+    return load_profile(name, ROOT / "drivers")
+
+
 def outcomes(scenarios: Sequence[LoadedScenario], *faults: Fault) -> dict[str, Outcome]:
     """Scenario -> what became of it on a reference with these faults."""
-    profile = load_profile("nvml-dra-driver", ROOT / "drivers")
-    other = load_profile(OTHER_PROFILE, ROOT / "drivers")
+    profile, other = (driver_profile(name) for name in ("nvml-dra-driver", OTHER_PROFILE))
     beside = other_source(TargetOptions(), other, None)
     with mutant(*faults, feature_gates=GATES, other=beside) as target:
         setup = Setup("kill", Opened.of(target, profile, "image", other=other))
@@ -177,7 +182,7 @@ def main(named: Set[str]) -> None:
     unseen = [title for title, names in kills.items() if not names]
     if unseen:
         raise SystemExit(f"no scenario notices: {', '.join(unseen)}")
-    text = yaml.safe_dump(kills, sort_keys=False, width=100)
+    text = yaml.safe_dump(kills, sort_keys=False, width=100, default_flow_style=None)
     KILLS.write_text(f"# Written by {COMMAND}\n{text}", encoding="utf-8")
     reasons = read_not_alone()
     PAGE.write_text(page(kills, reasons), encoding="utf-8")

@@ -64,9 +64,11 @@ VERSIONS: dict[str, TargetOptions] = {
 }
 SHAPES = {**SIZES, **SITUATIONS, **DRIVERS, **VERSIONS}
 ALWAYS = (
-    *("1x1", "3x1", "control plane only"),
+    *("1x1", "control plane only"),
     *("one-gpu-held", "tainted-nodes"),
     *("static MIG", "dynamic MIG", "several pools", "network-attached"),
-    *(f"{MINORS[0]}, beta off", f"{MINORS[-1]}, alpha on"),
 )
-"""Of `make test`: each differs from the others in its nodes, devices, driver or Kubernetes."""
+"""Of `make test`: each differs from the others in its nodes, devices or driver.
+
+Versions are met by test_gates.
+"""

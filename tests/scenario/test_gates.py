@@ -8,14 +8,14 @@ from packaging.specifiers import SpecifierSet
 from conformance.engine.events import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.registry import load_registry
 from conformance.targets.inventory import other_source
 from conformance.targets.opening import Opened
 from conformance.targets.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from reference_allocator.gates import MINORS, gates_for_version
-from tests.scenario.shipped import ROOT, on_reference, shipped
+from tests.scenario.kill_matrix import driver_profile
+from tests.scenario.shipped import on_reference, shipped
 
 STABLE = "DynamicResourceAllocation"
 OWN = "nvml-dra-driver"
@@ -28,7 +28,7 @@ def finished(minor: str, *, on: bool) -> dict[str, ScenarioFinished]:
         for name, gate in gates_for_version(minor).items()
         if name != STABLE
     }
-    profile, other = (load_profile(name, ROOT / "drivers") for name in (OWN, OTHER_PROFILE))
+    profile, other = (driver_profile(name) for name in (OWN, OTHER_PROFILE))
     options = ReferenceOptions(
         kubernetes_version=f"{minor}.0",
         feature_gates=gates,

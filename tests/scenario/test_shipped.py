@@ -10,6 +10,7 @@ import json
 import re
 import statistics
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ def pod_specs(loaded: LoadedScenario) -> Iterator[dict[str, Any]]:
             yield manifest["spec"]["template"]["spec"]
 
 
+@cache
 def profile(name: str) -> DriverProfile:
     return load_profile(name, ROOT / "drivers")
 

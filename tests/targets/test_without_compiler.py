@@ -14,6 +14,7 @@ from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.targets.opening import open_reference
 from conformance.targets.options import TargetOptions
+from tests.scenario.sampling import sample
 from tests.scenario.shipped import on_reference
 
 
@@ -31,7 +32,7 @@ def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_scenarios_without_devices_run_and_the_others_say_what_to_install() -> None:
     said = list[str]()
-    scenarios = on_reference()
+    scenarios = sample(on_reference(), 100, "without devices")
     gates = (
         "DRANodeAllocatableResources",
         "DRAListTypeAttributes",

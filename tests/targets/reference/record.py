@@ -57,7 +57,8 @@ def main() -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     post(server, token, namespace)
     answers = {name: post(server, token, obj) for name, obj in CASES.items()}
-    RECORDED.write_text(json.dumps(answers, indent=1) + "\n", encoding="utf-8")
+    rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(one)}" for name, one in answers.items())
+    RECORDED.write_text(f"{{\n{rows}\n}}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
