@@ -11,7 +11,8 @@ from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.controllers.node_lifecycle import NodeLifecycleController
 from conformance.targets.reference.nodes.dra_manager import NotPreparedError
 from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.nodes.kubelet import Kubelet, PodRun
+from conformance.targets.reference.nodes.kubelet import Kubelet
+from conformance.targets.reference.nodes.podstatus import PodRun
 from conformance.targets.reference.scheduling import nodefit
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
@@ -88,9 +89,12 @@ def keeps_slices_of_gone_drivers(world: World) -> None:
 def wipes_slices_at_once(world: World) -> None:
     for kubelet in world.kubelets:
 
-        def stop_driver(original: Callable[[], None], kubelet: Kubelet = kubelet) -> None:
-            original()
-            kubelet.wipe_slices()
+        def stop_driver(
+            original: Callable[[str], None], role: str = "driver", kubelet: Kubelet = kubelet
+        ) -> None:
+            original(role)
+            if role == "driver":
+                kubelet.wipe_slices()
 
         replace(kubelet, "stop_driver", stop_driver)
 

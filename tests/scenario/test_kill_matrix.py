@@ -10,6 +10,7 @@ import pytest
 
 from conformance.engine.events import Outcome
 from conformance.scenario.loader import LoadedScenario
+from conformance.targets.reference.world import World
 from tests.mutants import MUTATIONS
 from tests.mutants.faults import Fault
 from tests.scenario.kill_matrix import (
@@ -46,6 +47,13 @@ def test_a_defect_is_noticed_by_the_scenarios_that_the_page_names(fault: Fault) 
     met = {*sample(kills, NAMED, fault.title)}
     met |= {loaded.id for loaded in sample(others, OTHERS, fault.title)}
     meets(fault, met)
+
+
+def test_parts_may_take_turns_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = World._rows
+    monkeypatch.setattr(World, "_rows", lambda world: rows(world)[::-1])
+    found = outcomes(sample(on_reference(), 60, "reversed"))
+    assert {name: o for name, o in found.items() if o is not Outcome.PASSED} == {}, SAMPLE
 
 
 @pytest.mark.everything

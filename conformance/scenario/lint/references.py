@@ -10,12 +10,11 @@ from collections.abc import Iterator
 
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.documents.near import hint, nearest
-from conformance.scenario.documents.yamlfile import Problem, text
+from conformance.scenario.documents.yamlfile import PathTuple, Problem, mapping, text
 from conformance.scenario.expectations.objects import NoneExpectation
 from conformance.scenario.expectations.pod import PodExpectation
-from conformance.scenario.lint.churn import check_churn
 from conformance.scenario.lint.expectations import check_steps
-from conformance.scenario.lint.made import Made, Named, made_by, name_of, namespace_of
+from conformance.scenario.lint.made import Made, Named, applied, made_by, name_of, namespace_of
 from conformance.scenario.model import Scenario
 
 
@@ -27,7 +26,7 @@ def check_references(scenario: Scenario) -> Iterator[Problem]:
     yield from _in_claims(made)
     yield from _classes(made, waiting, scenario)
     yield from _twice(scenario)
-    yield from check_churn(scenario, made)
+    yield from _in_churn(scenario, made)
     yield from check_steps(scenario, made)
 
 
@@ -120,3 +119,27 @@ def _twice(scenario: Scenario) -> Iterator[Problem]:
         for expectation in step.expect or ():
             if isinstance(expectation, NoneExpectation):
                 forget(expectation.none)
+
+
+_OWN = "${namespace}"
+_OWN_DRIVERS = ("${driver}", "${name.")
+
+
+def _in_churn(scenario: Scenario, made: Made) -> Iterator[Problem]:
+    """Problems of namespaces and drivers that churn would disturb."""
+    for index, step in enumerate(scenario.spec.steps):
+        for position, name in enumerate(step.churn.namespaces if step.churn else ()):
+            known = [_OWN, *made.names("Namespace")]
+            if name not in known:
+                place: PathTuple = ("spec", "steps", index, "churn", "namespaces", position)
+                yield Problem(place, f"no step makes Namespace {name!r}; {hint(name, known)}")
+    for path, manifest in applied(scenario):
+        if "churn" not in path:
+            continue
+        if namespace_of(manifest) is not None:
+            place = (*path, "metadata", "namespace")
+            yield Problem(place, "copies are made in the namespaces of churn; leave it out")
+        driver = text(mapping(manifest.get("spec")).get("driver"))
+        if manifest.get("kind") == "ResourceSlice" and not driver.startswith(_OWN_DRIVERS):
+            place = (*path, "spec", "driver")
+            yield Problem(place, f"{driver!r} may be another driver's; write driver: ${{driver}}")

@@ -9,7 +9,7 @@ specs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from conformance.clusters.base import OTHER_DRIVER, REMOVE
 from conformance.targets.base import TargetError
@@ -21,6 +21,7 @@ SCHEDULER: Final = "kube-scheduler"
 _ON_NODES: Final = ("containerd", "kubelet", "driver", OTHER_DRIVER)
 
 
+@runtime_checkable
 class Remembers(Protocol):
     """A part of the control plane that keeps something in memory."""
 
@@ -141,7 +142,7 @@ class Components:
             if not self.serves(name):
                 kubelet.stop_driver()
         elif role == OTHER_DRIVER:
-            kubelet.stop_other()
+            kubelet.stop_driver(role)
         elif role == "containerd":
             kubelet.runtime_runs = False
         elif role == "node":
@@ -168,7 +169,7 @@ class Components:
             kubelet.start_driver()
         elif role == OTHER_DRIVER:
             self._brought.add(name)
-            kubelet.start_other()
+            kubelet.start_driver(role)
         elif role == "containerd":
             kubelet.runtime_runs = True
         elif role == "node":

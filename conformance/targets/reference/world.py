@@ -7,6 +7,7 @@ Then time jumps to the next moment at which something is due.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -16,10 +17,11 @@ from conformance.scenario.stimulus import Health
 from conformance.targets.base import Obj, TargetError
 from conformance.targets.overlaps import ClaimHolders
 from conformance.targets.reference.apiserver.handling import Handler
+from conformance.targets.reference.apiserver.quota import QuotaController
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.components import MANAGER, SCHEDULER, Components
+from conformance.targets.reference.components import MANAGER, SCHEDULER, Components, Remembers
 from conformance.targets.reference.controllers import Controller
 from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.controllers.daemonsets import DaemonSetController
@@ -31,9 +33,8 @@ from conformance.targets.reference.controllers.garbage_collection import (
 )
 from conformance.targets.reference.controllers.jobs import JobController
 from conformance.targets.reference.controllers.node_lifecycle import NodeLifecycleController
-from conformance.targets.reference.controllers.quotas import QuotaController
-from conformance.targets.reference.controllers.replicasets import ReplicaSetController
 from conformance.targets.reference.controllers.statefulsets import StatefulSetController
+from conformance.targets.reference.controllers.workloads import ReplicaSetController
 from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublisher
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.nodes.shaped import hold, node_object
@@ -43,6 +44,21 @@ from reference_allocator.features import Features
 from reference_allocator.gates import minor_of
 
 _MAX_ROUNDS: Final = 1000
+_NEVER: Final = (-1.0, -1)
+
+
+@dataclass(slots=True)
+class Part:
+    """Something that takes turns.
+
+    Attributes:
+        component: whose process it is part of; empty: nobody stops it.
+        seen: moment and revision as it had its last turn.
+    """
+
+    component: str
+    controller: Controller
+    seen: tuple[float, int] = _NEVER
 
 
 class World:
@@ -98,45 +114,58 @@ class World:
         self.other_publisher = SlicePublisher(
             self.cluster, self.api, (), gone, partial(self._publishes, role=OTHER_DRIVER)
         )
-        self._told = {
+        self._known_slices = {
             (name, "driver"): driver.slices
             for name, driver in drivers.items()
             if driver is not None
         }
-        claims = ClaimController(self.cluster, self.api)
-        evictions = EvictionController(self.cluster, self.api)
-        garbage = GarbageCollector(self.cluster, self.api)
-        lifecycle = NodeLifecycleController(self.cluster, self.api, self.kubelets)
-        parts: list[tuple[str, Controller]] = [
-            (MANAGER, claims),
-            (MANAGER, DaemonSetController(self.cluster, self.api)),
-            (MANAGER, DeploymentController(self.cluster, self.api)),
-            (MANAGER, ReplicaSetController(self.cluster, self.api)),
-            (MANAGER, StatefulSetController(self.cluster, self.api)),
-            (MANAGER, JobController(self.cluster, self.api)),
-            (MANAGER, QuotaController(self.cluster, self.api)),
-            (MANAGER, evictions),
-            (SCHEDULER, self.scheduler),
-            *((f"{kubelet.node}/kubelet", kubelet) for kubelet in self.kubelets),
-            ("", self.publisher),
-            ("", self.other_publisher),
-            (MANAGER, garbage),
-            (MANAGER, NamespaceController(self.cluster, self.api)),
-            (MANAGER, lifecycle),
-        ]
-        self._names = [name for name, _ in parts]
-        self.controllers = [controller for _, controller in parts]
+        self._parts = self._rows()
         remembering = {
-            MANAGER: (claims, evictions, garbage, lifecycle),
-            SCHEDULER: (self.scheduler,),
+            name: [
+                part.controller
+                for part in self._parts
+                if part.component == name and isinstance(part.controller, Remembers)
+            ]
+            for name in (MANAGER, SCHEDULER)
         }
         self.components = Components(remembering, self.kubelets)
-        self._seen: list[tuple[float, int]] = [(-1.0, -1)] * len(self.controllers)
         for node in nodes:
             driver = drivers[node.name]
             if node.ready and driver is not None and node.held:
                 hold(self.api, node.name, driver, node.held)
         self.settle()
+
+    def _rows(self) -> list[Part]:
+        """All parts, in the order of their turns.
+
+        None has to follow another one: where all have settled is the same in any order (a test has
+        them take turns in the reverse order). The order is fixed so that two runs are the same, and
+        is that of causes (claims and pods, then nodes, then what is left behind), which settles in
+        the fewest rounds.
+        """
+        cluster, api = self.cluster, self.api
+        return [
+            Part(MANAGER, ClaimController(cluster, api)),
+            Part(MANAGER, DaemonSetController(cluster, api)),
+            Part(MANAGER, DeploymentController(cluster, api)),
+            Part(MANAGER, ReplicaSetController(cluster, api)),
+            Part(MANAGER, StatefulSetController(cluster, api)),
+            Part(MANAGER, JobController(cluster, api)),
+            Part(MANAGER, QuotaController(cluster, api.quotas)),
+            Part(MANAGER, EvictionController(cluster, api)),
+            Part(SCHEDULER, self.scheduler),
+            *(Part(kubelet.component, kubelet) for kubelet in self.kubelets),
+            Part("", self.publisher),
+            Part("", self.other_publisher),
+            Part(MANAGER, GarbageCollector(cluster, api)),
+            Part(MANAGER, NamespaceController(cluster, api)),
+            Part(MANAGER, NodeLifecycleController(cluster, api, self.kubelets)),
+        ]
+
+    @property
+    def controllers(self) -> list[Controller]:
+        """Everything that takes turns, in that order."""
+        return [part.controller for part in self._parts]
 
     def settle(self) -> None:
         """Let everything happen that happens without time passing.
@@ -144,19 +173,16 @@ class World:
         Raises:
             TargetError: the parts keep undoing each other's work, a defect of the reference.
         """
-        store, now = self.cluster.store, self.clock.now
-        running = self._running()
+        running = [part for part in self._parts if self.components.runs(part.component)]
         for _ in range(_MAX_ROUNDS):
-            before = store.revision
             worked = False
-            for index, controller in running:
-                newest = max(map(store.changed, controller.watches))
-                if self._seen[index] == (now, newest):
-                    continue
-                self._seen[index] = (now, newest)
-                controller.sync()
-                worked = True
-            if not worked or (store.revision == before and not self._is_behind(running)):
+            for part in running:
+                newest = self._newest(part)
+                if part.seen != newest:
+                    part.seen = newest
+                    part.controller.sync()
+                    worked = True
+            if not worked:
                 return
         raise TargetError("the reference does not settle: this is a bug in it")
 
@@ -174,12 +200,9 @@ class World:
         self.settle()
         return True
 
-    def _is_behind(self, running: Sequence[tuple[int, Controller]]) -> bool:
-        store, now = self.cluster.store, self.clock.now
-        return any(
-            self._seen[index] != (now, max(map(store.changed, controller.watches)))
-            for index, controller in running
-        )
+    def _newest(self, part: Part) -> tuple[float, int]:
+        """The present moment and the revision of the last change that concerns a part."""
+        return self.clock.now, max(map(self.cluster.store.changed, part.controller.watches))
 
     def fault(self, component: str, action: str) -> None:
         """Disturb a component; see `Faults.disturb`."""
@@ -197,7 +220,8 @@ class World:
         for kubelet in self.kubelets:
             self._publish(kubelet.driver, kubelet.node, "driver", self.publisher)
             self._publish(kubelet.other, kubelet.node, OTHER_DRIVER, self.other_publisher)
-        self._seen = [(-1.0, -1)] * len(self.controllers)
+        for part in self._parts:
+            part.seen = _NEVER
         self.settle()
 
     def _publish(
@@ -205,13 +229,9 @@ class World:
     ) -> None:
         if driver is None or not self._publishes(node, role):
             return
-        if driver.slices != self._told.get((node, role)):
-            self._told[node, role] = driver.slices
+        if driver.slices != self._known_slices.get((node, role)):
+            self._known_slices[node, role] = driver.slices
             publisher.change(node, driver.slices)
-
-    def _running(self) -> list[tuple[int, Controller]]:
-        runs = [self.components.runs(name) for name in self._names]
-        return [item for item in enumerate(self.controllers) if runs[item[0]]]
 
     def _publishes(self, node: str | None, role: str = "driver") -> bool:
         """Whether a driver of a node runs."""

@@ -15,7 +15,7 @@ from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import KINDS
-from conformance.targets.reference.store import name_of, namespace_of
+from conformance.targets.reference.store import clone, name_of, namespace_of
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.extended import ANNOTATION, IMPLICIT_PREFIX, is_extended_resource
@@ -71,6 +71,24 @@ class Quotas:
             case "ResourceClaim":
                 return _of_claim(self._cluster, obj)
         return Counter()
+
+
+class QuotaController:
+    """Writes into the status of each ResourceQuota what it limits, and what of that is used."""
+
+    watches = frozenset({"DeviceClass", "Pod", "ResourceClaim", "ResourceQuota"})
+
+    def __init__(self, cluster: Cluster, quotas: Quotas) -> None:
+        self._store = cluster.store
+        self._quotas = quotas
+
+    def sync(self) -> None:
+        """One round."""
+        for quota in self._store.all("ResourceQuota"):
+            hard = dict(quota["spec"].get("hard") or {})
+            used = self._quotas.used_in(namespace_of(quota))
+            status = {"hard": hard, "used": {name: str(used.get(name, 0)) for name in hard}}
+            self._store.replace({**clone(quota), "status": status})
 
 
 def _of_pod(pod: Obj) -> Usage:

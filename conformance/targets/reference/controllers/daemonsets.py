@@ -11,7 +11,7 @@ from typing import Final
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.node_lifecycle import taints_of
-from conformance.targets.reference.controllers.templates import WorkloadController
+from conformance.targets.reference.controllers.workloads import WorkloadController
 from conformance.targets.reference.store import clone, name_of
 from reference_allocator.rules.node_eligibility import node_problem
 
@@ -31,7 +31,7 @@ class DaemonSetController(WorkloadController):
 
     kind = "DaemonSet"
     component = "daemonset-controller"
-    watches = frozenset({"DaemonSet", "Node", "Pod", "PriorityClass", "ResourceQuota"})
+    watches = WorkloadController.watches | {"Node"}
 
     def nodes(self, daemon_set: Obj) -> list[str]:
         """The nodes on which a pod of it should be."""
@@ -48,9 +48,7 @@ class DaemonSetController(WorkloadController):
             # One that has ended is replaced once it is gone; of several the oldest stays.
             staying = [pod for pod in there if pods.is_active(pod)]
             staying = staying[:1] if self._may_stay(name, spec) else []
-            for pod in there:
-                if pod not in staying and not pods.is_deleted(pod):
-                    self._api.delete_stored(pod)
+            self.delete(*(pod for pod in there if pod not in staying))
         for name in wanted:
             if name not in found:
                 made = self._add_pod(daemon_set, name)
@@ -62,9 +60,8 @@ class DaemonSetController(WorkloadController):
             "desiredNumberScheduled": len(wanted),
             "numberMisscheduled": len(on_nodes.difference(wanted)),
             "numberReady": sum(1 for pod in current if pods.is_ready(pod)),
-            "observedGeneration": daemon_set["metadata"]["generation"],
         }
-        self._store.modify(daemon_set, lambda new: new.update(status=status))
+        self.report(daemon_set, status)
 
     def _may_stay(self, name: str, spec: Obj) -> bool:
         """Whether a pod that is on a node may go on there (``nodeShouldRunDaemonPod``)."""

@@ -13,11 +13,10 @@ from typing import Final
 
 from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.controllers.templates import (
+from conformance.targets.reference.controllers.workloads import (
     WorkloadController,
     controller_reference,
     template_hash,
-    without_zeros,
 )
 from conformance.targets.reference.store import clone, name_of, namespace_of
 
@@ -30,7 +29,7 @@ class DeploymentController(WorkloadController):
 
     kind = "Deployment"
     component = "deployment-controller"
-    watches = frozenset({"Deployment", "ReplicaSet", "Pod"})
+    watches = frozenset({"ReplicaSet", "Pod"})
 
     def reconcile(self, deployment: Obj) -> None:
         """Bring pods of the present template in the place of all others."""
@@ -38,16 +37,17 @@ class DeploymentController(WorkloadController):
         (self.recreate if recreates else self.roll)(deployment, *self._replica_sets(deployment))
         present, old = self._replica_sets(deployment)
         new = [present] if present is not None else []
-        available = _counted([*old, *new], "availableReplicas")
-        status = without_zeros(
-            replicas=_counted([*old, *new], "replicas"),
+        every = [*old, *new]
+        available = _counted(every, "availableReplicas")
+        self.report(
+            deployment,
+            {},
+            replicas=_counted(every, "replicas"),
             updatedReplicas=_counted(new, "replicas"),
-            readyReplicas=_counted([*old, *new], "readyReplicas"),
+            readyReplicas=_counted(every, "readyReplicas"),
             availableReplicas=available,
-            unavailableReplicas=max(0, _wanted(*old, *new) - available),
+            unavailableReplicas=max(0, _wanted(*every) - available),
         )
-        status["observedGeneration"] = deployment["metadata"]["generation"]
-        self._store.modify(deployment, lambda new: new.update(status=status))
 
     def recreate(self, deployment: Obj, present: Obj | None, old: Sequence[Obj]) -> None:
         """Make no pod before all of other templates have ended."""

@@ -11,7 +11,7 @@ from typing import Final
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import set_condition
-from conformance.targets.reference.controllers.templates import WorkloadController
+from conformance.targets.reference.controllers.workloads import WorkloadController
 from conformance.targets.reference.store import clone, name_of, uid_of
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
@@ -22,7 +22,6 @@ class JobController(WorkloadController):
 
     kind = "Job"
     component = "job-controller"
-    watches = frozenset({"Job", "Pod", "PriorityClass", "ResourceQuota"})
 
     def sync(self) -> None:
         """One round over all jobs, and over pods that lost theirs."""
@@ -61,15 +60,7 @@ class JobController(WorkloadController):
         elif spec.get("completions") and status.get("succeeded", 0) >= spec["completions"]:
             self._finish(job, status, "SuccessCriteriaMet", "Complete", now)
             wanted = 0
-        for pod in active[wanted:]:
-            self._api.delete_stored(pod)
-        active = active[:wanted]
-        for _ in range(wanted - len(active)):
-            spec = clone(job["spec"]["template"]["spec"])
-            made = self.make_pod(job, spec, labels=_labels(job), finalizers=[TRACKING])
-            if made is None:
-                break
-            active.append(made)
+        active = self.keep(job, active, wanted, labels=_labels(job), finalizers=[TRACKING])
         status["active"] = len(active)
         status["ready"] = sum(1 for pod in active if pod["status"].get("phase") == "Running")
         if not active:

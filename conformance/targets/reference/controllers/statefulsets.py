@@ -11,10 +11,9 @@ from typing import Final
 
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.controllers.templates import (
+from conformance.targets.reference.controllers.workloads import (
     WorkloadController,
     template_hash,
-    without_zeros,
 )
 from conformance.targets.reference.store import clone, name_of
 
@@ -30,7 +29,6 @@ class StatefulSetController(WorkloadController):
 
     kind = "StatefulSet"
     component = "statefulset-controller"
-    watches = frozenset({"StatefulSet", "Pod", "PriorityClass", "ResourceQuota"})
 
     def reconcile(self, stateful_set: Obj) -> None:
         """Take the next step towards its pods, then say how many there are."""
@@ -50,9 +48,7 @@ class StatefulSetController(WorkloadController):
         if ordered and over:
             self.end_last([there[ordinal] for ordinal in over])
             return
-        for ordinal in over:
-            if not pods.is_deleted(there[ordinal]):
-                self._api.delete_stored(there[ordinal])
+        self.delete(*(there[ordinal] for ordinal in over))
         if stateful_set["spec"]["updateStrategy"]["type"] == "RollingUpdate":
             self.roll(stateful_set, self._pods(stateful_set))
 
@@ -76,8 +72,7 @@ class StatefulSetController(WorkloadController):
         if pod is None:
             self._make(stateful_set, ordinal)
         elif pods.is_finished(pod):
-            if not pods.is_deleted(pod):
-                self._api.delete_stored(pod)
+            self.delete(pod)
         else:
             return _is_available(pod)
         return False
@@ -98,8 +93,8 @@ class StatefulSetController(WorkloadController):
         """
         last, broken = over[0], [pod for pod in over if not _is_available(pod)]
         waited_for = bool(broken) and last in broken and last is not broken[-1]
-        if not pods.is_deleted(last) and not waited_for:
-            self._api.delete_stored(last)
+        if not waited_for:
+            self.delete(last)
 
     def roll(self, stateful_set: Obj, there: Mapping[int, Obj]) -> None:
         """End the last pod of another template, if all after it are available."""
@@ -130,20 +125,19 @@ class StatefulSetController(WorkloadController):
         updated = sum(1 for pod in staying if _is_of(pod, update))
         if {len(there), ready, updated} == {int(stateful_set["spec"]["replicas"])}:
             current = update
-        status = without_zeros(
+        self.report(
+            stateful_set,
+            {
+                "replicas": len(there),
+                "availableReplicas": ready,
+                "collisionCount": 0,
+                "currentRevision": current,
+                "updateRevision": update,
+            },
             readyReplicas=ready,
             currentReplicas=sum(1 for pod in staying if _is_of(pod, current)),
             updatedReplicas=updated,
         )
-        status |= {
-            "replicas": len(there),
-            "availableReplicas": ready,
-            "collisionCount": 0,
-            "currentRevision": current,
-            "updateRevision": update,
-            "observedGeneration": stateful_set["metadata"]["generation"],
-        }
-        self._store.modify(stateful_set, lambda new: new.update(status=status))
 
 
 def _revision(stateful_set: Obj) -> str:

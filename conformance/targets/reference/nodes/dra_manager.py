@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.scenario.metrics import CALLS
+from conformance.scenario.metrics import CALLS, OPERATIONS
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
@@ -28,8 +28,6 @@ from nvml_driver.model.prepared import PreparedDevice
 
 _PREPARE: Final = "NodePrepareResources"
 _UNPREPARE: Final = "NodeUnprepareResources"
-
-
 _SERVICE: Final = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
 
 
@@ -75,6 +73,10 @@ class DRAManager:
         Raises:
             NotPreparedError: not now; what was prepared stays, and the next attempt goes on.
         """
+        with self._counted("PrepareResources"):
+            self._prepare_claims(pod)
+
+    def _prepare_claims(self, pod: Obj) -> None:
         wanted = []
         for _, claim in self.claims_of(pod):
             if claim is None:
@@ -115,7 +117,7 @@ class DRAManager:
         Raises:
             NotPreparedError: a claim could not be unprepared; call again.
         """
-        with self._one_call(_UNPREPARE):
+        with self._counted("UnprepareResources"), self._one_call(_UNPREPARE):
             self._let_go(pod_uid)
 
     def _let_go(self, pod_uid: str) -> None:
@@ -127,6 +129,17 @@ class DRAManager:
                     self._unprepare(self._registered(name), claim_uid)
                 del self.prepared[claim_uid]
             prepared.pods.discard(pod_uid)
+
+    @contextmanager
+    def _counted(self, operation: str) -> Iterator[None]:
+        """Count an operation, also of a pod without claims, and whether it failed."""
+        is_error = "true"
+        try:
+            yield
+            is_error = "false"
+        finally:
+            counts = self._cluster.counts
+            counts.count(self._component, OPERATIONS, operation_name=operation, is_error=is_error)
 
     @contextmanager
     def _one_call(self, method: str) -> Iterator[None]:

@@ -8,11 +8,9 @@ and only then does the pod object go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Final
 
-from conformance.scenario.metrics import OPERATIONS
 from conformance.scenario.observation import ContainerView
 from conformance.targets.base import Obj
 from conformance.targets.reference import pods
@@ -23,38 +21,16 @@ from conformance.targets.reference.nodes.containers import Run
 from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.nodes.podresources import PodResources
+from conformance.targets.reference.nodes.podstatus import PodRun
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
 
 _RETRY_SECONDS: Final = 2.0
 _MAX_RETRY_SECONDS: Final = 60.0
 _RESTART_SECONDS: Final = 10.0
 _MAX_RESTART_SECONDS: Final = 300.0
+_OWN: Final = "driver"
 _WIPING_DELAY: Final = 30.0
 """Seconds from a driver's end until its slices are deleted (cm/dra/manager.go)."""
-
-
-@dataclass(slots=True)
-class PodRun:
-    """What the kubelet knows of a pod.
-
-    Attributes:
-        pod: as seen last.
-        prepared: its claims are.
-        problem: why it does not get on, empty if it does.
-        retry_at: virtual time of the next attempt.
-        runs: container name -> its latest run.
-        deadline: virtual time at which containers are killed, None if not deleted.
-    """
-
-    pod: Obj
-    started_at: float
-    prepared: bool = False
-    problem: str = ""
-    attempts: int = 0
-    retry_at: float = 0.0
-    runs: dict[str, Run] = field(default_factory=dict)
-    deadline: float | None = None
-    released: bool = False
 
 
 class Kubelet:
@@ -108,88 +84,67 @@ class Kubelet:
                 self.wipe_slices(driver.name)
         if not self.runtime_runs:
             return
-        present = set()
-        for pod in self._store.all("Pod"):
-            if pod["spec"].get("nodeName") != self.node:
-                continue
-            present.add(uid_of(pod))
-            run = self._pods.get(uid_of(pod))
-            if run is None:
-                if pods.is_finished(pod):
-                    continue
-                run = self._pods[uid_of(pod)] = PodRun(pod, now)
-            run.pod = pod
-            self._sync_pod(run)
+        all_pods = self._store.all("Pod")
+        own = {uid_of(pod): pod for pod in all_pods if pod["spec"].get("nodeName") == self.node}
+        for uid, pod in own.items():
+            if uid in self._pods or not pods.is_finished(pod):
+                run = self._pods.setdefault(uid, PodRun(pod, now))
+                run.pod = pod
+                self._sync_pod(run)
         for uid, run in list(self._pods.items()):
-            if uid not in present and self._release(run):
+            if uid not in own and self._release(run):
                 del self._pods[uid]
 
     def _sync_pod(self, run: PodRun) -> None:
         if pods.is_deleted(run.pod):
             self._terminate(run)
-            return
-        if run.released:
-            return
-        if not run.prepared and run.retry_at <= self._cluster.clock.now:
-            self._prepare(run)
-        if run.prepared:
-            self._run_containers(run)
-        self._report(run)
-        if pods.is_finished(run.pod):
-            self._release(run)
+        elif not run.released:
+            if not run.prepared and run.retry_at <= self._cluster.clock.now:
+                self._prepare(run)
+            if run.prepared:
+                self._run_containers(run)
+            self._report(run)
+            if pods.is_finished(run.pod):
+                self._release(run)
 
     def _prepare(self, run: PodRun) -> None:
         try:
             self.dra_manager.prepare(run.pod)
             run.prepared, run.problem = True, ""
-            self._count("PrepareResources", failed=False)
         except NotPreparedError as error:
-            self._count("PrepareResources", failed=True)
-            self._fail(
-                run,
-                "FailedPrepareDynamicResources",
-                f"Failed to prepare dynamic resources: {error}",
-            )
-
-    def _count(self, operation: str, *, failed: bool) -> None:
-        """Of pods without claims too (PrepareResources of pkg/kubelet/cm/dra/manager.go)."""
-        is_error = str(failed).lower()
-        self._cluster.counts.count(
-            self.component, OPERATIONS, operation_name=operation, is_error=is_error
-        )
+            text = f"Failed to prepare dynamic resources: {error}"
+            self._fail(run, "FailedPrepareDynamicResources", text)
 
     def _fail(self, run: PodRun, reason: str, message: str) -> None:
-        run.problem = message
         delay = min(_RETRY_SECONDS * 2**run.attempts, _MAX_RETRY_SECONDS)
-        run.attempts += 1
+        run.problem, run.attempts = message, run.attempts + 1
         run.retry_at = self._cluster.clock.wake_in(delay)
         self._cluster.event(run.pod, "Warning", reason, message, "kubelet")
 
     def _run_containers(self, run: PodRun) -> None:
         for container in run.pod["spec"].get("initContainers") or []:
             sidecar = container.get("restartPolicy") == "Always"
-            if not self._keep_running(run, container, sidecar=sidecar) and not sidecar:
+            if not self._keep_running(run, container, again=sidecar) and not sidecar:
                 return
         for container in run.pod["spec"]["containers"]:
-            self._keep_running(run, container, sidecar=False)
+            again = run.pod["spec"]["restartPolicy"] == "Always"
+            self._keep_running(run, container, again=again)
 
-    def _keep_running(self, run: PodRun, container: Obj, *, sidecar: bool) -> bool:
+    def _keep_running(self, run: PodRun, container: Obj, *, again: bool) -> bool:
         """Start a container if it is time to; True when it has completed."""
         now = self._cluster.clock.now
         current = run.runs.get(container["name"])
         if current is None:
             self._start(run, container, 0)
             return False
-        if not current.has_ended(now):
+        if current.ends_at is None or current.ends_at > now:
             return False
-        is_init = container in (run.pod["spec"].get("initContainers") or [])
-        if sidecar or (not is_init and run.pod["spec"]["restartPolicy"] == "Always"):
+        if again:
             delay = min(_RESTART_SECONDS * 2**current.restarts, _MAX_RESTART_SECONDS)
-            ended = now if current.ends_at is None else current.ends_at
-            if now >= ended + delay:
+            if now >= current.ends_at + delay:
                 self._start(run, container, current.restarts + 1)
             else:
-                self._cluster.clock.wake_in(ended + delay - now)
+                self._cluster.clock.wake_in(current.ends_at + delay - now)
         return True
 
     def _start(self, run: PodRun, container: Obj, restarts: int) -> None:
@@ -204,9 +159,8 @@ class Kubelet:
                 self._fail(run, "Failed", f"Error: {error}")
             return
         seen = containers.view(run.pod, container, edits, probe, self.device_cgroup)
-        ends_at = None
-        if not probe.holds:
-            ends_at = self._cluster.clock.wake_in(containers.EXIT_SECONDS)
+        clock = self._cluster.clock
+        ends_at = None if probe.holds else clock.wake_in(containers.EXIT_SECONDS)
         run.runs[container["name"]] = Run(probe, seen, now, ends_at, restarts)
         key = (namespace_of(run.pod), name_of(run.pod), container["name"])
         self._views[key] = (uid_of(run.pod), seen)
@@ -222,9 +176,8 @@ class Kubelet:
                 if current.ends_at is None:
                     current.ends_at = clock.wake_in(min(containers.TERM_SECONDS, grace))
         running = any(not current.has_ended(clock.now) for current in run.runs.values())
-        if running and clock.now < run.deadline:
-            return
-        if run.retry_at > clock.now and run.problem.startswith("unprepare"):
+        retries = run.retry_at > clock.now and run.problem.startswith("unprepare")
+        if (running and clock.now < run.deadline) or retries:
             return
         if self._release(run):
             self._report(run)
@@ -237,9 +190,7 @@ class Kubelet:
             return True
         try:
             self.dra_manager.unprepare(uid_of(run.pod))
-            self._count("UnprepareResources", failed=False)
         except NotPreparedError as error:
-            self._count("UnprepareResources", failed=True)
             run.problem = f"unprepare dynamic resources: {error}"
             run.retry_at = self._cluster.clock.wake_in(_RETRY_SECONDS)
             text = f"kubelet {self.node}: {name_of(run.pod)}: {run.problem}"
@@ -252,15 +203,7 @@ class Kubelet:
         """Write the pod's status."""
         if self._store.by_uid(uid_of(run.pod)) is None:
             return
-        status = podstatus.build(
-            run.pod,
-            run.runs,
-            problem=run.problem,
-            prepared=run.prepared,
-            terminating=run.deadline is not None,
-            started_at=run.started_at,
-            clock=self._cluster.clock,
-        )
+        status = podstatus.build(run, self._cluster.clock)
         for found, container in zip(
             status["containerStatuses"], run.pod["spec"]["containers"], strict=True
         ):
@@ -291,57 +234,51 @@ class Kubelet:
         self.wipe_slices()
         node = self._store.get("Node", "", self.node)
         if node is not None:
-            self._store.modify(node, self._ready)
+            ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+            now = self._cluster.clock.timestamp()
+            self._store.modify(node, lambda new: set_condition(new["status"], ready, now))
 
-    def stop_driver(self) -> None:
-        """The node's driver ends."""
-        assert self.driver is not None
-        self._stop(self.driver)
-
-    def start_driver(self) -> None:
-        """It starts again, with what it has kept, and registers."""
-        assert self.driver is not None
-        _start_again(self.driver)
-
-    def stop_other(self) -> None:
-        """The node's other driver ends."""
-        assert self.other is not None
-        self._stop(self.other)
-
-    def start_other(self) -> None:
-        """It starts for the first time or again, and registers."""
-        if self.other is not None:
-            _start_again(self.other)
-            return
-        assert self.make_other is not None
-        self.other = self.make_other()
-        self.dra_manager.drivers.append(self.other)
-
-    def remove_other(self) -> None:
-        """It ended for good: what it has published goes at once."""
-        assert self.other is not None
-        self.wipe_slices(self.other.name)
-        self.dra_manager.drivers.remove(self.other)
-        self.other = None
-
-    def _stop(self, driver: NodeDriver) -> None:
-        driver.stopped_at = self._cluster.clock.now
+    def stop_driver(self, role: str = _OWN) -> None:
+        """One of the node's drivers ends."""
+        self._driver(role).stopped_at = self._cluster.clock.now
         self._cluster.clock.wake_in(_WIPING_DELAY)
 
-    def register_next_driver(self) -> None:
-        """An instance of its next version registers, and is asked from now on.
+    def start_driver(self, role: str = _OWN) -> None:
+        """It starts with what it has kept, or for the first time, and registers."""
+        if role != _OWN and self.other is None:
+            assert self.make_other is not None
+            self.other = self.make_other()
+            self.dra_manager.drivers.append(self.other)
+            return
+        driver = self._driver(role)
+        driver.restart()
+        driver.stopped_at = None
 
-        Of several the newest is asked that can be (``get`` of
+    def _driver(self, role: str) -> NodeDriver:
+        driver = self.driver if role == _OWN else self.other
+        assert driver is not None
+        return driver
+
+    def remove_other(self) -> None:
+        """The other driver ended for good: what it has published goes at once."""
+        if self.other is not None:
+            self.wipe_slices(self.other.name)
+            self.dra_manager.drivers.remove(self.other)
+            self.other = None
+
+    def register_next_driver(self) -> None:
+        """An instance of the driver's next version registers, and gets all calls from now on.
+
+        The newest instance that is connected is called (``get`` of
         pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go).
         """
-        assert self.driver is not None
-        self.driver.start_next()
-        self.driver.stopped_at = None
+        driver = self._driver(_OWN)
+        driver.start_next()
+        driver.stopped_at = None
 
     def lose_next_driver(self) -> None:
-        """That instance crashes, and the one before it is asked again."""
-        assert self.driver is not None
-        self.driver.end_next()
+        """That instance crashes, and the one before it gets the calls again."""
+        self._driver(_OWN).end_next()
 
     def switch_off(self) -> None:
         """The node loses its containers, and what its drivers have in memory."""
@@ -360,18 +297,3 @@ class Kubelet:
             spec = item["spec"]
             if spec.get("nodeName") == self.node and driver in ("", spec["driver"]):
                 self._api.delete_stored(item)
-
-    def _ready(self, node: Obj) -> None:
-        condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-        set_condition(node["status"], condition, self._cluster.clock.timestamp())
-
-    def running(self) -> Iterator[str]:
-        """Names of pods with running containers, for diagnostics."""
-        for run in self._pods.values():
-            if any(not item.has_ended(self._cluster.clock.now) for item in run.runs.values()):
-                yield f"{namespace_of(run.pod)}/{name_of(run.pod)}"
-
-
-def _start_again(driver: NodeDriver) -> None:
-    driver.restart()
-    driver.stopped_at = None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from conformance.scenario.stimulus import Health
 from conformance.targets.base import Obj
-from conformance.targets.reference.nodes.conditions import Conditions
 from conformance.targets.reference.nodes.driver import NodeDriver
 from nvml_driver.core import DriverCore
+from nvml_driver.devices import slices
+from nvml_driver.health.conditions import Condition, HealthReport, apply_health
+from nvml_driver.model.inventory import Inventory
 from nvml_driver.model.prepared import PreparedDevice
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions, Features
@@ -96,3 +100,44 @@ class NvmlDriver(NodeDriver):
         super().reboot()
         self._library = self._simulated()
         self._core.roots.boot_id.unlink()
+
+
+_CONDITIONS: Final[Mapping[Health, Condition]] = {
+    "Unhealthy": Condition(gpu="", kind="xid", since="", xid=79, message="XID 79"),
+    "Unknown": Condition(gpu="", kind="unmonitored", since="", message="not watched"),
+}
+"""What NVML tells of a GPU that gets so: an XID, or nothing any more."""
+
+
+class Conditions:
+    """Of the GPUs of one node, since its driver was started: events are not told twice.
+
+    Args:
+        driver: its name, the domain of the taints' keys.
+    """
+
+    def __init__(self, driver: str) -> None:
+        self._driver = driver
+        self._found: dict[str, Condition] = {}
+
+    def tell(self, inventory: Inventory, device: str, health: Health) -> None:
+        """The GPU that has a device is healthy or not from now on."""
+        known = inventory.get(device)
+        gpu = device if known is None else known.gpu_name
+        self._found.pop(gpu, None)
+        if health != "Healthy":
+            self._found[gpu] = replace(_CONDITIONS[health], gpu=gpu)
+
+    def health(self, inventory: Inventory, device: str) -> tuple[Health, str]:
+        """Of a device, with a message."""
+        found = self._applied(inventory).get(device)
+        return ("Unknown", "") if found is None else (found.health, found.health_message)
+
+    def taints(self, inventory: Inventory) -> Mapping[str, Sequence[Obj]]:
+        """Device -> its taints, of those that have some."""
+        entries = {each.name: slices.device(each) for each in self._applied(inventory)}
+        return {name: entry["taints"] for name, entry in entries.items() if "taints" in entry}
+
+    def _applied(self, inventory: Inventory) -> Inventory:
+        report = HealthReport(conditions=tuple(self._found.values()))
+        return apply_health(inventory, report, self._driver)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.clock import VirtualClock
@@ -12,37 +11,41 @@ from conformance.targets.reference.nodes.containers import CANNOT_RUN, Run, prob
 from conformance.targets.reference.store import clone, uid_of
 
 
-def build(
-    pod: Obj,
-    runs: Mapping[str, Run],
-    *,
-    problem: str,
-    prepared: bool,
-    terminating: bool,
-    started_at: float,
-    clock: VirtualClock,
-) -> Obj:
-    """The new ``status``.
+@dataclass(slots=True)
+class PodRun:
+    """What the kubelet knows of a pod.
 
-    Args:
-        pod: the pod; what others wrote into its status stays.
+    Attributes:
+        pod: as seen last.
+        prepared: its claims are.
+        problem: why it does not get on, empty if it does.
+        retry_at: virtual time of the next attempt.
         runs: container name -> its latest run.
-        problem: why containers do not start; empty without one.
-        prepared: the pod's claims are prepared.
-        terminating: the pod is being deleted.
-        started_at: when the kubelet saw it first.
-        clock: virtual time.
+        deadline: virtual time at which containers are killed, None if not deleted.
     """
-    status: Obj = clone(pod["status"])
-    spec = pod["spec"]
-    offset = started_at - clock.now
-    status.setdefault("startTime", clock.timestamp(offset))
+
+    pod: Obj
+    started_at: float
+    prepared: bool = False
+    problem: str = ""
+    attempts: int = 0
+    retry_at: float = 0.0
+    runs: dict[str, Run] = field(default_factory=dict)
+    deadline: float | None = None
+    released: bool = False
+
+
+def build(run: PodRun, clock: VirtualClock) -> Obj:
+    """The new ``status``; what others wrote into it stays."""
+    status: Obj = clone(run.pod["status"])
+    spec, terminating = run.pod["spec"], run.deadline is not None
+    status.setdefault("startTime", clock.timestamp(run.started_at - clock.now))
     status.setdefault("hostIP", "192.0.2.1")
-    if prepared:
-        status.setdefault("podIP", f"198.51.100.{int(uid_of(pod)[:2], 16) % 254 + 1}")
+    if run.prepared:
+        status.setdefault("podIP", f"198.51.100.{int(uid_of(run.pod)[:2], 16) % 254 + 1}")
     policy = "Never" if terminating else spec["restartPolicy"]
-    init = [_container(item, runs, problem, prepared, clock) for item in _init(spec)]
-    main = [_container(item, runs, problem, prepared, clock) for item in spec["containers"]]
+    init = [_container(item, run, clock) for item in spec.get("initContainers") or []]
+    main = [_container(item, run, clock) for item in spec["containers"]]
     if init:
         status["initContainerStatuses"] = init
     status["containerStatuses"] = main
@@ -50,18 +53,17 @@ def build(
     finished = status["phase"] in {"Succeeded", "Failed"}
     initialized = all("terminated" in item["state"] or item["started"] for item in init)
     ready = bool(main) and all(item["ready"] for item in main)
-    now = clock.timestamp()
-    _condition(status, "PodReadyToStartContainers", prepared and not finished, now)
-    _condition(status, "Initialized", initialized, now)
-    reason = "PodCompleted" if finished else "ContainersNotReady"
-    for name in ("ContainersReady", "Ready"):
-        _condition(status, name, ready, now, "" if ready else reason)
+    reason = {"reason": "PodCompleted" if finished else "ContainersNotReady"}
+    for name, value, extra in (
+        ("PodReadyToStartContainers", run.prepared and not finished, {}),
+        ("Initialized", initialized, {}),
+        ("ContainersReady", ready, {} if ready else reason),
+        ("Ready", ready, {} if ready else reason),
+    ):
+        state = "True" if value else "False"
+        condition = {"type": name, "status": state, "lastProbeTime": None, **extra}
+        set_condition(status, condition, clock.timestamp())
     return status
-
-
-def _init(spec: Obj) -> list[Obj]:
-    found: list[Obj] = spec.get("initContainers") or []
-    return found
 
 
 def _phase(main: list[Obj], policy: str, terminating: bool) -> str:
@@ -74,34 +76,30 @@ def _phase(main: list[Obj], policy: str, terminating: bool) -> str:
     return "Running" if started else "Pending"
 
 
-def _container(
-    container: Obj, runs: Mapping[str, Run], problem: str, prepared: bool, clock: VirtualClock
-) -> Obj:
-    run = runs.get(container["name"])
+def _container(container: Obj, pod: PodRun, clock: VirtualClock) -> Obj:
+    run = pod.runs.get(container["name"])
     running = run is not None and not run.has_ended(clock.now)
-    image = container["image"]
-    status: dict[str, Any] = {
+    return {
         "name": container["name"],
-        "image": image,
-        "imageID": image if run else "",
+        "image": container["image"],
+        "imageID": container["image"] if run else "",
         "ready": running,
         "started": running,
         "restartCount": run.restarts if run else 0,
-        "state": _state(container, run, problem, prepared, clock),
+        "state": _waiting(container, pod) if run is None else _state(run, clock),
     }
-    return status
 
 
-def _state(
-    container: Obj, run: Run | None, problem: str, prepared: bool, clock: VirtualClock
-) -> Obj:
-    if run is None:
-        waiting = {"reason": "ContainerCreating"}
-        if problem:
-            waiting["message"] = problem
-        elif prepared and probe_of(container) is None:
-            waiting = {"reason": "CreateContainerError", "message": CANNOT_RUN}
-        return {"waiting": waiting}
+def _waiting(container: Obj, pod: PodRun) -> Obj:
+    waiting = {"reason": "ContainerCreating"}
+    if pod.problem:
+        waiting["message"] = pod.problem
+    elif pod.prepared and probe_of(container) is None:
+        waiting = {"reason": "CreateContainerError", "message": CANNOT_RUN}
+    return {"waiting": waiting}
+
+
+def _state(run: Run, clock: VirtualClock) -> Obj:
     started = clock.timestamp(run.started_at - clock.now)
     if not run.has_ended(clock.now):
         return {"running": {"startedAt": started}}
@@ -114,10 +112,3 @@ def _state(
             "finishedAt": clock.timestamp(ended - clock.now),
         }
     }
-
-
-def _condition(status: Obj, name: str, value: bool, now: str, reason: str = "") -> None:
-    condition: Obj = {"type": name, "status": "True" if value else "False", "lastProbeTime": None}
-    if reason:
-        condition["reason"] = reason
-    set_condition(status, condition, now)

@@ -13,7 +13,6 @@ from conformance.targets.reference.apiserver.validation import (
     dra,
     names,
     pod,
-    priority_class,
     resource_slice,
     workloads,
 )
@@ -70,7 +69,7 @@ def _spec(
         case "Job":
             yield from workloads.check_job(obj)
         case "PriorityClass":
-            yield from priority_class.check(obj)
+            yield from workloads.check_priority_class(obj)
         case "ResourceClaim":
             yield from dra.check_claim(obj, namespace_labels, expressions)
         case "ResourceClaimTemplate":
@@ -90,7 +89,7 @@ def _change(kind: Kind, new: Obj, old: Obj, expressions: Expressions) -> Iterato
         case "Deployment" | "ReplicaSet" | "StatefulSet":
             yield from workloads.check_change(new, old)
         case "PriorityClass":
-            yield from priority_class.check_update(new, old)
+            yield from workloads.check_priority_class_update(new, old)
         case "ResourceClaim" | "ResourceClaimTemplate":
             yield from dra.check_immutable_spec(new, old)
         case "DeviceClass":

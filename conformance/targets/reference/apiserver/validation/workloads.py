@@ -1,6 +1,6 @@
-"""Checks of workloads: Jobs, and those that select their pods by labels.
+"""Checks of workloads (Jobs, and those that select their pods by labels) and of priority classes.
 
-Sources: pkg/apis/batch/validation/validation.go and pkg/apis/apps/validation/validation.go, as far
+Sources: validation/validation.go of pkg/apis/batch, pkg/apis/apps and pkg/apis/scheduling, as far
 as scenarios reach.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
 from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import names
@@ -118,3 +119,28 @@ def _not_negative(spec: Obj, *fields: str) -> Iterator[FieldError]:
     for field in fields:
         if spec.get(field) is not None and spec[field] < 0:
             yield invalid(f"spec.{field}", spec[field], _NEGATIVE)
+
+
+_HIGHEST: Final = 1_000_000_000
+_POLICIES: Final = ("Never", "PreemptLowerPriority")
+
+
+def check_priority_class(new: Obj) -> Iterator[FieldError]:
+    """A new class, defaults applied."""
+    if new["metadata"]["name"].startswith("system-"):
+        text = "priority class names with 'system-' prefix are reserved for system use only"
+        yield forbidden("metadata.name", text)
+    elif new["value"] > _HIGHEST:
+        text = f"maximum allowed value of a user defined priority is {_HIGHEST}"
+        yield forbidden("value", text)
+    if new["preemptionPolicy"] not in _POLICIES:
+        yield not_supported("preemptionPolicy", new["preemptionPolicy"], _POLICIES)
+
+
+def check_priority_class_update(new: Obj, old: Obj) -> Iterator[FieldError]:
+    """A change: neither the value nor the policy can be changed."""
+    if new.get("value") != old["value"]:
+        yield forbidden("value", "may not be changed in an update.")
+    if new.get("preemptionPolicy") != old["preemptionPolicy"]:
+        shown = new.get("preemptionPolicy")
+        yield invalid("preemptionPolicy", shown, "field is immutable")
