@@ -18,7 +18,8 @@ from conformance.engine.events import Outcome, PlannedScenario, ScenarioFinished
 from conformance.scenario.base import POD_CLAIM_ANNOTATION
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.loader import load_scenarios
-from conformance.scenario.model import Scenario, Step
+from conformance.scenario.model import Scenario
+from conformance.scenario.steps import Step
 
 _CLAIMS = ("ResourceClaim", "ResourceClaimTemplate")
 _LONGEST_BASE = 57

@@ -8,7 +8,8 @@ from typing import Final
 from conformance.clusters.base import OTHER_DRIVER, REMOVE
 from conformance.engine.awaiting import Divergence
 from conformance.engine.context import Context
-from conformance.scenario.model import Fault, Spec, Step
+from conformance.scenario.model import Spec
+from conformance.scenario.steps import Fault, Step
 from conformance.targets.base import Capabilities
 from conformance.targets.components import (
     OF_A_NODE,

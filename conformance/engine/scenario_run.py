@@ -42,11 +42,11 @@ from conformance.engine.events import (
 from conformance.engine.ledger import Ledger
 from conformance.engine.places import Place
 from conformance.engine.setup import Setup, planned
-from conformance.engine.steps import Observed, perform_together, prepare, title
+from conformance.engine.steps import Observed, perform_together, prepare
 from conformance.engine.stimuli import make_healthy
 from conformance.errors import TargetGoneError, UsageError
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.model import together
+from conformance.scenario.steps import together
 from conformance.targets.base import CONSTRAINTS
 from conformance.targets.overlaps import Overlap
 from conformance.text import shorten
@@ -252,7 +252,7 @@ class _Run:
     def _step(
         self, index: int, context: Context, start: float, action: Callable[[], Observed]
     ) -> bool:
-        name = title(context.scenario.spec.steps[index])
+        name = context.scenario.spec.steps[index].describe()
         self.emit(StepStarted(self.loaded.id, index, name))
         observed: list[dict[str, object]] = []
         where = self.loaded.where(("spec", "steps", index))

@@ -16,7 +16,7 @@ from conformance.engine.disruption import disturb
 from conformance.engine.stimuli import stimulate
 from conformance.errors import TargetError
 from conformance.scenario.metrics import MetricOf
-from conformance.scenario.model import CopyAllocation, Step
+from conformance.scenario.steps import CopyAllocation, Step
 from conformance.targets.base import ApiError, Obj, Ref, User
 from conformance.targets.overlaps import COPIED
 
@@ -65,35 +65,6 @@ def hollow_node(name: str, short: str) -> Obj:
             ],
         },
     }
-
-
-def title(step: Step) -> str:
-    """A step in a line: for the report, not for machines."""
-    how = f" as {step.account}" if step.account else ""
-    return _title(step) + how + (" in parallel" if step.parallel else "")
-
-
-def _title(step: Step) -> str:
-    if step.apply is not None:
-        names = (f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}" for obj in step.apply)
-        return "apply " + ", ".join(names)
-    if step.expect is not None:
-        return "expect " + "; ".join(expectation.describe() for expectation in step.expect)
-    if step.delete is not None:
-        return "delete " + ", ".join(item.describe() for item in step.delete)
-    if step.fault is not None:
-        return step.fault.describe()
-    if step.stimulate is not None:
-        return step.stimulate.describe()
-    if step.churn is not None:
-        return f"churn for {step.churn.time:g} s"
-    if step.copy_allocation is not None:
-        return f"allocate to {step.copy_allocation.to} what {step.copy_allocation.source} has"
-    if step.capture is not None:
-        return "capture " + ", ".join(item.describe() for item in step.capture.values())
-    if step.watch is not None:
-        return "watch " + ", ".join(item.describe() for item in step.watch.values())
-    return step.tell() or f"wait {step.wait:g} s"
 
 
 def prepare(context: Context) -> None:
@@ -182,7 +153,7 @@ def _change(step: Step, context: Context) -> None:
     except NotOneError as error:
         raise Divergence(error.wanted, error.found) from None
     except ApiError as error:
-        raise Divergence(f"to {title(step)}, which must be accepted", str(error)) from None
+        raise Divergence(f"to {step.describe()}, which must be accepted", str(error)) from None
 
 
 def _copy_allocation(wanted: CopyAllocation, context: Context) -> None:

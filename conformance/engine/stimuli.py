@@ -8,7 +8,7 @@ from conformance.engine.awaiting import Divergence
 from conformance.engine.context import Context, DevicePlace
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.expectations.containers.identity import allocated
-from conformance.scenario.stimulus import Stimulate
+from conformance.scenario.steps import Stimulate
 from conformance.targets.base import Obj, TargetError
 
 

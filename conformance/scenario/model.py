@@ -6,26 +6,19 @@ expectations on what a conformant implementation makes of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from conformance.scenario.accounts import Account, AccountName
 from conformance.scenario.base import (
     Duration,
-    Manifest,
-    ObjectSelector,
-    ServerSelector,
     Strict,
     VersionRange,
     parse_duration,
 )
-from conformance.scenario.changes import CapturedName, Changes, Delete
-from conformance.scenario.churn import Churn
 from conformance.scenario.driver.profile import Trait
-from conformance.scenario.expectations import AnyExpectation
-from conformance.scenario.stimulus import Stimulate
+from conformance.scenario.steps import Step
 
 NAME = r"^[a-z0-9]([-a-z0-9]{0,78}[a-z0-9])?$"
 
@@ -125,142 +118,6 @@ class Timeouts(Strict):
     )
     consistently: Duration = _limit("1s", "how long a state must stay as it is")
     cleanup: Duration = _limit("120s", "until all that was made is gone")
-
-
-NextVersion = Literal["startNext", "startUnregistered", "killNext", "replace"]
-"""What a rolling update of a driver does: its next version runs beside it for a while."""
-
-
-class Fault(Strict):
-    """Disturb a component of the cluster, where the target can (``requires.abilities``).
-
-    What a scenario has stopped is started again at its end.
-    """
-
-    component: str = Field(
-        description=(
-            "etcd, kube-apiserver, kube-controller-manager, kube-scheduler, or of each node:"
-            " containerd, kubelet, driver, other-driver, node (the whole of it)"
-        ),
-    )
-    action: Literal["restart", "kill", "stop", "start"] | NextVersion = Field(
-        default="restart",
-        description=(
-            "kill: stop at once; restart of a node: reboot; of a driver also startNext (its next"
-            " version beside it), startUnregistered (one that never registers), killNext (what was"
-            " started beside it), replace (startNext unless it was done, then stop)"
-        ),
-    )
-    node: str | None = Field(default=None, description="of this node only")
-    node_of: str | None = Field(
-        default=None, alias="nodeOf", description="of the node only on which this pod is"
-    )
-
-    @model_validator(mode="after")
-    def _one_place(self) -> Fault:
-        if self.node is not None and self.node_of is not None:
-            raise ValueError("give node or nodeOf, not both")
-        if self.of_next_version and self.component != "driver":
-            raise ValueError(f"only a driver has a next version to {self.action}")
-        return self
-
-    @property
-    def of_next_version(self) -> bool:
-        """Whether it is about a second instance of a driver."""
-        return self.action in get_args(NextVersion)
-
-    def describe(self) -> str:
-        """In words, for example ``stop driver of the node of pod0``."""
-        where = f" of {self.node}" if self.node else ""
-        where = f" of the node of {self.node_of}" if self.node_of else where
-        return f"{self.action} {self.component}{where}"
-
-
-class CopyAllocation(Strict):
-    """Allocate to a ResourceClaim the devices that another one has, as if no pod used them.
-
-    A scheduler that has lost count does so (kubernetes/kubernetes#141471), and a driver is the last
-    that can notice. Needs ``requires: {abilities: [double-allocation]}``, and ``exclusive: true``
-    where the devices are a driver's.
-    """
-
-    source: str = Field(alias="from", description="a ResourceClaim that is allocated")
-    to: str = Field(description="one that is not, with requests of the same names")
-
-
-class Step(Changes):
-    """One step: exactly one of its fields, but for those that say how."""
-
-    name: CapturedName | None = Field(
-        default=None, description="by which `since` of a later expectation knows this step"
-    )
-    parallel: bool = Field(
-        default=False,
-        description="at the same time as the steps directly before and after it that say so, too",
-    )
-    apply: tuple[Manifest, ...] | None = Field(
-        default=None, min_length=1, description="objects that the API server must accept"
-    )
-    expect: tuple[AnyExpectation, ...] | None = Field(
-        default=None, min_length=1, description="what must be so, one after the other"
-    )
-    delete: tuple[Delete, ...] | None = Field(
-        default=None, min_length=1, description="objects that are there, and are deleted"
-    )
-    fault: Fault | None = Field(default=None, description="stop, start or restart a component")
-    capture: dict[CapturedName, ObjectSelector] | None = Field(
-        default=None,
-        min_length=1,
-        description="name -> an object as it is now, which CEL of later expectations can read",
-    )
-    watch: dict[CapturedName, ServerSelector] | None = Field(
-        default=None,
-        min_length=1,
-        description="name -> what is watched from now on, for `watched` of later expectations",
-    )
-    wait: Duration | None = Field(default=None, description="let time pass, like 5s")
-    churn: Churn | None = Field(
-        default=None, description="do many things at random, and see that no rule is broken"
-    )
-    copy_allocation: CopyAllocation | None = Field(
-        default=None, alias="copyAllocation", description="give one device to two claims"
-    )
-    stimulate: Stimulate | None = Field(
-        default=None, description="have the driver find devices healthy or not"
-    )
-
-    @model_validator(mode="after")
-    def _one(self) -> Step:
-        if len(self.verbs) != 1:
-            raise ValueError(
-                "a step has exactly one of apply, expect, patch, update, serverSideApply, delete,"
-                " evict, bind, capture, watch, churn, fault, stimulate, wait, copyAllocation"
-                f" (found {', '.join(self.verbs) or 'none'})"
-            )
-        changes = {"bind", "delete", "evict", "patch", "server_side_apply", "update"}
-        if self.dry_run and self.action not in changes:
-            raise ValueError("dryRun goes with patch, update, delete, evict and bind")
-        if self.account is not None and self.action not in changes | {"apply"}:
-            raise ValueError("as goes with apply, patch, update, delete, evict and bind")
-        if self.parallel and self.action not in changes | {"apply"}:
-            raise ValueError("parallel goes with apply, patch, update, delete, evict and bind")
-        return self
-
-    @property
-    def action(self) -> str:
-        """The one field that is set."""
-        return self.verbs[0]
-
-
-def together(steps: Sequence[Step]) -> list[list[int]]:
-    """Indices of steps, in their order; those that are carried out at the same time in one list."""
-    found: list[list[int]] = []
-    for index, step in enumerate(steps):
-        if step.parallel and found and steps[index - 1].parallel:
-            found[-1].append(index)
-        else:
-            found.append([index])
-    return found
 
 
 class Spec(Strict):

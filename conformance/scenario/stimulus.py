@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from conformance.scenario.base import Strict
 
@@ -21,35 +21,6 @@ DEVICE_HEALTH: Final = "device-health"
 """The ability of a target whose driver can be told; see `Capabilities`."""
 
 _PLACEHOLDER: Final = re.compile(r"\{([A-Za-z][\w./-]*)\}")
-
-
-class Stimulate(Strict):
-    """Have the driver find devices healthy or not, where its profile says how (``stimulus``).
-
-    Needs ``requires: {abilities: [device-health]}``. What a scenario has made other than healthy is
-    healthy again at its end.
-    """
-
-    claim: str | None = Field(
-        default=None,
-        description="a ResourceClaim, whose devices are meant; with Healthy it may be left out,"
-        " for all that the scenario has made otherwise",
-    )
-    request: str | None = Field(default=None, description="the devices of this request only")
-    health: Health = Field(description="what they are from now on")
-
-    @model_validator(mode="after")
-    def _of_something(self) -> Stimulate:
-        if self.claim is None and (self.health != "Healthy" or self.request is not None):
-            raise ValueError("say of which claim; only health: Healthy alone needs none")
-        return self
-
-    def describe(self) -> str:
-        """In words, for example ``make the devices of claim one Unhealthy``."""
-        if self.claim is None:
-            return "make all devices Healthy again"
-        request = f" for request {self.request}" if self.request else ""
-        return f"make the devices of claim {self.claim}{request} {self.health}"
 
 
 class Stimulus(Strict):

@@ -13,8 +13,8 @@ from conformance.scenario.expectations.base import Path, Pods, Timed
 from conformance.scenario.lint.expressions import condition_problems
 from conformance.scenario.lint.made import Made, PodShape, name_of, namespace_of
 from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
-from conformance.scenario.model import Scenario, together
-from conformance.scenario.stimulus import DEVICE_HEALTH
+from conformance.scenario.model import Scenario
+from conformance.scenario.steps import together
 from reference_allocator.api import schema
 
 _MADE_BY_STEPS = frozenset(
@@ -32,35 +32,11 @@ def check_steps(scenario: Scenario, made: Made) -> list[Problem]:
     begin = {index: group[0] for group in together(scenario.spec.steps) for index in group}
     for index, step in enumerate(scenario.spec.steps):
         known = _KnownAt(scenario, made, index, problems, begin[index])
-        for position, selector in enumerate(step.delete or ()):
-            known.below("delete", position).selected((), selector)
-        known.changed((), step)
-        for name, captured in (step.capture or {}).items():
-            known.below("capture", name).selected((), captured)
+        step.lint(known)
         for name, watched in (step.watch or {}).items():
-            known.below("watch", name).served((), watched)
+            known.served(("watch", name), watched)
             if name in known.watches():
                 known.wrong(("watch", name), f"an earlier step watches as {name!r} already")
-        if step.fault is not None:
-            below = known.below("fault")
-            below.needed((), "ability", f"fault:{step.fault.component}")
-            if step.fault.of_next_version:
-                below.needed((), "trait", "rollingUpdate")
-            if step.fault.node_of is not None:
-                below.named(("nodeOf",), "Pod", step.fault.node_of)
-        if step.stimulate is not None:
-            below, wanted = known.below("stimulate"), step.stimulate
-            below.needed((), "kubelet")
-            below.needed((), "ability", DEVICE_HEALTH)
-            if wanted.claim is not None:
-                below.named(("claim",), "ResourceClaim", wanted.claim)
-            if wanted.request is not None:
-                below.request(("request",), wanted.request, wanted.claim, (), None)
-        if step.copy_allocation is not None:
-            below = known.below("copyAllocation")
-            below.named(("from",), "ResourceClaim", step.copy_allocation.source)
-            below.named(("to",), "ResourceClaim", step.copy_allocation.to)
-            below.needed((), "ability", "double-allocation")
         earlier = [before.name for before in scenario.spec.steps[:index] if before.name]
         if step.name in earlier:
             known.wrong(("name",), f"an earlier step is called {step.name!r} already")

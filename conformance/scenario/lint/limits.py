@@ -7,7 +7,8 @@ from typing import Final
 
 from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.expectations.base import Timed
-from conformance.scenario.model import Scenario, Step, together
+from conformance.scenario.model import Scenario
+from conformance.scenario.steps import Step, together
 
 STEPS: Final = 100
 OBJECTS: Final = 300

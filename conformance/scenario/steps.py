@@ -1,0 +1,248 @@
+"""The steps of a scenario: what each may do, how it is described, and what it needs.
+
+How a step is carried out: ``conformance.engine``. A verb is a field of :class:`Step`, a case in its
+description, and a function there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from pydantic import Field, model_validator
+
+from conformance.scenario.base import Duration, Manifest, ObjectSelector, ServerSelector, Strict
+from conformance.scenario.changes import CapturedName, Changes, Delete
+from conformance.scenario.churn import Churn
+from conformance.scenario.expectations import AnyExpectation
+from conformance.scenario.expectations.base import Known
+from conformance.scenario.stimulus import DEVICE_HEALTH, Health
+
+NextVersion = Literal["startNext", "startUnregistered", "killNext", "replace"]
+"""What a rolling update of a driver does: its next version runs beside it for a while."""
+
+
+class Fault(Strict):
+    """Disturb a component of the cluster, where the target can (``requires.abilities``).
+
+    What a scenario has stopped is started again at its end.
+    """
+
+    component: str = Field(
+        description=(
+            "etcd, kube-apiserver, kube-controller-manager, kube-scheduler, or of each node:"
+            " containerd, kubelet, driver, other-driver, node (the whole of it)"
+        ),
+    )
+    action: Literal["restart", "kill", "stop", "start"] | NextVersion = Field(
+        default="restart",
+        description=(
+            "kill: stop at once; restart of a node: reboot; of a driver also startNext (its next"
+            " version beside it), startUnregistered (one that never registers), killNext (what was"
+            " started beside it), replace (startNext unless it was done, then stop)"
+        ),
+    )
+    node: str | None = Field(default=None, description="of this node only")
+    node_of: str | None = Field(
+        default=None, alias="nodeOf", description="of the node only on which this pod is"
+    )
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Fault:
+        if self.node is not None and self.node_of is not None:
+            raise ValueError("give node or nodeOf, not both")
+        if self.of_next_version and self.component != "driver":
+            raise ValueError(f"only a driver has a next version to {self.action}")
+        return self
+
+    @property
+    def of_next_version(self) -> bool:
+        """Whether it is about a second instance of a driver."""
+        return self.action in get_args(NextVersion)
+
+    def lint(self, known: Known) -> None:
+        """The target can do it, and the pod on whose node it is done is there."""
+        known.needed(("fault",), "ability", f"fault:{self.component}")
+        if self.of_next_version:
+            known.needed(("fault",), "trait", "rollingUpdate")
+        if self.node_of is not None:
+            known.named(("fault", "nodeOf"), "Pod", self.node_of)
+
+    def describe(self) -> str:
+        """In words, for example ``stop driver of the node of pod0``."""
+        where = f" of {self.node}" if self.node else ""
+        where = f" of the node of {self.node_of}" if self.node_of else where
+        return f"{self.action} {self.component}{where}"
+
+
+class CopyAllocation(Strict):
+    """Allocate to a ResourceClaim the devices that another one has, as if no pod used them.
+
+    A scheduler that has lost count does so (kubernetes/kubernetes#141471), and a driver is the last
+    that can notice. Needs ``requires: {abilities: [double-allocation]}``, and ``exclusive: true``
+    where the devices are a driver's.
+    """
+
+    source: str = Field(alias="from", description="a ResourceClaim that is allocated")
+    to: str = Field(description="one that is not, with requests of the same names")
+
+    def lint(self, known: Known) -> None:
+        """Both claims are there, and the target can do it."""
+        known.named(("copyAllocation", "from"), "ResourceClaim", self.source)
+        known.named(("copyAllocation", "to"), "ResourceClaim", self.to)
+        known.needed(("copyAllocation",), "ability", "double-allocation")
+
+    def describe(self) -> str:
+        """In words."""
+        return f"allocate to {self.to} what {self.source} has"
+
+
+class Stimulate(Strict):
+    """Have the driver find devices healthy or not, where its profile says how (``stimulus``).
+
+    Needs ``requires: {abilities: [device-health]}``. What a scenario has made other than healthy is
+    healthy again at its end.
+    """
+
+    claim: str | None = Field(
+        default=None,
+        description="a ResourceClaim, whose devices are meant; with Healthy it may be left out,"
+        " for all that the scenario has made otherwise",
+    )
+    request: str | None = Field(default=None, description="the devices of this request only")
+    health: Health = Field(description="what they are from now on")
+
+    @model_validator(mode="after")
+    def _of_something(self) -> Stimulate:
+        if self.claim is None and (self.health != "Healthy" or self.request is not None):
+            raise ValueError("say of which claim; only health: Healthy alone needs none")
+        return self
+
+    def lint(self, known: Known) -> None:
+        """The claim and its request are there, and the target can do it."""
+        known.needed(("stimulate",), "kubelet")
+        known.needed(("stimulate",), "ability", DEVICE_HEALTH)
+        if self.claim is not None:
+            known.named(("stimulate", "claim"), "ResourceClaim", self.claim)
+        if self.request is not None:
+            known.request(("stimulate", "request"), self.request, self.claim, (), None)
+
+    def describe(self) -> str:
+        """In words, for example ``make the devices of claim one Unhealthy``."""
+        if self.claim is None:
+            return "make all devices Healthy again"
+        request = f" for request {self.request}" if self.request else ""
+        return f"make the devices of claim {self.claim}{request} {self.health}"
+
+
+class Step(Changes):
+    """One step: exactly one of its fields, but for those that say how."""
+
+    name: CapturedName | None = Field(
+        default=None, description="by which `since` of a later expectation knows this step"
+    )
+    parallel: bool = Field(
+        default=False,
+        description="at the same time as the steps directly before and after it that say so, too",
+    )
+    apply: tuple[Manifest, ...] | None = Field(
+        default=None, min_length=1, description="objects that the API server must accept"
+    )
+    expect: tuple[AnyExpectation, ...] | None = Field(
+        default=None, min_length=1, description="what must be so, one after the other"
+    )
+    delete: tuple[Delete, ...] | None = Field(
+        default=None, min_length=1, description="objects that are there, and are deleted"
+    )
+    fault: Fault | None = Field(default=None, description="stop, start or restart a component")
+    capture: dict[CapturedName, ObjectSelector] | None = Field(
+        default=None,
+        min_length=1,
+        description="name -> an object as it is now, which CEL of later expectations can read",
+    )
+    watch: dict[CapturedName, ServerSelector] | None = Field(
+        default=None,
+        min_length=1,
+        description="name -> what is watched from now on, for `watched` of later expectations",
+    )
+    wait: Duration | None = Field(default=None, description="let time pass, like 5s")
+    churn: Churn | None = Field(
+        default=None, description="do many things at random, and see that no rule is broken"
+    )
+    copy_allocation: CopyAllocation | None = Field(
+        default=None, alias="copyAllocation", description="give one device to two claims"
+    )
+    stimulate: Stimulate | None = Field(
+        default=None, description="have the driver find devices healthy or not"
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Step:
+        if len(self.verbs) != 1:
+            raise ValueError(
+                "a step has exactly one of apply, expect, patch, update, serverSideApply, delete,"
+                " evict, bind, capture, watch, churn, fault, stimulate, wait, copyAllocation"
+                f" (found {', '.join(self.verbs) or 'none'})"
+            )
+        changes = {"bind", "delete", "evict", "patch", "server_side_apply", "update"}
+        if self.dry_run and self.action not in changes:
+            raise ValueError("dryRun goes with patch, update, delete, evict and bind")
+        if self.account is not None and self.action not in changes | {"apply"}:
+            raise ValueError("as goes with apply, patch, update, delete, evict and bind")
+        if self.parallel and self.action not in changes | {"apply"}:
+            raise ValueError("parallel goes with apply, patch, update, delete, evict and bind")
+        return self
+
+    @property
+    def action(self) -> str:
+        """The one field that is set."""
+        return self.verbs[0]
+
+    def describe(self) -> str:
+        """In a line: for the report, not for machines."""
+        how = f" as {self.account}" if self.account else ""
+        return self._done() + how + (" in parallel" if self.parallel else "")
+
+    def _done(self) -> str:
+        verb, value = self.action, getattr(self, self.action)
+        match verb:
+            case "apply":
+                names = (
+                    f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}" for obj in value
+                )
+                return "apply " + ", ".join(names)
+            case "expect":
+                return "expect " + "; ".join(item.describe() for item in value)
+            case "delete":
+                return "delete " + ", ".join(item.describe() for item in value)
+            case "capture" | "watch":
+                return f"{verb} " + ", ".join(item.describe() for item in value.values())
+            case "fault" | "stimulate" | "copy_allocation":
+                return str(value.describe())
+            case "churn":
+                return f"churn for {value.time:g} s"
+            case "wait":
+                return f"wait {value:g} s"
+        return self.tell()
+
+    def lint(self, known: Known) -> None:
+        """What the step refers to and needs; but what it expects says that itself."""
+        for position, deleted in enumerate(self.delete or ()):
+            known.selected(("delete", position), deleted)
+        known.changed((), self)
+        for name, captured in (self.capture or {}).items():
+            known.selected(("capture", name), captured)
+        for done in (self.fault, self.stimulate, self.copy_allocation):
+            if done is not None:
+                done.lint(known)
+
+
+def together(steps: Sequence[Step]) -> list[list[int]]:
+    """Indices of steps, in their order; those that are carried out at the same time in one list."""
+    found: list[list[int]] = []
+    for index, step in enumerate(steps):
+        if step.parallel and found and steps[index - 1].parallel:
+            found[-1].append(index)
+        else:
+            found.append([index])
+    return found
