@@ -155,9 +155,12 @@ TO_HEALTHY = Stimulus(file="control", health={"Healthy": ("get well {device}",)}
 @pytest.mark.parametrize(
     ("profile", "why"),
     [
-        (with_stimulus(stimulus=None), "how the driver is told that a device gets Unhealthy"),
-        (with_stimulus(stimulus=TO_HEALTHY), "how the driver is told that a device gets Unhealthy"),
-        (with_stimulus(traits=("nodeLocal",)), "has the trait taintsUnhealthyDevices"),
+        (with_stimulus(stimulus=None), "has no stimulus that makes a device Unhealthy"),
+        (with_stimulus(stimulus=TO_HEALTHY), "has no stimulus that makes a device Unhealthy"),
+        (
+            with_stimulus(traits=("nodeLocal",)),
+            "does not declare the driver trait taintsUnhealthyDevices",
+        ),
     ],
     ids=["not at all", "not of that", "no taints"],
 )
