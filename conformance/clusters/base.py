@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol
-
-from pydantic import TypeAdapter
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from conformance.errors import InfrastructureError, UsageError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 RUN_LABEL = "dra-conformance.dev/run"
 """On everything that a run creates; nothing without it is ever touched."""
@@ -78,16 +80,21 @@ class ClusterAccess:
 
     def to_json(self) -> dict[str, Any]:
         """The hand-over for another process on this machine; `watch` is not in it."""
-        data: dict[str, Any] = _ACCESS.dump_python(replace(self, watch=None), mode="json")
+        data: dict[str, Any] = _access().dump_python(replace(self, watch=None), mode="json")
         return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ClusterAccess:
         """The inverse of :meth:`to_json`."""
-        return _ACCESS.validate_python(data)
+        return _access().validate_python(data)
 
 
-_ACCESS: Final = TypeAdapter(ClusterAccess)
+@cache
+def _access() -> TypeAdapter[ClusterAccess]:
+    """Made when first needed: pytest imports this module in every session."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(ClusterAccess)
 
 
 class Cluster(Protocol):
