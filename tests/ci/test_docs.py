@@ -54,7 +54,7 @@ def test_the_drawing_of_the_packages_is_current() -> None:
 def test_every_decision_has_a_date_and_a_status_and_is_listed() -> None:
     folder = ROOT / "docs/decisions"
     listed = (folder / "README.md").read_text(encoding="utf-8")
-    head = re.compile(r"# \d{4}: .+\n\nDate: \d{4}-\d\d-\d\d\. Status: \w")
+    head = re.compile(r"# \d{4}: .+\n\nDate: \d{4}-\d\d-\d\d[^.\n]*\. Status: \w")
     for page in folder.glob("0*.md"):
         assert head.match(page.read_text(encoding="utf-8")), page.name
         assert f"]({page.name})" in listed
