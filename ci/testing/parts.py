@@ -177,6 +177,8 @@ def _machines() -> Part:
             "tests/mutants/real*",
             "tests/*/test_real_*",
             "tests/clusters/*",
+            "reference_allocator/cel/environment/*",
+            "reference_allocator/data/*",
         ),
         prepare=("nice", *_python("-m", "tests.mutants.real.build")),
         missing=_lacking("real"),

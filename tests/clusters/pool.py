@@ -72,7 +72,7 @@ def _one_control_plane() -> Iterator[Shared]:
 @pytest.fixture(scope="session")
 def _one_of_two_nodes() -> Iterator[Shared]:
     support.require_node_machine()
-    with _running("nodes", nodes=2) as found:
+    with _running("n", nodes=2) as found:  # a unix socket's path is short
         yield found
 
 
