@@ -125,8 +125,8 @@ def _run_parts(able: Sequence[Part], now: str, left_out: Sequence[str], lock: in
             # Where the machine has no Go of its own, the Makefile has put one there.
             "PATH": f"{os.environ['PATH']}:{ROOT}/.venv/bin",
             "PYTHONPATH": str(ROOT),
-            # As the cluster's binaries are built (conformance/clusters/local/binaries/versions.py), so that
-            # the packages that both need are compiled once.
+            # As the cluster's binaries are built (COMPILE in
+            # conformance/clusters/local/binaries/versions.py): common packages compile once.
             "CGO_ENABLED": "0",
             "GOFLAGS": "'-gcflags=all=-dwarf=false -l'",
         },
