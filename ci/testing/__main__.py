@@ -55,12 +55,17 @@ def main(arguments: Sequence[str]) -> int:
 
 @contextmanager
 def _ended_like_ctrl_c() -> Iterator[None]:
-    """SIGTERM ends what runs as Ctrl-C does, so that clusters are removed."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """SIGTERM ends what runs as Ctrl-C does, so that clusters are removed.
+
+    A shell that starts this in the background has SIGINT ignored, also by what is started here.
+    """
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(one, signal.default_int_handler) for one in signals]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, handler in zip(signals, before, strict=True):
+            signal.signal(one, handler)
 
 
 def _arguments(every: dict[str, Part]) -> argparse.ArgumentParser:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ class Served:
 @contextmanager
 def served(state: Path, *options: str) -> Iterator[Served]:
     """Start one, and end it if it still runs."""
+    # Where a shell has started the tests in the background, SIGINT is ignored, also by children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
         (
             sys.executable,
