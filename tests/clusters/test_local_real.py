@@ -94,7 +94,8 @@ def test_driver_has_published_for_each_node(running: Shared) -> None:
 def test_pod_runs_and_can_be_looked_into_through_the_api_server(running: Shared, node: str) -> None:
     pod = run_pod(running, f"p-{node}", node)
     assert pod["spec"]["nodeName"] == node
-    assert running.admin.text("GET", f"{running.admin.path(pod)}/log") == "started\n"
+    log = f"{running.admin.path(pod)}/log"  # its first line comes a moment after the pod is Running
+    assert eventually(lambda: running.admin.text("GET", log), "the pod's log") == "started\n"
     with config.new_client_from_config(
         str(running.access.kubeconfig), context=running.access.context
     ) as api:
