@@ -20,7 +20,9 @@ CounterKey = tuple[str, str]
 """Counter set and counter."""
 
 _BYTES: Final = 16
-"""For one counter of a pool; an amount needs at most 12 (an int64 in units of 1e-9)."""
+"""For one counter of a pool, at least: an int64 in units of 1e-9 needs 12."""
+_ROOM: Final = 4
+"""Bytes beyond the largest amount, so that those of all devices can be added up."""
 
 
 @dataclass(slots=True, eq=False)
@@ -117,8 +119,13 @@ class Pool:
         self.of_node = any(entry.slice.per_device_node_selection for entry in devices)
         self.matching: dict[int, tuple[PoolDevice, ...]] = {}
         keys = [(name, counter) for name, totals in self.counters.items() for counter in totals]
-        self._places = {key: number * _BYTES for number, key in enumerate(keys)}
-        self.not_overdrawn = int.from_bytes((bytes(_BYTES - 1) + b"\x80") * len(keys), "little")
+        amounts = (abs(total) for totals in self.counters.values() for total in totals.values())
+        # A quantity such as 1e30 is valid and needs more.
+        self._width = max(_BYTES, max(amounts, default=0).bit_length() // 8 + 1 + _ROOM)
+        self._most = 1 << 8 * (self._width - _ROOM)
+        self._places = {key: number * self._width for number, key in enumerate(keys)}
+        highest = bytes(self._width - 1) + b"\x80"
+        self.not_overdrawn = int.from_bytes(highest * len(keys), "little")
         self._drawn: dict[PoolDevice, int] = {}
         self._baseline = 0
         self._baseline_version = -1
@@ -132,16 +139,20 @@ class Pool:
         return found
 
     def together(self, amounts: Iterable[tuple[CounterKey, int]]) -> int:
-        """Amounts of counters as one number; what is given twice is added up."""
-        data = bytearray(_BYTES * len(self._places))
+        """Amounts of counters as one number; what is given twice is added up.
+
+        An amount beyond every total of the pool is cut to one that is still beyond them.
+        """
+        data = bytearray(self._width * len(self._places))
         more = 0
         for key, amount in amounts:
+            amount = max(-self._most, min(amount, self._most))
             place = self._places[key]
-            end = place + _BYTES
+            end = place + self._width
             if amount < 0 or any(data[place:end]):
                 more += amount << 8 * place
             else:
-                data[place:end] = amount.to_bytes(_BYTES, "little")
+                data[place:end] = amount.to_bytes(self._width, "little")
         return int.from_bytes(data, "little") + more
 
     def baseline(self) -> int:

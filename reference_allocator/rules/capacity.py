@@ -150,10 +150,10 @@ def _round_up(
         return from_milli(rounded, like=valid.step)
     if requested.nanos > _INT64_MAX * NANO:
         raise CapacityError(f"{_NOT_REPRESENTABLE}: request {requested} exceeds MaxInt64")
-    low, step = _units(minimum.nanos), _units(valid.step.nanos)
+    low, step = _units(minimum), _units(valid.step)
     if step == 0:  # Upstream divides by it and panics; the API server lets in none below 1.
         raise CapacityError(f"{_NOT_REPRESENTABLE}: step {valid.step} is not positive")
-    rounded = _next_step(_units(requested.nanos), low, step, guarded=low >= 0)
+    rounded = _next_step(_units(requested), low, step, guarded=low >= 0)
     if rounded is None:
         raise CapacityError(
             f"{_NOT_REPRESENTABLE}: rounding request {requested} up to the next step passes "
@@ -193,11 +193,11 @@ def _outside(amount: Quantity, valid: ValidRange, features: Features) -> bool:
         return True
     if valid.step is None:
         return False
-    low = 0 if valid.min is None else valid.min.nanos
     if _uses_milli(valid, features):
+        low = 0 if valid.min is None else valid.min.nanos
         return not _is_milli(amount) or (amount.nanos - low) % valid.step.nanos != 0
-    step = _units(valid.step.nanos)
-    return step == 0 or (_units(amount.nanos) - _units(low)) % step != 0
+    step, low = _units(valid.step), 0 if valid.min is None else _units(valid.min)
+    return step == 0 or as_int64(_units(amount) - low) % step != 0
 
 
 def _uses_milli(valid: ValidRange, features: Features) -> bool:
@@ -215,6 +215,16 @@ def _is_milli(quantity: Quantity) -> bool:
     return amount % _MILLI == 0 and abs(amount // _MILLI) <= _INT64_MAX
 
 
-def _units(nanos: int) -> int:
-    """Whole units, rounded away from zero, as Quantity.Value counts them."""
-    return -(-nanos // NANO) if nanos >= 0 else nanos // NANO
+def _units(quantity: Quantity) -> int:
+    """Whole units, rounded away from zero, as Quantity.Value counts them in an int64.
+
+    Of a negative quantity with more than 18 digits it takes the lower 64 bits of the billionths
+    (apimachinery ``pkg/api/resource/math.go``, ``scaledValue``); the API server lets in none.
+    """
+    nanos = quantity.nanos
+    if nanos >= 0:
+        return as_int64(-(-nanos // NANO))
+    if not quantity.decimal:
+        return nanos // NANO
+    low = as_int64(nanos)
+    return quotient(low, NANO) + (low % NANO != 0)
