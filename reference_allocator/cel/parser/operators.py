@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lark import Token
-
 from reference_allocator.cel.ast import Call, Literal, Node
 from reference_allocator.cel.parser.helper import at, limited, report, sized
 from reference_allocator.cel.runtime.values import INT_MIN
@@ -59,16 +57,9 @@ class OperatorRules:
         call.sign = "chain"
         return sized(call, (left, right))
 
-    def _operand(self, children: list[Any]) -> tuple[Node, Token]:
-        return children[0], children[1]
-
-    relation_lt = relation_le = relation_gt = relation_ge = _operand
-    relation_eq = relation_ne = relation_in = _operand
-    addition_add = addition_sub = _operand
-    multiplication_mul = multiplication_div = multiplication_mod = _operand
-
-    def _binary(self, children: list[Any]) -> Node:
-        (left, operator), right = children
+    def relation(self, children: list[Any]) -> Node:
+        """``a < b``, ``a + b`` and the like."""
+        left, operator, right = children
         call = Call(at(operator), _OPERATORS[str(operator)], [left, right])
         sized(call, (left, right), counted=True)
         if str(operator) in _CALCS:
@@ -77,14 +68,7 @@ class OperatorRules:
             call.relations = max(call.relations, right.relations + 1)
         return limited(call)
 
-    relation = addition = multiplication = _binary
-
-    def unary_not(self, children: list[Any]) -> Token:
-        """A sign."""
-        token: Token = children[0]
-        return token
-
-    unary_neg = unary_not
+    addition = multiplication = relation
 
     def unary(self, children: list[Any]) -> Node:
         """``!a`` and ``-a``."""
