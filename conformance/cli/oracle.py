@@ -41,10 +41,17 @@ def allocate(
     _answer(questions, lambda line: answer_allocate(line, timeout=timeout, kubernetes=minor))
 
 
-def cel(questions: Input = None, kubernetes: Kubernetes = MINORS[-1]) -> None:
+def cel(
+    questions: Input = None,
+    kubernetes: Kubernetes = MINORS[-1],
+    witness: Annotated[
+        bool,
+        typer.Option("--witness", help="Ask cel-python, too, where it knows what is used."),
+    ] = False,
+) -> None:
     """Evaluate CEL device selectors read as JSON lines; prints JSON lines."""
     minor = _known(kubernetes)
-    _answer(questions, lambda line: answer_cel(line, kubernetes=minor))
+    _answer(questions, lambda line: answer_cel(line, kubernetes=minor, witness=witness))
 
 
 def _known(kubernetes: str) -> str:

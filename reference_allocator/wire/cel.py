@@ -32,6 +32,7 @@ from reference_allocator.cel import (
     compile_derived,
     compile_selector,
 )
+from reference_allocator.cel.witness import second_opinion
 from reference_allocator.environment import converted, derived_environment, selector_environment
 from reference_allocator.features import Features
 from reference_allocator.gates import MINORS, minor_of
@@ -48,21 +49,22 @@ _STORED: Final = "StoredExpressions"
 _NEW: Final = "NewExpressions"
 
 
-def answer_cel(line: str | bytes, *, kubernetes: str = MINORS[-1]) -> str:
+def answer_cel(line: str | bytes, *, kubernetes: str = MINORS[-1], witness: bool = False) -> str:
     """The answer to one line; never raises for what the line says.
 
     Args:
         line: a question.
         kubernetes: the version whose environment it is about.
+        witness: add to "match" what cel-python says, as "witness", where it can say.
 
     Raises:
         ValueError: the version is not known.
     """
     minor = minor_of(kubernetes)
-    return answer_line(line, lambda question: _respond(question, minor))
+    return answer_line(line, lambda question: _respond(question, minor, witness))
 
 
-def _respond(question: Mapping[str, Any], kubernetes: str) -> Json:
+def _respond(question: Mapping[str, Any], kubernetes: str, witness: bool) -> Json:
     only_known(question, _FIELDS)
     expression = string(question, "expression")
     device = child(question, "device", _device) or {}
@@ -89,6 +91,9 @@ def _respond(question: Mapping[str, Any], kubernetes: str) -> Json:
             subject = converted(features, string(device, "driver"), device)
             cost = selector.evaluate_with_cost(subject)[1]
             answer |= {"match": selector.matches(subject), "cost": cost}
+            opinion = second_opinion(expression, subject) if witness else None
+            if opinion is not None:
+                answer["witness"] = opinion
     except CelCompileError as error:
         return {"compileError": str(error)}
     except CelRuntimeError as error:
