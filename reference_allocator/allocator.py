@@ -110,6 +110,7 @@ class Allocator:
         Raises:
             InputError: an object has not the form of its kind; the path starts with `$.node` or
                 `$.claims[i]`.
+            CelUnsupportedError: a selector builds a protobuf message.
         """
         try:
             read_node = node if isinstance(node, Node) else Node.from_dict(node)

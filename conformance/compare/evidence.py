@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from conformance.errors import UsageError
 from reference_allocator.api import NodeSelector
 from reference_allocator.api.reading import InputError, child, items, mapping, string
+from reference_allocator.cel import CelUnsupportedError
 from reference_allocator.errors import AllocationError
 from reference_allocator.rules.node_eligibility import node_problem, selector_matches
 from reference_allocator.snapshot import Snapshot
@@ -27,6 +28,8 @@ def reading(ask: Callable[[], T]) -> T:
     """Ask the reference; malformed evidence becomes one UsageError with its JSON path."""
     try:
         return ask()
+    except CelUnsupportedError as error:
+        raise UsageError(f"not judged: {error.message}") from None
     except InputError as error:
         raise UsageError(f"{error}; the snapshot or the decision is damaged") from None
     except (AttributeError, KeyError, IndexError, TypeError) as error:

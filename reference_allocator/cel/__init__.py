@@ -13,6 +13,7 @@ from reference_allocator.cel.errors import (
     CelCostError,
     CelInterruptedError,
     CelRuntimeError,
+    CelUnsupportedError,
 )
 from reference_allocator.cel.new_expressions import ExpressionProblem, validate_new_expression
 from reference_allocator.cel.program import DYN, Program, compile_expression
@@ -33,6 +34,7 @@ __all__ = [
     "CelFeatures",
     "CelInterruptedError",
     "CelRuntimeError",
+    "CelUnsupportedError",
     "DerivedAttribute",
     "ExpressionProblem",
     "Program",

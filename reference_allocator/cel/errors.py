@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from reference_allocator.api.reading import InputError
+
 _MAX_ISSUES = 100
 _MAX_SNIPPET = 16384
 
@@ -25,6 +27,10 @@ class CelCompileError(Exception):
 
 class CelRuntimeError(Exception):
     """The evaluation has no value; ``str()`` is cel-go's text, such as ``no such key: foo``."""
+
+
+class CelUnsupportedError(InputError):
+    """The expression needs what is not evaluated here, so nothing can be said about its value."""
 
 
 class CelCostError(CelRuntimeError):

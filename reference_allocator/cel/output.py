@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.protobuf.native import to_native
-from reference_allocator.cel.runtime.go_types import go_value
+from reference_allocator.cel.runtime.go_types import go_type, go_value
 from reference_allocator.cel.runtime.maps import unmap_key
 from reference_allocator.cel.runtime.values import (
-    Message,
     Optional,
     TypeValue,
     UInt,
@@ -35,11 +33,26 @@ def to_bool(value: Any) -> bool:
         inner = inner.value
     if inner.__class__ is bool:
         return bool(inner)
-    try:
-        return bool(to_native(inner, "bool"))
-    except CelRuntimeError as reason:
-        message = f"CEL result of type {type_name(value)} could not be converted to bool: {reason}"
-        raise CelRuntimeError(message) from None
+    message = f"CEL result of type {type_name(value)} could not be converted to bool"
+    raise CelRuntimeError(f"{message}: {_no_bool(inner)}")
+
+
+def _no_bool(value: Any) -> str:
+    """Why a value is no bool, in the words of cel-go's ``ConvertToNative`` methods."""
+    name = type_name(value)
+    if name == "optional_type":
+        return "optional.none() dereference"
+    if name == "type":
+        return "type conversion not supported for 'type'"
+    if name in ("int", "uint"):
+        return f"unsupported type conversion from '{name}' to bool"
+    if name == "string":
+        return "unsupported native conversion from string to 'bool'"
+    plain = {"double": "Double", "bytes": "Bytes", "list": "list", "map": "map"}
+    quoted = name.removeprefix("google.protobuf.") if "." in name else name
+    if name.startswith(("kubernetes.", "net.")):
+        quoted = go_type(value).removeprefix("cel.")
+    return f"type conversion error from {plain.get(name, repr(quoted))} to 'bool'"
 
 
 def to_python(value: Any) -> Any:
@@ -52,8 +65,6 @@ def to_python(value: Any) -> Any:
         return {unmap_key(key): to_python(item) for key, item in value.items()}
     if isinstance(value, UInt):
         return int(value)
-    if isinstance(value, Message):
-        return to_python(value.fields)
     if isinstance(value, Optional):
         return to_python(value.value) if value.present else None
     return str(value)

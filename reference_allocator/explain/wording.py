@@ -16,6 +16,7 @@ from reference_allocator.cel import (
     CelCompileError,
     CelFeatures,
     CelRuntimeError,
+    CelUnsupportedError,
     compile_selector,
 )
 from reference_allocator.environment import converted
@@ -85,7 +86,7 @@ def _deciding_clause(
             selector = compile_selector(clause, features=environment)
             if not selector.matches(converted(environment, driver, device)):
                 return clause
-        except (CelCompileError, CelRuntimeError):
+        except (CelCompileError, CelRuntimeError, CelUnsupportedError):
             return expression.strip()
     return expression.strip()
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from reference_allocator.api.reading import InputError, describe, mapping, string
 from reference_allocator.api.schema import LIST, MAP, UnknownField, mistakes, types
+from reference_allocator.cel import CelUnsupportedError
 
 MAX_LINE: Final = 256 * 1024 * 1024
 """The longest line that is read, in bytes: a snapshot of 100,000 devices is about a fifth of it."""
@@ -39,7 +40,8 @@ def answer_line(line: str | bytes, respond: Callable[[Mapping[str, Any]], Json])
         identifier = string(question, "id")
         body = respond(question)
     except InputError as error:
-        body = {"invalid": str(error)}
+        unsupported = isinstance(error, CelUnsupportedError)
+        body = {"unsupported": error.message} if unsupported else {"invalid": str(error)}
     text = json.dumps({"id": identifier, **body}, ensure_ascii=False, separators=(",", ":"))
     for separator in _SEPARATORS:
         text = text.replace(separator, f"\\u{ord(separator):04x}")

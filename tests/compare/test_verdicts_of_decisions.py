@@ -310,6 +310,15 @@ def test_verdicts_are_ordered_from_best_to_worst() -> None:
     ]
 
 
+def test_a_selector_with_a_protobuf_message_is_no_verdict() -> None:
+    expression = "google.protobuf.BoolValue{value: device.driver != ''}"
+    asked = claim()
+    exactly = asked["spec"]["devices"]["requests"][0]["exactly"]
+    exactly["selectors"] = [{"cel": {"expression": expression}}]
+    with pytest.raises(UsageError, match="not judged: a protobuf message"):
+        judge(decision([asked], [allocation("gpu-0")]))
+
+
 def test_a_kind_of_request_that_the_reference_does_not_know_is_no_verdict() -> None:
     unknown = claim()
     unknown["spec"]["devices"]["requests"] = [{"name": "gpu", "someday": {}}]

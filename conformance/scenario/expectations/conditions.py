@@ -65,7 +65,13 @@ def unmet(expressions: Sequence[str], variables: Mapping[str, Any]) -> Iterator[
     """
     if not expressions:
         return
-    from reference_allocator.cel import DYN, CelCompileError, CelRuntimeError, compile_expression
+    from reference_allocator.cel import (
+        DYN,
+        CelCompileError,
+        CelRuntimeError,
+        CelUnsupportedError,
+        compile_expression,
+    )
 
     for expression in expressions:
         try:
@@ -74,7 +80,7 @@ def unmet(expressions: Sequence[str], variables: Mapping[str, Any]) -> Iterator[
             raise UsageError(f"cel: {expression!r}: {error}") from None
         try:
             value = program.evaluate(variables, deadline=time.monotonic() + _MOST_SECONDS)
-        except CelRuntimeError as error:
+        except (CelRuntimeError, CelUnsupportedError) as error:
             result = f"is an error: {error}"
         else:
             if value is True:

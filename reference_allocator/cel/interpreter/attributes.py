@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from reference_allocator.cel.ast import NOT_FOLDED, Call, Ident, Node, Select
-from reference_allocator.cel.errors import CelCostError, CelInterruptedError, CelRuntimeError
+from reference_allocator.cel.errors import CelCostError, CelInterruptedError
 from reference_allocator.cel.interpreter.outcomes import (
     ABSENT,
     SELECTIONS,
@@ -19,11 +19,10 @@ from reference_allocator.cel.interpreter.outcomes import (
     conditional_root,
     list_index,
 )
-from reference_allocator.cel.protobuf.messages import qualify
 from reference_allocator.cel.runtime.conversions import shown
 from reference_allocator.cel.runtime.go_types import go_type
 from reference_allocator.cel.runtime.maps import KEY_CLASSES, MISSING, find
-from reference_allocator.cel.runtime.values import Growing, Message, Optional
+from reference_allocator.cel.runtime.values import Growing, Optional
 
 
 class Evaluation:
@@ -150,10 +149,4 @@ class Evaluation:
             if 0 <= index < len(value):
                 return value[index]
             return ABSENT if optional else Err(f"index out of bounds: {shown(key)}")
-        if value.__class__ is Message:
-            try:
-                found, is_set = qualify(value, key)
-            except CelRuntimeError as failure:
-                return Err(str(failure))
-            return found if is_set or not optional else ABSENT
         return ABSENT if optional else Err(f"no such key: {shown(key)}")

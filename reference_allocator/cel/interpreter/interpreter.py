@@ -21,11 +21,10 @@ from reference_allocator.cel.ast import (
     Select,
     StructExpr,
 )
-from reference_allocator.cel.cost.ranges import LIST_COST, MAP_COST, STRUCT_COST
-from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.cost.ranges import LIST_COST, MAP_COST
+from reference_allocator.cel.errors import CelRuntimeError, CelUnsupportedError
 from reference_allocator.cel.interpreter.calls import Calls
 from reference_allocator.cel.interpreter.outcomes import ABSENT, Err, Lazy, plain, visited
-from reference_allocator.cel.protobuf.messages import build
 from reference_allocator.cel.runtime.conversions import shown
 from reference_allocator.cel.runtime.maps import map_key
 from reference_allocator.cel.runtime.values import Growing, Optional
@@ -103,27 +102,10 @@ class Interpreter(Calls):
                 result[map_key(key)] = value
         return result
 
-    def message(self, node: StructExpr, scope: dict[str, Any]) -> Any:
-        """The value of a message that is built."""
-        value = self._built(node, scope)
-        self.charge(STRUCT_COST)
-        return value
-
-    def _built(self, node: StructExpr, scope: dict[str, Any]) -> Any:
-        fields: dict[str, Any] = {}
-        for entry in node.entries:
-            assert isinstance(entry.key, Literal)
-            name = entry.key.value
-            value = self._part(entry.value, scope, f"entry '{name}'" if entry.optional else "")
-            if value.__class__ is Err:
-                return value
-            fields.pop(name, None)
-            if value is not ABSENT:
-                fields[name] = value
-        try:
-            return build(node.type_name, fields)
-        except CelRuntimeError as failure:
-            return Err(str(failure))
+    def message(self, node: StructExpr, _scope: dict[str, Any]) -> Any:
+        """Refuse a protobuf message: no attribute of a device is one, and no selector needs one."""
+        message = f"a protobuf message ({node.type_name}) is built, which is not evaluated here"
+        raise CelUnsupportedError(message)
 
     def _part(self, node: Node, scope: dict[str, Any], optional: str) -> Any:
         """The value of a part of a literal, or an `Err`.

@@ -14,7 +14,6 @@ from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.maps import MISSING, find, unmap_key
 from reference_allocator.cel.runtime.values import (
     Duration,
-    Message,
     Optional,
     Timestamp,
     TypeValue,
@@ -89,10 +88,6 @@ def equal(left: Any, right: Any) -> bool:
         if not (left.present and right.present):
             return bool(left.present == right.present)
         return equal(left.value, right.value)
-    if kind is Message:
-        return left.fields.keys() == right.fields.keys() and all(
-            equal(value, right.fields[field]) for field, value in left.fields.items()
-        )
     return bool(left == right)
 
 

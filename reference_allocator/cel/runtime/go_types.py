@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from reference_allocator.cel.runtime.maps import JsonMap
-from reference_allocator.cel.runtime.values import Growing, Message, type_name
+from reference_allocator.cel.runtime.values import Growing, type_name
 
 _NAMES: Final = {
     "bool": ("types.Bool", "bool"),
@@ -32,8 +31,6 @@ _NAMES: Final = {
 
 def go_type(value: Any) -> str:
     """The type that cel-go has for a value, such as ``types.Int``."""
-    if value.__class__ is Message:
-        return "*types.protoObj"
     if value.__class__ is Growing:
         return "*types.mutableList"
     return _NAMES[type_name(value)][0]
@@ -41,9 +38,5 @@ def go_type(value: Any) -> str:
 
 def go_value(value: Any) -> str:
     """The Go type of what a value holds, such as ``int64``."""
-    if isinstance(value, Message):
-        return value.go_type
-    if value.__class__ is JsonMap:
-        return "*structpb.Struct"
     name = type_name(value)
     return _NAMES[name][1] if name in _NAMES else name

@@ -49,12 +49,6 @@ class DomainMap(StringMap):
         return {}
 
 
-class JsonMap(StringMap):
-    """A map that was a ``google.protobuf.Struct``, which only names of Go types tell."""
-
-    __slots__ = ()
-
-
 class _TypedKey:
     """A key that Python takes for another one: ``True == 1 == 1.0``."""
 

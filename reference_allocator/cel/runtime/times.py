@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable
-from datetime import MAXYEAR, UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
-from functools import cache
-from pathlib import PurePosixPath
 from typing import Any, Final
 
 from reference_allocator.api.quoting import go_quote
@@ -33,11 +30,6 @@ _RFC3339: Final = re.compile(
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MIN_SECONDS: Final = -62135596800
 MAX_SECONDS: Final = 253402300799
-_BEFORE_YEAR_ONE: Final = 292277022400 * 31556952 + 306 * 86400
-"""Seconds from Go's first day to the year 1 (``absoluteYears`` and ``marchThruDecember``)."""
-_YEAR: Final = 366 * 86400
-_CYCLE: Final = 146097 * 86400
-"""400 years."""
 
 
 def unreadable(target: str) -> CelRuntimeError:
@@ -109,26 +101,9 @@ def timestamp_from_seconds(seconds: int) -> Timestamp:
     return Timestamp(seconds * 10**9)
 
 
-def timestamp_of(seconds: int = 0, nanos: int = 0) -> Timestamp:
-    """The time of the fields of a protobuf Timestamp, of any year (Go's ``time.Unix``)."""
-    whole, rest = divmod(nanos, 10**9)
-    # Go counts seconds since the year 1, in 64 bits that may overflow.
-    since_year_one = seconds + whole - MIN_SECONDS
-    return Timestamp((_int64(since_year_one) + MIN_SECONDS) * 10**9 + rest)
-
-
-def duration_of(seconds: int = 0, nanos: int = 0) -> Duration:
-    """The span of the fields of a protobuf Duration, the nearest one that fits 64 bits."""
-    return Duration(min(max(seconds * 10**9 + nanos, INT_MIN), INT_MAX))
-
-
 def unix_seconds(value: Timestamp) -> int:
-    """Whole seconds since 1970, in 64 bits."""
-    return _int64(value.nanos // 10**9)
-
-
-def _int64(value: int) -> int:
-    return (value - INT_MIN) % 2**64 + INT_MIN
+    """Whole seconds since 1970."""
+    return value.nanos // 10**9
 
 
 def parse_timestamp(text: str) -> Timestamp:
@@ -155,44 +130,19 @@ def parse_timestamp(text: str) -> Timestamp:
     return Timestamp(seconds * 10**9 + nanos)
 
 
-_Offset = Callable[[int], int]
-"""Of a time in Unix seconds to the seconds that a zone is ahead of UTC then."""
-
-
-def _utc(_seconds: int) -> int:
-    return 0
-
-
-def _go_seconds(value: Timestamp) -> int:
-    """Unix seconds as Go's calendar sees them: before its first day it counts from the end."""
-    seconds = value.nanos // 10**9
-    return seconds + 2**64 if seconds - MIN_SECONDS < -_BEFORE_YEAR_ONE else seconds
-
-
-def _in_python(seconds: int) -> tuple[datetime, int]:
-    """The calendar's time, and how many years have to be added to what Python can represent.
-
-    The calendar repeats itself every 400 years, weekdays included.
-    """
-    cycles = 0
-    if not MIN_SECONDS <= seconds <= MAX_SECONDS:
-        cycles = (seconds - MAX_SECONDS // 2) // _CYCLE
-        seconds -= cycles * _CYCLE
-    return _EPOCH + timedelta(seconds=seconds), 400 * cycles
-
-
-def _local(value: Timestamp, offset: _Offset) -> tuple[datetime, int]:
-    seconds = _go_seconds(value)
-    return _in_python(seconds + offset(seconds))
+def _moment(value: Timestamp, zone: tzinfo = UTC) -> datetime:
+    """The calendar's time, whole seconds; raises CelRuntimeError beyond the years 1 to 9999."""
+    try:
+        return (_EPOCH + timedelta(seconds=unix_seconds(value))).astimezone(zone)
+    except OverflowError:
+        raise CelRuntimeError("timestamp overflow") from None
 
 
 def format_timestamp(value: Timestamp) -> str:
     """RFC 3339 in UTC with as many digits of a second as needed."""
-    moment, years = _local(value, _utc)
-    year = moment.year + years
     nanos = value.nanos % 10**9
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-    return f"{'-' * (year < 0)}{abs(year):04d}{moment:-%m-%dT%H:%M:%S}{fraction}Z"
+    return f"{_moment(value).replace(tzinfo=None).isoformat()}{fraction}Z"
 
 
 def show_timestamp(value: Timestamp) -> str:
@@ -201,68 +151,32 @@ def show_timestamp(value: Timestamp) -> str:
     return f"{day} {time} +0000 UTC"
 
 
-@cache
-def _regions() -> frozenset[str]:
-    """What has zones in it, such as ``America/Argentina``: folders of the time zone database."""
-    from zoneinfo import available_timezones  # takes time to import, and few expressions need it
-
-    parents = (PurePosixPath(name).parents for name in available_timezones())
-    return frozenset(str(parent) for each in parents for parent in each)
-
-
-def _atoi(text: str) -> int:
-    """Go's ``strconv.Atoi``."""
-    problem = ""
-    if not re.fullmatch(r"[-+]?[0-9]+", text):
-        problem = "invalid syntax"
-    elif len(text) > 400 or not INT_MIN <= int(text) <= INT_MAX:
-        problem = "value out of range"
-    if problem:
-        raise CelRuntimeError(f"strconv.Atoi: parsing {go_quote(text)}: {problem}")
-    return int(text)
-
-
-def _zone(name: str) -> _Offset:
+def _zone(name: str) -> tzinfo:
     """A zone by name, or an offset such as ``-08:00`` (cel-go ``stdlib``, ``inTimeZone``).
 
-    The offset has no limits. ``Local`` is UTC, which the control plane's containers have.
+    ``Local`` is UTC, which the control plane's containers have. An offset of a day or more, which
+    Go takes, is an error here.
     """
-    hours_text, colon, minutes_text = name.partition(":")
-    if not colon:
-        return _named_zone(name)
-    hours, minutes = _atoi(hours_text), _atoi(minutes_text)
-    total = _int64(hours * 60 - minutes if name.startswith("-") else hours * 60 + minutes)
-    nanos = _int64(total * 60 * 10**9)
-    whole = _truncate(nanos, 10**9)
-    offset = int(float(whole) + (nanos - whole * 10**9) / 1e9)
-    return lambda _: offset
-
-
-def _named_zone(name: str) -> _Offset:
     if name in ("", "UTC", "Local"):
-        return _utc
+        return UTC
+    hours, colon, minutes = name.partition(":")
+    if colon:
+        for text in (hours, minutes):
+            if not re.fullmatch(r"[-+]?[0-9]{1,9}", text):
+                raise CelRuntimeError(f"strconv.Atoi: parsing {go_quote(text)}: invalid syntax")
+        sign = -1 if name.startswith("-") else 1
+        try:
+            return timezone(timedelta(hours=int(hours), minutes=sign * int(minutes)))
+        except (ValueError, OverflowError):
+            raise CelRuntimeError(f"time zone offset {name} is a day or more") from None
     if ".." in name or name[0] in "/\\":
         raise CelRuntimeError("time: invalid location name")
-    plain = posixpath.normpath(name)
-    if plain in _regions():
-        raise CelRuntimeError("is a directory")
-    from zoneinfo import ZoneInfo
+    from zoneinfo import ZoneInfo  # takes time to import, and few expressions need it
 
     try:
-        zone = ZoneInfo(plain)
+        return ZoneInfo(name)
     except (ValueError, OSError, KeyError):
         raise CelRuntimeError(f"unknown time zone {name}") from None
-
-    def offset(seconds: int) -> int:
-        # Before Python's first years a zone has its local mean time, as in them.
-        moment, _ = _in_python(max(seconds, MIN_SECONDS + _YEAR))
-        if moment.year == MAXYEAR:
-            moment = moment.replace(year=MAXYEAR - 400)
-        found = moment.astimezone(zone).utcoffset()
-        assert found is not None
-        return int(found.total_seconds())
-
-    return offset
 
 
 def _truncate(nanos: int, unit: int) -> int:
@@ -270,26 +184,26 @@ def _truncate(nanos: int, unit: int) -> int:
     return -quotient if nanos < 0 else quotient
 
 
-_FIELDS: Final[dict[str, Callable[[datetime, int, int], int]]] = {
-    "year": lambda moment, years, _: moment.year + years,
-    "month": lambda moment, *_: moment.month - 1,
-    "day_of_year": lambda moment, *_: moment.timetuple().tm_yday - 1,
-    "day_of_month": lambda moment, *_: moment.day - 1,
-    "day_of_month_1_based": lambda moment, *_: moment.day,
-    "day_of_week": lambda moment, *_: moment.isoweekday() % 7,
-    "hours": lambda moment, *_: moment.hour,
-    "minutes": lambda moment, *_: moment.minute,
-    "seconds": lambda moment, *_: moment.second,
-    "milliseconds": lambda _moment, _years, nanos: nanos // 10**6,
+_FIELDS: Final[dict[str, Callable[[datetime], int]]] = {
+    "year": lambda moment: moment.year,
+    "month": lambda moment: moment.month - 1,
+    "day_of_year": lambda moment: moment.timetuple().tm_yday - 1,
+    "day_of_month": lambda moment: moment.day - 1,
+    "day_of_month_1_based": lambda moment: moment.day,
+    "day_of_week": lambda moment: moment.isoweekday() % 7,
+    "hours": lambda moment: moment.hour,
+    "minutes": lambda moment: moment.minute,
+    "seconds": lambda moment: moment.second,
 }
-"""Of a time as `_local` has it, and of its nanoseconds within the second."""
 
 
-def _accessor(field: Callable[[datetime, int, int], int]) -> Callable[..., int]:
-    def access(value: Timestamp, zone: str = "UTC") -> int:
-        return field(*_local(value, _zone(zone)), value.nanos % 10**9)
+def _accessor(field: Callable[[datetime], int]) -> Callable[..., int]:
+    return lambda value, zone="UTC": field(_moment(value, _zone(zone)))
 
-    return access
+
+def _milliseconds(value: Timestamp, zone: str = "UTC") -> int:
+    _moment(value, _zone(zone))
+    return value.nanos % 10**9 // 10**6
 
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
@@ -297,6 +211,8 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "duration_to_minutes": lambda value: _truncate(value.nanos, 60 * 10**9),
     "duration_to_seconds": lambda value: _truncate(value.nanos, 10**9),
     "duration_to_milliseconds": lambda value: _truncate(value.nanos, 10**6),
+    "timestamp_to_milliseconds": _milliseconds,
+    "timestamp_to_milliseconds_with_tz": _milliseconds,
 }
 for _name, _field in _FIELDS.items():
     _suffix = "_tz" if _name == "seconds" else "_with_tz"

@@ -8,7 +8,6 @@
 | duration, timestamp | `Duration`, `Timestamp` (nanoseconds) |
 | type | `TypeValue` |
 | optional | `Optional` |
-| protobuf message | `Message`, for the few that have no other form |
 | Kubernetes types | `Quantity`, `Semver` and others with a class attribute ``cel_type`` |
 
 JSON data is therefore usable as it is, without conversion.
@@ -73,23 +72,6 @@ class Optional:
         if not self.present:
             raise CelRuntimeError("optional.none() dereference")
         return self.value
-
-
-@dataclass(slots=True, eq=False)
-class Message:
-    """A protobuf message that stays one: ``Empty`` and the entries of a ``Struct``.
-
-    All others become what they stand for (``Int64Value`` an int) as soon as they are built.
-
-    Attributes:
-        cel_type: its name.
-        fields: those that are set.
-        go_type: how Go's errors call the value.
-    """
-
-    cel_type: str
-    fields: dict[str, Any]
-    go_type: str
 
 
 class Growing(list[Any]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ from reference_allocator.cel import (
     CelDevice,
     CelFeatures,
     CelRuntimeError,
+    CelUnsupportedError,
     DerivedAttribute,
     compile_derived,
     compile_selector,
@@ -76,6 +76,8 @@ def ours(question: Json, kubernetes: str = LATEST) -> Json:
         match = selector.matches(device)
     except CelRuntimeError as error:
         return answer | {"error": str(error)}
+    except CelUnsupportedError:
+        return answer | {"unsupported": True}
     return answer | {"match": match, "cost": selector.evaluate_with_cost(device)[1]}
 
 
@@ -84,17 +86,24 @@ def _attribute(derived: DerivedAttribute, driver: str, device: Json) -> Json:
         attribute = derived.attribute(CelDevice.from_api(driver, device))
     except CelRuntimeError as error:
         return {"error": str(error)}
+    except CelUnsupportedError:
+        return {"unsupported": True}
     # Go leaves an empty list out of the JSON text.
     return {"attribute": {name: value for name, value in attribute.items() if value != []}}
 
 
 def comparable(answer: Json) -> Json:
     """What has to be the same; costs are compared where there is a value."""
-    error = answer.get("error", "")
-    if error.startswith("unsupported conversion to ref.Val"):
-        # Go's text format puts one or two spaces between fields, which differs between programs.
-        answer = {**answer, "error": re.sub(" +", " ", error)}
-    keys = ["match", "attribute", "error", "compileError", "type", "maxCost", "invalid"]
+    keys = [
+        "match",
+        "attribute",
+        "error",
+        "compileError",
+        "type",
+        "maxCost",
+        "invalid",
+        "unsupported",
+    ]
     if "match" in answer:
         keys.append("cost")
     return {key: answer[key] for key in keys if key in answer}

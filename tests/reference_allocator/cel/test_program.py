@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from reference_allocator.cel import DYN, CelCompileError, CelRuntimeError, compile_expression
+from reference_allocator.cel import (
+    DYN,
+    CelCompileError,
+    CelDevice,
+    CelFeatures,
+    CelRuntimeError,
+    CelUnsupportedError,
+    compile_expression,
+    compile_selector,
+)
+from reference_allocator.wire import answer_cel
 
 CLAIM: dict[str, Any] = {
     "metadata": {
@@ -105,3 +116,18 @@ def test_the_data_is_not_changed() -> None:
 def test_booleans_are_no_numbers() -> None:
     assert evaluate("object.a == 1 || object.b == false", {"a": True, "b": 0}) is False
     assert evaluate("1 in object || object.exists(x, x == 1)", [True]) is False
+
+
+def test_an_expression_that_builds_a_protobuf_message_is_typed_and_not_evaluated() -> None:
+    text = "google.protobuf.BoolValue{value: device.driver == 'd'}"
+    selector = compile_selector(text)
+    device = CelDevice.from_api("d", {})
+    assert (selector.type.declared, selector.max_cost > 40) == ("wrapper(bool)", True)
+    for expression in (text, f"{text} || true"):
+        with pytest.raises(CelUnsupportedError, match="BoolValue"):
+            compile_selector(expression).matches(device)
+    assert compile_selector(f"true || {text}").matches(device)
+    with pytest.raises(CelCompileError, match=r"must evaluate to bool .* not wrapper\(bool\)"):
+        compile_selector(text, features=CelFeatures(kubernetes="1.36"))
+    asked = {"id": "a", "expression": text, "device": {"driver": "d"}}
+    assert "BoolValue" in json.loads(answer_cel(json.dumps(asked)))["unsupported"]

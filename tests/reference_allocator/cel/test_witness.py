@@ -17,7 +17,6 @@ from tests.reference_allocator.cel.answers import GOLDEN, lines, ours
 from tests.reference_allocator.cel.fuzz.questions import question
 
 KNOWN = {
-    r"google\.protobuf\.": "its messages are maps of their fields",
     r"string\(.*\d\.\d|string\(1000000\.0\)": "it writes numbers and times as Python does",
     r"string\((true|false|has)": "it writes bools as Python does",
     r"(true|false) == dyn\(1\)": "its bools are numbers",

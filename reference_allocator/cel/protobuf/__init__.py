@@ -1,1 +1,0 @@
-"""Protobuf messages as values: building them, and what an ``Any`` holds."""
