@@ -12,8 +12,8 @@ import typer
 from conformance.cli.options import takes
 from conformance.cli.output import print_progress, printable
 from conformance.clusters.local import stale_clusters
+from conformance.engine.leftovers import sweep
 from conformance.engine.options import RunOptions
-from conformance.engine.sweep import sweep
 from conformance.errors import ExitCode, UsageError
 from conformance.options import from_given
 from conformance.targets.checks import check_options

@@ -119,7 +119,7 @@ def _hold(expectation: Timed, duration: float, context: Context) -> dict[str, An
         return None if last.holds else last
 
     _LOG.debug("%s: %g s of %s", context.scenario.metadata.name, duration, expectation.describe())
-    with context.place.left():
+    with context.slot.observe():
         broken = context.wait(violation, duration)
     if broken is not None:
         raise Divergence(f"{expectation.describe()}, for {duration:g} s", last.found)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from conformance.engine.changes import send
 from conformance.engine.ledger import Ledger, default_version
-from conformance.engine.places import Place
+from conformance.engine.schedule.loop import Slot
 from conformance.errors import UsageError
 from conformance.kubeapi.store import version_of
 from conformance.scenario.accounts import AccountName, service_account
@@ -79,7 +79,7 @@ class Context:
         churn_seconds, churn_seed: what the user wants instead of what churn says; 0 is nothing.
         record: whether decisions and snapshots are wanted (for comparison).
         stop: set when the user wants the run to end.
-        place: the scenario's among those that act.
+        slot: what the schedule is told of the scenario.
         time_factor: by what limits of time are multiplied.
         progress: what has happened so far.
     """
@@ -95,7 +95,7 @@ class Context:
     churn_seed: int = 0
     record: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
-    place: Place = field(default_factory=Place)
+    slot: Slot = field(default_factory=Slot)
     time_factor: float = 1.0
     progress: Progress = field(default_factory=Progress)
 

@@ -2,77 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
-
 from conformance.clusters.base import OTHER_DRIVER, REMOVE
 from conformance.engine.awaiting import Divergence
 from conformance.engine.context import Context
-from conformance.scenario.model import Spec
-from conformance.scenario.steps import Fault, Step
+from conformance.scenario.steps import Fault
 from conformance.targets.base import Capabilities
 from conformance.targets.components import (
     OF_A_NODE,
     in_start_order,
     role_of,
 )
-
-_UPDATES: Final = frozenset({"startNext", "startUnregistered", "replace"})
-
-
-def disturbed(spec: Spec) -> frozenset[str]:
-    """Roles of the components that a scenario stops or restarts, or starts for itself."""
-    brought = frozenset({OTHER_DRIVER} if spec.requires.other_devices else ())
-    return brought.union(role_of(step.fault.component) for step in spec.steps if step.fault)
-
-
-def only_updates(spec: Spec) -> bool:
-    """Whether what a scenario disturbs is no more than a rolling update of the driver, if that.
-
-    Claims are prepared all the while (k8s.io/dynamic-resource-allocation/kubeletplugin,
-    RollingUpdate), so others may run.
-    """
-    if spec.requires.other_devices:
-        return False
-    return all(step.fault.action in _UPDATES for step in spec.steps if step.fault)
-
-
-def disturbs(spec: Spec, other: Spec) -> bool:
-    """Whether a scenario disturbs, at some time, components that another one needs or disturbs.
-
-    Nodes of scenarios of tier allocation are objects alone, which no kubelet stands behind. One
-    that is exclusive has nobody beside it anyway, and waits as if it disturbed all.
-    """
-    roles = disturbed(spec)
-    if not roles or (other.tier == "allocation" and roles <= OF_A_NODE):
-        return False
-    return bool(disturbed(other)) or not only_updates(spec) or spec.requires.exclusive
-
-
-def first_disturbance(steps: Sequence[Step]) -> int | None:
-    """Index of the step before which a scenario disturbs nothing; None if it never does."""
-    return next((index for index, step in enumerate(steps) if step.fault), None)
-
-
-def last_disturbance(spec: Spec) -> int | None:
-    """Index of the step after which all runs as before; None if that is the scenario's end."""
-    if spec.requires.other_devices:
-        return None
-    faults = {index: step.fault for index, step in enumerate(spec.steps) if step.fault}
-    missing: set[str] = set()
-    added: set[str] = set()
-    for fault in faults.values():
-        component = fault.component
-        if fault.action in {"kill", "stop"}:
-            missing.add(component)
-        elif fault.action in {"startNext", "startUnregistered"}:
-            added.add(component)
-        elif fault.action == "killNext":
-            added.discard(component)
-        else:
-            missing.discard(component)
-            added.discard(component)
-    return max(faults) if faults and not missing | added else None
 
 
 def disturb(fault: Fault, context: Context) -> None:

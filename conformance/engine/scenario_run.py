@@ -11,13 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from conformance.engine.context import Context
-from conformance.engine.disruption import (
-    bring_other,
-    first_disturbance,
-    last_disturbance,
-    remove_other,
-    restore,
-)
+from conformance.engine.disruption import bring_other, remove_other, restore
 from conformance.engine.ending import (
     EXPLANATION,
     Ending,
@@ -40,7 +34,8 @@ from conformance.engine.events import (
     StepStarted,
 )
 from conformance.engine.ledger import Ledger
-from conformance.engine.places import Place
+from conformance.engine.schedule.loop import Slot
+from conformance.engine.schedule.needs import last_disruption
 from conformance.engine.setup import Setup, planned
 from conformance.engine.steps import Observed, perform_together, prepare
 from conformance.engine.stimuli import make_healthy
@@ -57,26 +52,25 @@ Emit = Callable[[Event], None]
 
 
 def run_scenario(
-    loaded: LoadedScenario, setup: Setup, emit: Emit, place: Place | None = None
+    loaded: LoadedScenario, setup: Setup, emit: Emit, slot: Slot | None = None
 ) -> ScenarioFinished:
     """Run a scenario to its end, cleanup included, and say how it ended.
 
     Args:
-        place: the scenario's, where others wait for one; it is left before the cleanup.
+        slot: the scenario's, where others run beside it.
 
     Everything that can go wrong becomes an outcome; nothing is raised but programming errors in
     the suite's own bookkeeping around it.
     """
-    place = place or Place()
+    slot = slot or Slot()
     attempts: list[Attempt] = []
     while True:
         this = replace(setup, attempt=len(attempts))
         _LOG.info("%s: attempt %d begins", loaded.id, this.attempt + 1)
         emit(ScenarioStarted(planned(loaded), this.namespace(loaded)))
-        finished = _Run(loaded, this, emit, place).finish()
+        finished = _Run(loaded, this, emit, slot).finish()
         if len(attempts) == setup.retries or not may_be_chance(finished, setup):
             break
-        place.come_back()
         attempts.append(
             Attempt(finished.outcome, finished.message, finished.where, finished.seconds)
         )
@@ -95,9 +89,9 @@ def report_end(finished: ScenarioFinished, setup: Setup, emit: Emit) -> None:
 class _Run:
     """The state of one scenario while it runs."""
 
-    def __init__(self, loaded: LoadedScenario, setup: Setup, emit: Emit, place: Place) -> None:
+    def __init__(self, loaded: LoadedScenario, setup: Setup, emit: Emit, slot: Slot) -> None:
         self.loaded = loaded
-        self.place = place
+        self.slot = slot
         self.setup = setup
         self.opened = setup.opened
         self.emit = emit
@@ -120,7 +114,7 @@ class _Run:
         except UsageError as error:
             return self._without_steps(*ended_by(error))
         scope = self.opened.target.scope(self.setup.namespace(self.loaded))
-        part, options = self.setup.part, self.opened.options
+        pool, options = self.setup.pool, self.opened.options
         context = Context(
             scenario=scenario,
             scope=scope,
@@ -128,18 +122,18 @@ class _Run:
                 scope,
                 self.setup.labels(self.loaded),
                 ranges=CONSTRAINTS in self.opened.capabilities.served_apis,
-                nodes=part.nodes if part and scenario.spec.tier != "allocation" else (),
+                nodes=pool.nodes if pool and scenario.spec.tier != "allocation" else (),
             ),
             variables=variables,
             profile=self.opened.profile,
             other=self.opened.other,
-            node=part.nodes[0] if part and part.kept else None,
+            node=pool.nodes[0] if pool and pool.reserved else None,
             # While churn goes on, too much changes to know what the scheduler saw when it decided.
             record=options.record and not any(step.churn for step in scenario.spec.steps),
             churn_seconds=options.churn_time,
             churn_seed=options.churn_seed,
             stop=self.setup.stop,
-            place=self.place,
+            slot=self.slot,
             time_factor=self.setup.time_factor,
         )
         try:
@@ -150,10 +144,10 @@ class _Run:
                 self._diagnose,
                 restore,
                 make_healthy,
-                self._calm_down,
+                self._settle,
                 self._clean_up,
                 remove_other,
-                self._calm_down,
+                self._settle,
             ):
                 self._guarded(partial(part_of_it, context))
             overlaps = self._note_overlaps(context)  # the watch of claims has brought all by now
@@ -163,7 +157,7 @@ class _Run:
             self._without_steps(self.ending.outcome, self.ending.message),
             cleanup=self.cleanup,
             left=self.left,
-            seconds=time.perf_counter() - start - self.place.waited,
+            seconds=time.perf_counter() - start,
             steps=tuple(self.steps),
             decisions=tuple(self.decisions),
             undecided=tuple(context.progress.undecided),
@@ -178,18 +172,13 @@ class _Run:
         """Make what the scenario has from the start, and carry out its steps until one fails."""
         spec = context.scenario.spec
         if spec.requires.other_devices:
-            self.place.disturb()
-            context.check()
             bring_other(context, self.opened.capabilities)
         prepare(context)
         for indices in together(spec.steps):
-            if first_disturbance(spec.steps) in indices:
-                self.place.disturb()
-                context.check()
             if not self._steps(indices, context):
                 return
-            if last_disturbance(spec) in indices:
-                self._calm_down(context)
+            if last_disruption(spec) in indices:
+                self._settle(context)
 
     def _take_decisions(self, context: Context) -> None:
         if context.record and self.ending.outcome in {Outcome.PASSED, Outcome.FAILED}:
@@ -216,18 +205,18 @@ class _Run:
             if why is not None and self.ending.outcome is Outcome.FAILED:
                 self.ending.add("claims without allocation: " + shorten(why.strip(), 4, 1_000))
 
-    def _calm_down(self, context: Context) -> None:
-        """All that was stopped runs; others may come, unless the scenario may be tried again."""
+    def _settle(self, context: Context) -> None:
+        """All that was stopped runs: let others begin, unless a retry may stop it again."""
         if not self.setup.retries and not context.progress.brought:
             context.progress.stopped.clear()
-            self.place.calm_down()
+            self.slot.settle()
 
     def _clean_up(self, context: Context) -> None:
-        self.place.leave()
         ledger = context.ledger
         if not ledger.made:
             return
-        self.left = ledger.cleanup(context.limit(context.scenario.spec.timeouts.cleanup))
+        with self.slot.observe():
+            self.left = ledger.cleanup(context.limit(context.scenario.spec.timeouts.cleanup))
         self.cleanup = Outcome.FAILED if self.left else Outcome.PASSED
         if isinstance(ledger.unanswered, TargetGoneError):
             self._stop(ledger.unanswered)
@@ -242,7 +231,7 @@ class _Run:
 
     def _steps(self, indices: Sequence[int], context: Context) -> bool:
         """Carry out one step, or several at the same time; whether all went well."""
-        start = time.perf_counter() - self.place.waited
+        start = time.perf_counter()
         steps = context.scenario.spec.steps
         actions = perform_together([steps[index] for index in indices], context)
         pairs = zip(indices, actions, strict=True)
@@ -263,7 +252,7 @@ class _Run:
             title=context.variables.canonical(name),
             outcome=Outcome.PASSED if ok else self.ending.latest[0],
             message="" if ok else self.ending.latest[1],
-            seconds=time.perf_counter() - self.place.waited - start,
+            seconds=time.perf_counter() - start,
             observed=tuple(observed),
         )
         self.steps.append(finished)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from conformance.engine.events import PlannedScenario, ScenarioFinished
-from conformance.engine.parts import Part
 from conformance.engine.requirements import reason_to_skip, usable_nodes
+from conformance.engine.schedule.pools import NodePool
 from conformance.engine.verdicts import ScenarioCompared
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.loader import LoadedScenario
@@ -30,7 +30,7 @@ class Setup:
         retries: how often a scenario that failed is tried again.
         attempt: which of these tries this is; 0 is the first.
         time_factor: by what limits of time are multiplied.
-        part: of the target in which a scenario runs, if not in all of it.
+        pool: the nodes on which a scenario runs; None is all of the target.
     """
 
     run: str
@@ -41,12 +41,12 @@ class Setup:
     retries: int = 0
     attempt: int = 0
     time_factor: float = 1.0
-    part: Part | None = None
+    pool: NodePool | None = None
 
     @property
     def capabilities(self) -> Capabilities:
-        """Of the target, or of that part of it."""
-        return self.opened.capabilities if self.part is None else self.part.capabilities
+        """Of the target, or of the node pool."""
+        return self.opened.capabilities if self.pool is None else self.pool.capabilities
 
     def variables(self, loaded: LoadedScenario) -> Variables:
         """The names of a scenario in this run."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from conformance.engine.events import ShardPlan
 from conformance.engine.options import Shard
-from conformance.engine.order import least_seconds
+from conformance.engine.schedule.needs import least_seconds
 from conformance.engine.setup import planned
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario

@@ -113,7 +113,7 @@ def perform(step: Step, context: Context) -> Observed:
         for name, selected in step.watch.items():
             context.watch(name, selected)
     elif step.wait is not None:
-        with context.place.left():
+        with context.slot.observe():
             context.scope.pause(step.wait)
     elif step.churn is not None:
         return [churn(step.churn, context)]

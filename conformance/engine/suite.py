@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,20 +21,12 @@ from conformance.engine.events import (
     count,
 )
 from conformance.engine.header import header, now
-from conformance.engine.lastlook import last_look
 from conformance.engine.ledger import Ledger
-from conformance.engine.neighbours import (
-    Neighbour,
-    beside,
-    let_disturb,
-    next_to_begin,
-    phase_at_first,
-)
-from conformance.engine.order import longest_first
-from conformance.engine.parts import Belonging, Part
-from conformance.engine.places import Place, Places
+from conformance.engine.leftovers import last_look
 from conformance.engine.result import RunCollector, RunResult, retold
 from conformance.engine.scenario_run import report_end, run_scenario
+from conformance.engine.schedule.loop import Schedule, Slot
+from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup, check_bindings, planned
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario
@@ -43,10 +35,6 @@ from conformance.text import counted
 
 CLASSES_GONE = 90.0
 """Seconds until the DeviceClasses that the run made for the driver must be gone."""
-
-LOOKING_ON = 4
-"""How many scenarios of a cluster may look on (places.py) beside those that act. Each has some
-threads and watches; with fewer, places stay empty where many scenarios hold still for long."""
 
 
 def run_suite(
@@ -123,8 +111,12 @@ class _Suite:
     begun: RunResult
     max_failures: int = 0
     finished: dict[str, ScenarioFinished] = field(default_factory=dict)
-    _running: tuple[str, ...] = ()
     _failures: int = 0
+
+    def __post_init__(self) -> None:
+        self._schedule = Schedule(
+            self.scenarios, self.setup.opened.capabilities, self.workers, self._reason_to_skip
+        )
 
     def run(self) -> RunResult:
         start = time.perf_counter()
@@ -156,7 +148,7 @@ class _Suite:
     def interrupt(self, reason: str = "interrupted") -> None:
         """Start no more scenarios, let those that run clean up, and say so at once."""
         self.setup.stop.set()
-        self.dispatcher.dispatch(RunStopping(reason, self._running))
+        self.dispatcher.dispatch(RunStopping(reason, self._schedule.running))
 
     def _work(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """All that is done on the target.
@@ -171,7 +163,7 @@ class _Suite:
             try:
                 for profile in self.setup.profiles(self.scenarios):
                     ensure_classes(profile, scope, ledger)
-                self._all()
+                self._schedule.run(self._run, self._take, self._ends)
             finally:
                 left = ledger.cleanup(CLASSES_GONE)
             owned, terminating = last_look(scope, self.setup, self._namespaces())
@@ -179,45 +171,9 @@ class _Suite:
             scope.close()
         return left + owned, terminating
 
-    def _all(self) -> None:
-        """Start whatever fits, whenever a place is free; end early when the user says so."""
-        opened = self.setup.opened
-        real = opened.options.target == "cluster"
-        # One at a time on the reference: its time is virtual, and one that waits there for what
-        # another holds would see the whole of its time pass before that one goes on.
-        workers = self.workers if real else 1
-        most = workers + (LOOKING_ON if real else 0)
-        pending = longest_first(self.scenarios) if real else list(self.scenarios)
-        where = Belonging(pending if real else (), opened.capabilities, self._lacks)
-        running: dict[Future[ScenarioFinished], Neighbour] = {}
-        places = Places(workers)
-        with ThreadPoolExecutor(most, thread_name_prefix="scenario") as pool:
-            while running or (pending and not self._ends()):
-                places.moved.clear()
-                for future in [run for run in running if run.done()]:
-                    ended = running.pop(future).loaded
-                    self._take(ended, future)
-                    where.ended(ended)
-                let_disturb(running.values())
-                while (
-                    len(running) < most
-                    and (found := self._next(where, pending, running.values())) is not None
-                    and (place := places.take(phase_at_first(pending[found[0]]))) is not None
-                ):
-                    index, part = found
-                    loaded = pending.pop(index)
-                    run = pool.submit(self._run, loaded, place, part)
-                    running[run] = Neighbour(loaded, place, part)
-                    run.add_done_callback(lambda _: places.moved.set())
-                self._running = tuple(item.loaded.id for item in running.values())
-                places.moved.wait(1.0 if running else 0)
-
-    def _run(self, loaded: LoadedScenario, place: Place, part: Part) -> ScenarioFinished:
-        setup = replace(self.setup, part=part)
-        try:
-            return run_scenario(loaded, setup, self.dispatcher.dispatch, place)
-        finally:
-            place.leave()
+    def _run(self, loaded: LoadedScenario, pool: NodePool, slot: Slot) -> ScenarioFinished:
+        setup = replace(self.setup, pool=pool)
+        return run_scenario(loaded, setup, self.dispatcher.dispatch, slot)
 
     def _take(self, loaded: LoadedScenario, future: Future[ScenarioFinished]) -> None:
         try:
@@ -230,29 +186,15 @@ class _Suite:
         self._failures = sum(row.failed for row in rows if row.scenario.id in self.finished)
         if before < self.max_failures <= self._failures:
             said = f"{counted(self._failures, 'scenario')} failed, the limit of --maxfail"
-            self.dispatcher.dispatch(RunStopping(said, self._running))
+            self.dispatcher.dispatch(RunStopping(said, self._schedule.running))
 
-    def _lacks(self, loaded: LoadedScenario, part: Part) -> str | None:
-        return replace(self.setup, part=part).reason_to_skip(loaded)
+    def _reason_to_skip(self, loaded: LoadedScenario, pool: NodePool) -> str | None:
+        return replace(self.setup, pool=pool).reason_to_skip(loaded)
 
     def _ends(self) -> bool:
         """Whether no more scenarios are begun."""
         enough = 0 < self.max_failures <= self._failures
         return enough or self.setup.stop.is_set()
-
-    def _next(
-        self, where: Belonging, pending: Sequence[LoadedScenario], running: Collection[Neighbour]
-    ) -> tuple[int, Part] | None:
-        """Which of those that wait begins now, the first that may, and in which part."""
-        found: dict[int, Part] = {}
-        for part in () if self._ends() else where.parts():
-            may = [i for i, loaded in enumerate(pending) if where.takes(part, loaded)]
-            index = next_to_begin(
-                [pending[i] for i in may], beside(part, running), part.capabilities
-            )
-            if index is not None:
-                found[may[index]] = part
-        return min(found.items(), key=lambda item: item[0], default=None)
 
     def _namespaces(self) -> set[str]:
         """Those that scenarios had: of the first attempt at each, and of the last."""

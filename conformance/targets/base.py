@@ -154,6 +154,7 @@ class Capabilities:
         lacking: ability -> why it is not there, where there is more to say than that; ``devices``
             says it of devices where none is free.
         feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
+        concurrent: several scenarios can run at once, as its time is not virtual.
         simulated: what is simulated, in words, for reports; empty where nothing is.
         versions: component versions for reports (kubernetes, containerd, driver, reference, ...).
     """
@@ -172,6 +173,7 @@ class Capabilities:
     abilities: frozenset[str] = frozenset()
     lacking: Mapping[str, str] = field(default_factory=dict)
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    concurrent: bool = False
     simulated: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from conformance.engine.disruption import disturbed
+from conformance.engine.schedule.needs import disrupted_roles
 from conformance.scenario.selection import Selection, select
 
 AT_ONCE = "6"
@@ -95,7 +95,7 @@ def pass_as_on_the_reference(name: str, case: Case, tmp_path: Path) -> None:
     chosen = {
         item.id: item.document.file
         for item in select((), Selection(tier=("node",)))
-        if case.faults or not disturbed(item.scenario.spec)
+        if case.faults or not disrupted_roles(item.scenario.spec)
     }
     options = ("--driver", case.driver, "-n", AT_ONCE, *map(str, chosen.values()))
     run_compared(name, chosen.keys(), tmp_path / "out", *options)

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from conformance.clusters.base import RUN_LABEL
-from conformance.engine.disruption import disturbed
 from conformance.engine.events import Outcome
 from conformance.engine.podspec import LABEL
+from conformance.engine.schedule.needs import disrupted_roles
 from conformance.resultfile.read import load_results
 from conformance.scenario.loader import LoadedScenario
 from tests.cli.plain_client import Api, Json, RefusedError, eventually
@@ -93,7 +93,7 @@ def one_of_each() -> list[LoadedScenario]:
     asked = {
         item.id: asks_for(item)
         for item in shipped()
-        if not item.scenario.spec.requires.abilities and not disturbed(item.scenario.spec)
+        if not item.scenario.spec.requires.abilities and not disrupted_roles(item.scenario.spec)
     }
     left = set().union(*asked.values())
     chosen = []

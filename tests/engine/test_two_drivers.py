@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from conformance.engine.events import Outcome, ScenarioFinished
-from conformance.engine.neighbours import Neighbour, fits_beside
-from conformance.engine.parts import whole
-from conformance.engine.places import Phase, Place
 from conformance.engine.requirements import reason_to_skip
+from conformance.engine.schedule.model import Running, Waiting, may_begin
+from conformance.engine.schedule.needs import Needs
+from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
@@ -99,13 +99,13 @@ def test_while_it_is_there_nobody_uses_devices_of_a_driver(tmp_path: Path) -> No
     synthetic = next(one for one in shipped() if one.scenario.spec.tier == "allocation")
     plain = next(one for one in shipped() if one.id.endswith("/init-container-sees-device"))
     able = Capabilities("1.37.1", frozenset(), frozenset(), devices=4, devices_on={NODE: 4})
-    [part] = whole(able)
-    running = Neighbour(given, Place(phase=Phase.DISTURBING), part)
-    assert fits_beside(given.scenario.spec, [], able)
-    assert fits_beside(synthetic.scenario.spec, [running], able)
-    assert not fits_beside(plain.scenario.spec, [running], able)
-    ended = Neighbour(given, Place(phase=Phase.CALM), part)
-    assert fits_beside(plain.scenario.spec, [ended], able)
+    pool, own = NodePool(able), Needs.of(given.scenario.spec)
+    running = Running(Waiting("given", own), pool, disruptive=True)
+    assert may_begin(own, pool, [])
+    assert may_begin(Needs.of(synthetic.scenario.spec), pool, [running])
+    assert not may_begin(Needs.of(plain.scenario.spec), pool, [running])
+    ended = replace(running, disruptive=False)
+    assert may_begin(Needs.of(plain.scenario.spec), pool, [ended])
 
 
 def test_where_there_is_no_second_driver_it_is_skipped_and_says_so(tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ def discover_capabilities(
         abilities=frozenset(can),
         lacking=lacking,
         feature_gates=feature_gates(api, version, only_read=only_read),
+        concurrent=True,
         simulated=tuple(simulated),
         versions={"kubernetes": git_version, **_node_versions(usable), **versions},
     )

@@ -1,16 +1,20 @@
-"""At the end of a run: whether it has left anything behind."""
+"""What carries the run label: seen at the end of a run, and removed whoever left it there."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from conformance.engine.classes import used_by
 from conformance.engine.setup import Setup
 from conformance.errors import TargetGoneError
 from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError
-from conformance.targets.scope import Scope
+from conformance.targets.scope import Scope, Target
 
 NAMESPACES_MARKED = 30.0
 """Seconds until every namespace of a run must be on its way out; all of them are empty by then."""
+
+GONE = 120.0
+"""Seconds until everything must be gone, the namespaces included."""
 
 
 def last_look(
@@ -52,3 +56,34 @@ def last_look(
         return (f"what the run made could not be looked for: {error}",), ()
     left = tuple(str(ref) for ref in owned if ref not in going)
     return left, tuple(ref.name for ref in going if ref in owned)
+
+
+def sweep(target: Target, run: str | None = None, timeout: float = GONE) -> tuple[str, ...]:
+    """Delete what ``target.owned`` finds, in its order, and wait until it finds nothing.
+
+    Pods are deleted without a grace period. A DeviceClass that other runs use too is left to them.
+
+    Returns:
+        What is left, in words.
+    """
+    problems: list[str] = []
+    scope = target.scope("dra-conformance-cleanup")
+    try:
+        found = target.owned(run, every_kind=True)
+        if run is not None:
+            found = [ref for ref in found if ref.kind != "DeviceClass"]
+        for ref in found:
+            try:
+                scope.delete(ref, 0 if ref.kind == "Pod" else None)
+            except ApiError as error:
+                problems.append(f"{ref}: {error.message}")
+        for shared in used_by(scope, run) if run is not None else ():
+            problems += shared.leave()
+        end = target.now() + timeout
+        left: list[Ref] = target.owned(run, every_kind=True)
+        while left and target.now() < end:
+            scope.pause(0.5)
+            left = target.owned(run, every_kind=True)
+    finally:
+        scope.close()
+    return (*problems, *map(str, left))

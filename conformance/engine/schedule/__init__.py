@@ -1,0 +1,1 @@
+"""Which scenario runs beside which: the model is in model.py."""

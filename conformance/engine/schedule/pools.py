@@ -1,0 +1,129 @@
+"""Node pools: nodes that are set aside for scenarios which disrupt them.
+
+A scenario that stops a driver or reboots a node disrupts all pods of that node. On one node such
+scenarios are a chain, for which all others wait. Where a cluster has several nodes with devices,
+up to two thirds of these are pools of their own. A disruptive scenario runs in one of them as if
+the cluster had no other node, beside all others in the common pool. Pods are kept to their pool by
+a node affinity, which goes with the pod; nothing is done to the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from conformance.engine.schedule.needs import Needs, Reach
+from conformance.scenario.variables import worker_of
+from conformance.targets.base import DISTINCT_DEVICES, Capabilities
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """Some nodes of a target, or all.
+
+    Attributes:
+        capabilities: of the target, as if it had no other nodes.
+        nodes: to which pods are confined; empty where the pool is the whole target.
+        reserved: one node, for scenarios that disrupt it.
+    """
+
+    capabilities: Capabilities
+    nodes: tuple[str, ...] = ()
+    reserved: bool = False
+
+    def overlaps(self, other: NodePool) -> bool:
+        """Whether two pools have nodes in common."""
+        return not self.nodes or not other.nodes or self.nodes == other.nodes
+
+
+@dataclass(frozen=True, slots=True)
+class NodePools:
+    """How a target is divided while disruptive scenarios need nodes of their own.
+
+    Attributes:
+        whole: all of it.
+        common: what is left for everybody else; the whole where nothing is reserved.
+        reserved: the pools of one node each.
+    """
+
+    whole: NodePool
+    common: NodePool
+    reserved: tuple[NodePool, ...] = ()
+
+    @classmethod
+    def of(cls, capabilities: Capabilities) -> NodePools:
+        """Reserve up to two thirds of the nodes with devices.
+
+        None where nodes share devices or the target runs one scenario at a time; never the worker
+        (``${worker.name}``). No node with fewer free devices than the worker either: pods that
+        are not ours may use the others, and would be stopped with their node.
+        """
+        whole = NodePool(capabilities)
+        devices = capabilities.devices_on
+        worker = worker_of(devices)
+        shared = sum(devices.values()) != capabilities.devices
+        if worker is None or shared or not capabilities.concurrent:
+            return cls(whole, whole)
+        alike = sorted(n for n in devices if n != worker and devices[n] == devices[worker])
+        chosen = alike[max(0, len(alike) - 2 * len(devices) // 3) :]
+        if not chosen:
+            return cls(whole, whole)
+        rest = tuple(name for name in capabilities.nodes if name not in chosen)
+        alone = replace(
+            capabilities,
+            abilities=capabilities.abilities - {DISTINCT_DEVICES},
+            lacking={**capabilities.lacking, DISTINCT_DEVICES: "known of another node"},
+            one_device=("", ""),
+        )
+        return cls(
+            whole,
+            NodePool(_of_nodes(capabilities, rest), rest),
+            tuple(NodePool(_of_nodes(alone, [name]), (name,), reserved=True) for name in chosen),
+        )
+
+
+def _of_nodes(capabilities: Capabilities, nodes: Collection[str]) -> Capabilities:
+    devices = {name: count for name, count in capabilities.devices_on.items() if name in nodes}
+    other = {name: count for name, count in capabilities.other_devices_on.items() if name in nodes}
+    return replace(
+        capabilities,
+        nodes=tuple(nodes),
+        devices=sum(devices.values()),
+        devices_on=devices,
+        other_devices_on=other,
+    )
+
+
+class Home(Enum):
+    """Which pools a scenario may run in.
+
+    Members:
+        RESERVED: any of the reserved ones.
+        COMMON: what is not reserved, or the whole target once nothing is reserved any longer.
+        WHOLE: the whole target, once nothing is reserved any longer.
+    """
+
+    RESERVED = "reserved"
+    COMMON = "common"
+    WHOLE = "whole"
+
+
+def home_of(needs: Needs, pools: NodePools, lacks: Callable[[NodePool], str | None]) -> Home:
+    """Where a scenario runs.
+
+    The whole target is for those that need more than the common pool has, look at the slices of
+    all nodes, or disrupt nodes and do not do with one. A scenario that cannot run on this target
+    at all is common: it is skipped at once.
+
+    Args:
+        lacks: why the scenario cannot run in a pool, None if it can.
+    """
+    disrupts_node = needs.uses_nodes and needs.disrupts is Reach.NODE
+    if not pools.reserved or lacks(pools.whole) is not None:
+        return Home.COMMON
+    if disrupts_node and not needs.all_nodes and not any(map(lacks, pools.reserved)):
+        return Home.RESERVED
+    if disrupts_node or needs.all_nodes or lacks(pools.common):
+        return Home.WHOLE
+    return Home.COMMON
