@@ -1,28 +1,27 @@
-"""Which scenario begins next beside those that run: the model, and a pure function on it.
+"""Which scenario begins next beside those that run: the states, the rules, and a pure function.
 
-A scenario is *waiting*, then *running*, then it has ended. While it runs, two things are known of
-it, which it says itself (``loop.Slot``):
+A scenario is *waiting*, then *running*, then it has ended. A running scenario reports two things
+of itself (``loop.Slot``):
 
-- *observing*: it does nothing but see that something stays as it is, let time pass, or see that
-  what it deleted goes. Meanwhile its slot is another's.
-- *disruptive*: it stops components, or may yet. A scenario that disrupts anybody begins so, and
-  *settles* when all runs as before; what it does after that does not disrupt anybody.
+- *observing*: it does nothing but check that something stays as it is, let time pass, or wait for
+  what it deleted to go. Its slot is free meanwhile.
+- *disruptive*: it stops or restarts components, or may do so again. Such a scenario begins
+  disruptive and *settles* when everything runs as before.
 
 Invariants, at every moment:
 
-1. No more than ``slots + OBSERVERS`` run. A scenario begins only while fewer than ``slots`` act;
-   one that was observing goes on at once, so that for a moment more may act.
-2. While a scenario is disruptive, nobody runs whom it disrupts: those with pods on nodes of its
-   pool; for a component of the control plane, all. It begins when they have ended (the pool is
-   *drained*), and they begin when it has settled.
-3. Those that use devices of a pool never need more of them together than it has. Beside an
-   exclusive one no other uses any.
-4. Reserved pools are used by disruptive scenarios alone, one at a time. They are reserved until
-   the last of these has ended; only then those begin that need the whole target.
+1. At most ``slots + observers`` run, and a scenario begins only while fewer than ``slots`` act. One
+   that was observing goes on at once, so for a moment more than ``slots`` may act.
+2. While a scenario is disruptive, nobody runs whom it disrupts: pods on nodes of its pool, or for a
+   component of the control plane everybody. It begins when these have ended (they are *drained*),
+   and while it waits for that, none of them begins.
+3. Scenarios that use devices of a pool never need more of them together than it has. Nobody uses
+   devices beside an exclusive scenario.
+4. A reserved node is used by disruptive scenarios alone, one at a time. Nodes are reserved until
+   the last of these has ended; then those begin that need the whole target.
 
-Of those that may begin, the first in the order of the schedule does. So nobody waits while all it
-needs is free, and every scenario begins in the end: when nothing runs, one always may. What each
-rule gains is in docs/decisions/0035.
+Of the scenarios that may begin, the first in the order of the schedule does. When nothing runs one
+always may, so every scenario begins in the end. What each rule gains: docs/decisions/0035.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def in_order(scenarios: Iterable[Waiting]) -> list[Waiting]:
 
 
 def next_to_begin(state: State) -> Running | None:
-    """The scenario that begins now, and in which pool; None: none may."""
+    """The scenario that begins now, and in which pool; None if none may."""
     acting = sum(not item.observing for item in state.running)
     if acting >= state.slots or len(state.running) >= state.slots + state.observers:
         return None
@@ -96,10 +95,16 @@ def next_to_begin(state: State) -> Running | None:
         item.home is Home.RESERVED
         for item in (*state.waiting, *(one.scenario for one in state.running))
     )
+    draining: list[tuple[Needs, NodePool]] = []
     for item in state.waiting:
-        for pool in _pools_for(item, state.pools, reserved=reserved):
-            if may_begin(item.needs, pool, state.running):
-                return Running(item, pool, disruptive=item.needs.disrupts is not Reach.NOBODY)
+        pools = _pools_for(item, state.pools, reserved=reserved)
+        for pool in pools:
+            if may_begin(item.needs, pool, state.running) and not any(
+                _disrupts(needs, there, item.needs, pool) for needs, there in draining
+            ):
+                disruptive = item.needs.disrupts is not Reach.NOBODY
+                return Running(item, pool, disruptive=disruptive)
+        draining += [(item.needs, pool) for pool in pools]
     return None
 
 
