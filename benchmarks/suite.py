@@ -30,8 +30,8 @@ from typing import Any, cast
 
 from benchmarks.timing import TimedTarget
 from conformance import __version__
-from conformance.engine.events import Outcome
-from conformance.engine.result import RunResult
+from conformance.engine.events.result import RunResult
+from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario, load_scenarios

@@ -10,9 +10,9 @@ from pathlib import Path
 from string import ascii_lowercase
 
 from conformance.clusters.local.binaries.versions import PINNED
-from conformance.engine.events import Outcome, PlannedScenario
-from conformance.engine.result import RunResult, ScenarioResult
-from conformance.engine.verdicts import Verdict
+from conformance.engine.events.comparison import Verdict
+from conformance.engine.events.result import RunResult, ScenarioResult
+from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.errors import UsageError
 from conformance.resultfile.read import load_results
 

@@ -27,9 +27,10 @@ from conformance.certify.values import (
     UsedProfile,
 )
 from conformance.compare.conclude import conclude, uncertified
-from conformance.engine.events import Outcome, PlannedScenario, RunStarted
+from conformance.engine.events.result import RunResult
+from conformance.engine.events.run import RunStarted
+from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.engine.requirements import is_in
-from conformance.engine.result import RunResult
 from conformance.errors import ConformanceError, UsageError
 from conformance.resultfile.read import RecordedRun
 

@@ -16,10 +16,11 @@ from conformance.certify.codes import Code, Finding
 from conformance.certify.parts import parts, resumed
 from conformance.compare.compare import compare_scenario
 from conformance.digest import document_digest, set_digest
-from conformance.engine.ending import with_known_issues
-from conformance.engine.events import Outcome, PlannedScenario, RunStarted, ScenarioFinished
-from conformance.engine.result import count_verdicts
-from conformance.engine.verdicts import ScenarioCompared
+from conformance.engine.events.comparison import ScenarioCompared
+from conformance.engine.events.result import count_verdicts
+from conformance.engine.events.run import RunStarted
+from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
+from conformance.engine.run.ending import with_known_issues
 from conformance.errors import ConformanceError, ExitCode
 from conformance.resultfile.read import RecordedRun
 from conformance.targets.simulation import simulated_devices

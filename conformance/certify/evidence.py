@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import ProfileSet
-from conformance.engine.events import PlannedScenario
+from conformance.engine.events.scenario import PlannedScenario
 from conformance.errors import UsageError
 from conformance.files import read_regular, write_whole
 from conformance.resultfile.read import FILE_NAME, RecordedRun, first_problem, parse_results

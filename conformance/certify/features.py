@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from conformance.certify.model import FeatureResult, Support
-from conformance.engine.events import Outcome, PlannedScenario, RunStarted
+from conformance.engine.events.result import RunResult
+from conformance.engine.events.run import RunStarted
+from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.engine.requirements import is_in
-from conformance.engine.result import RunResult
 from conformance.scenario.registry import load_registry
 from reference_allocator.gates import gates_for_version, nearest_minor
 

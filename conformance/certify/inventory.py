@@ -9,8 +9,8 @@ from typing import Any
 from conformance.certify.contradictions import snapshots
 from conformance.certify.model import Devices, Inventory
 from conformance.clusters.base import RUN_LABEL
-from conformance.engine.events import RunStarted
-from conformance.engine.result import RunResult
+from conformance.engine.events.result import RunResult
+from conformance.engine.events.run import RunStarted
 from conformance.text import cut
 
 UNKNOWN = "unknown"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.certify.codes import Finding
-from conformance.engine.events import MergedPart, Outcome, RunStarted
-from conformance.engine.result import RunResult
+from conformance.engine.events.result import RunResult
+from conformance.engine.events.run import MergedPart, RunStarted
+from conformance.engine.events.scenario import Outcome
 from conformance.resultfile.merge import merged_id
 from conformance.scenario.variables import namespace, suffix
 

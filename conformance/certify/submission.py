@@ -21,7 +21,7 @@ from conformance.certify.model import ConformanceReport, Support
 from conformance.certify.profiles import ProfileSet
 from conformance.certify.signature import Signature, signed, verified
 from conformance.certify.verify import Verification, verify_evidence
-from conformance.engine.events import PlannedScenario
+from conformance.engine.events.scenario import PlannedScenario
 from conformance.errors import UsageError
 from conformance.files import read_regular, write_whole
 from conformance.redaction import redact

@@ -22,7 +22,8 @@ from conformance.certify.profiles import Profile, ProfileSet
 from conformance.certify.values import Result
 from conformance.compare.conclude import made_up
 from conformance.data import scenarios_dir
-from conformance.engine.events import PlannedScenario, RunStarted
+from conformance.engine.events.run import RunStarted
+from conformance.engine.events.scenario import PlannedScenario
 from conformance.errors import ExitCode, UsageError
 from conformance.jsondiff import differences, json_text
 from conformance.resultfile.read import RecordedRun, ResultFileError, load_results

@@ -12,7 +12,7 @@ import typer
 from conformance.cli.options import takes
 from conformance.cli.output import print_progress, printable
 from conformance.clusters.local import stale_clusters
-from conformance.engine.leftovers import sweep
+from conformance.engine.objects.leftovers import sweep
 from conformance.engine.options import RunOptions
 from conformance.errors import ExitCode, UsageError
 from conformance.options import from_given

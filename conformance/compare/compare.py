@@ -16,8 +16,8 @@ from conformance.compare.demands import unrecorded
 from conformance.compare.evidence import key_of
 from conformance.compare.judging import judge, judge_undecided
 from conformance.compare.witness import REFERENCE, Witness
-from conformance.engine.events import Outcome, ScenarioFinished, StepFinished
-from conformance.engine.verdicts import Difference, Judgement, ScenarioCompared, Verdict
+from conformance.engine.events.comparison import Difference, Judgement, ScenarioCompared, Verdict
+from conformance.engine.events.scenario import Outcome, ScenarioFinished, StepFinished
 from conformance.errors import ConformanceError
 from conformance.jsondiff import differences, json_text
 from conformance.targets.overlaps import Overlap, exclusive_devices
@@ -30,7 +30,7 @@ MAX_DIFFERENCES = 100
 def against(
     reference: Sequence[ScenarioFinished], witness: Witness = REFERENCE
 ) -> Callable[[ScenarioFinished], ScenarioCompared]:
-    """Judge each scenario of a target as it ends (``engine.scenario_run.Setup.compare``)."""
+    """Judge each scenario of a target as it ends (``engine.setup.Setup.compare``)."""
     by_id = {event.scenario.id: event for event in reference}
     return lambda ended: compare_scenario(ended, by_id.get(ended.scenario.id), witness)
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.engine.events import Outcome
+from conformance.engine.events.result import RunResult
+from conformance.engine.events.scenario import Outcome
 from conformance.engine.requirements import is_in
-from conformance.engine.result import RunResult
 from conformance.errors import ExitCode
 from conformance.text import counted
 

@@ -20,7 +20,7 @@ from conformance.compare.evidence import (
     undecided_claims,
 )
 from conformance.compare.witness import REFERENCE, Witness
-from conformance.engine.verdicts import Judgement, Verdict
+from conformance.engine.events.comparison import Judgement, Verdict
 from conformance.errors import UsageError
 
 

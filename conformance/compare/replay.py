@@ -12,7 +12,7 @@ from pathlib import Path
 from conformance.compare.compare import compare_scenario
 from conformance.compare.evidence import undecided_claims
 from conformance.compare.judging import judge, judge_undecided, undecided_parts
-from conformance.engine.verdicts import Judgement, ScenarioCompared
+from conformance.engine.events.comparison import Judgement, ScenarioCompared
 from conformance.errors import UsageError
 from conformance.resultfile.read import load_results
 from conformance.strictjson import read_object

@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance import __version__
 from conformance.digest import document_digest, set_digest
-from conformance.engine.events import RunStarted, ShardPlan
+from conformance.engine.events.run import RunStarted, ShardPlan
 from conformance.engine.setup import Setup, planned
 from conformance.redaction import redact_json
 from conformance.scenario.loader import LoadedScenario

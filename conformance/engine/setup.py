@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from conformance.engine.events import PlannedScenario, ScenarioFinished
+from conformance.engine.events.comparison import ScenarioCompared
+from conformance.engine.events.scenario import PlannedScenario, ScenarioFinished
 from conformance.engine.requirements import reason_to_skip, usable_nodes
 from conformance.engine.schedule.pools import NodePool
-from conformance.engine.verdicts import ScenarioCompared
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.variables import Variables, namespace, suffix

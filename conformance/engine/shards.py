@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from conformance.engine.events import ShardPlan
+from conformance.engine.events.run import ShardPlan
 from conformance.engine.options import Shard
 from conformance.engine.schedule.needs import least_seconds
 from conformance.engine.setup import planned

@@ -9,22 +9,15 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conformance.engine.classes import ensure_classes
-from conformance.engine.dispatch import Dispatcher
-from conformance.engine.events import (
-    Outcome,
-    Reporter,
-    RunFinished,
-    RunStopping,
-    ScenarioFinished,
-    ShardPlan,
-    count,
-)
+from conformance.engine.events.dispatch import Dispatcher, Reporter
+from conformance.engine.events.result import RunCollector, RunResult, retold
+from conformance.engine.events.run import RunFinished, RunStopping, ShardPlan
+from conformance.engine.events.scenario import Outcome, ScenarioFinished, count
 from conformance.engine.header import header, now
-from conformance.engine.ledger import Ledger
-from conformance.engine.leftovers import last_look
-from conformance.engine.result import RunCollector, RunResult, retold
-from conformance.engine.scenario_run import report_end, run_scenario
+from conformance.engine.objects.classes import ensure_classes
+from conformance.engine.objects.ledger import Ledger
+from conformance.engine.objects.leftovers import last_look
+from conformance.engine.run.scenario_run import report_end, run_scenario
 from conformance.engine.schedule.loop import Schedule, Slot
 from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup, check_bindings, planned

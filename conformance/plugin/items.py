@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.awaiting import Divergence
-from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinished
-from conformance.engine.scenario_run import run_scenario
-from conformance.engine.verdicts import ScenarioCompared
+from conformance.engine.events.comparison import ScenarioCompared
+from conformance.engine.events.dispatch import Event
+from conformance.engine.events.scenario import Diagnostics, Outcome, ScenarioFinished
+from conformance.engine.run.awaiting import Divergence
+from conformance.engine.run.scenario_run import run_scenario
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.locks import file_lock
 from conformance.plugin.session import SESSION, lock_file, setup_of

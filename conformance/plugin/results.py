@@ -14,16 +14,9 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from conformance.engine.dispatch import Dispatcher
-from conformance.engine.events import (
-    Event,
-    PlannedScenario,
-    Reporter,
-    RunFinished,
-    ScenarioFinished,
-    ShardPlan,
-    count,
-)
+from conformance.engine.events.dispatch import Dispatcher, Event, Reporter
+from conformance.engine.events.run import RunFinished, ShardPlan
+from conformance.engine.events.scenario import PlannedScenario, ScenarioFinished, count
 from conformance.engine.header import header, now
 from conformance.engine.setup import Setup
 from conformance.report.files import DiagnosticsFolder, file_reporters

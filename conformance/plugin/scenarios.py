@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from conformance.clusters.base import ClusterAccess
 from conformance.debuglog import DEBUG_LOG, debug_log
-from conformance.engine.events import ShardPlan
+from conformance.engine.events.run import ShardPlan
 from conformance.engine.header import header
 from conformance.engine.options import RunOptions
 from conformance.engine.setup import Setup

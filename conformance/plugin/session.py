@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from conformance.clusters.base import ClusterAccess
-from conformance.engine.classes import ensure_classes
-from conformance.engine.events import ShardPlan
-from conformance.engine.ledger import Ledger
+from conformance.engine.events.run import ShardPlan
+from conformance.engine.objects.classes import ensure_classes
+from conformance.engine.objects.ledger import Ledger
 from conformance.engine.options import RunOptions
 from conformance.engine.setup import Setup
 from conformance.errors import InfrastructureError

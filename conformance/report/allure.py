@@ -33,16 +33,11 @@ from allure_commons.model2 import (
 )
 from allure_commons.types import AttachmentType, LabelType, LinkType, Severity
 
-from conformance.engine.events import (
-    Event,
-    Outcome,
-    PlannedScenario,
-    RunFinished,
-    RunStarted,
-    ScenarioFinished,
-)
-from conformance.engine.result import RunCollector, RunResult
-from conformance.engine.verdicts import ScenarioCompared
+from conformance.engine.events.comparison import ScenarioCompared
+from conformance.engine.events.dispatch import Event
+from conformance.engine.events.result import RunCollector, RunResult
+from conformance.engine.events.run import RunFinished, RunStarted
+from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.redaction import redact, redact_json
 from conformance.report.allure_run import write_run
 from conformance.report.folder import ALLURE_PREFIX

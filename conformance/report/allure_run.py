@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from conformance.engine.events import RunStarted
+from conformance.engine.events.run import RunStarted
 from conformance.redaction import redact, redact_json
 
 CATEGORIES = (

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from conformance.engine.events import Diagnostics, Event, Reporter
+from conformance.engine.events.dispatch import Event, Reporter
+from conformance.engine.events.scenario import Diagnostics
 from conformance.redaction import redact
 from conformance.report.allure import AllureResults
 from conformance.report.folder import ALLURE, JUNIT, OURS

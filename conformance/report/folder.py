@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from conformance.engine.events import Event, RunStarted
+from conformance.engine.events.dispatch import Event
+from conformance.engine.events.run import RunStarted
 from conformance.errors import UsageError
 from conformance.resultfile.read import FILE_NAME, RESUMING
 from conformance.text import cut

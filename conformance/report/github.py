@@ -11,8 +11,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.engine.events import Event, RunFinished
-from conformance.engine.result import RunCollector, RunResult, ScenarioResult
+from conformance.engine.events.dispatch import Event
+from conformance.engine.events.result import RunCollector, RunResult, ScenarioResult
+from conformance.engine.events.run import RunFinished
 from conformance.redaction import redact
 from conformance.text import shorten, visible
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from conformance.compare.conclude import conclude_run, uncertified
-from conformance.engine.result import ScenarioResult
-from conformance.engine.verdicts import recorded
+from conformance.engine.events.comparison import recorded
+from conformance.engine.events.result import ScenarioResult
 from conformance.redaction import redact
 from conformance.report.summary import VERDICTS, by_feature
 from conformance.resultfile.read import RecordedRun

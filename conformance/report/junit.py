@@ -15,8 +15,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from conformance.engine.events import Event, Outcome, RunFinished, RunStarted
-from conformance.engine.result import RunCollector, RunResult, ScenarioResult
+from conformance.engine.events.dispatch import Event
+from conformance.engine.events.result import RunCollector, RunResult, ScenarioResult
+from conformance.engine.events.run import RunFinished, RunStarted
+from conformance.engine.events.scenario import Outcome
 from conformance.files import write_whole
 from conformance.redaction import redact
 from conformance.text import public_path, public_text, shorten, xml_text

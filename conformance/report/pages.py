@@ -19,8 +19,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from conformance.compare.conclude import conclude_run, uncertified
-from conformance.engine.dispatch import ReportError
-from conformance.engine.result import ScenarioResult, count_verdicts
+from conformance.engine.events.dispatch import ReportError
+from conformance.engine.events.result import ScenarioResult, count_verdicts
 from conformance.files import write_whole
 from conformance.redaction import redact, redact_json
 from conformance.report.drawing import drawings_of

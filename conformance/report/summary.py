@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.text import Text
 
 from conformance.compare.conclude import conclude_run, uncertified
-from conformance.engine.events import Outcome
-from conformance.engine.result import RunResult, ScenarioResult
+from conformance.engine.events.result import RunResult, ScenarioResult
+from conformance.engine.events.scenario import Outcome
 from conformance.errors import ExitCode
 from conformance.redaction import redact
 from conformance.text import counted, cut, shorten, visible

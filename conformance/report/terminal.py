@@ -17,17 +17,15 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from conformance.engine.events import (
-    Event,
+from conformance.engine.events.dispatch import Event
+from conformance.engine.events.result import RunCollector
+from conformance.engine.events.run import RunFinished, RunStarted, RunStopping
+from conformance.engine.events.scenario import (
     Outcome,
-    RunFinished,
-    RunStarted,
-    RunStopping,
     ScenarioFinished,
     ScenarioStarted,
     StepStarted,
 )
-from conformance.engine.result import RunCollector
 from conformance.redaction import redact
 from conformance.report.summary import STYLES, closing_lines, one_line
 from conformance.text import counted, visible

@@ -13,14 +13,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from conformance.engine.events import (
-    Diagnostics,
-    PlannedScenario,
-    RunFinished,
-    RunStarted,
-    ScenarioFinished,
-)
-from conformance.engine.verdicts import ScenarioCompared
+from conformance.engine.events.comparison import ScenarioCompared
+from conformance.engine.events.run import RunFinished, RunStarted
+from conformance.engine.events.scenario import Diagnostics, PlannedScenario, ScenarioFinished
 from conformance.scenario.base import API_VERSION
 
 KIND = "RunResult"

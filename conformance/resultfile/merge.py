@@ -11,16 +11,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from conformance.digest import set_digest, text_digest
-from conformance.engine.events import (
-    Merged,
-    MergedPart,
-    PlannedScenario,
-    RunFinished,
-    RunStarted,
-    ShardPlan,
-    count,
-)
-from conformance.engine.result import RunResult
+from conformance.engine.events.result import RunResult
+from conformance.engine.events.run import Merged, MergedPart, RunFinished, RunStarted, ShardPlan
+from conformance.engine.events.scenario import PlannedScenario, count
 from conformance.errors import UsageError
 from conformance.jsondiff import differences, json_text
 from conformance.resultfile.lines import Json, to_line

@@ -14,9 +14,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from conformance.engine.events import PlannedScenario, RunFinished, RunStarted, ScenarioFinished
-from conformance.engine.result import RunCollector, RunResult
-from conformance.engine.verdicts import ScenarioCompared
+from conformance.engine.events.comparison import ScenarioCompared
+from conformance.engine.events.result import RunCollector, RunResult
+from conformance.engine.events.run import RunFinished, RunStarted
+from conformance.engine.events.scenario import PlannedScenario, ScenarioFinished
 from conformance.errors import UsageError
 from conformance.files import read_regular
 from conformance.resultfile.lines import Recorded, from_line

@@ -6,8 +6,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from conformance.engine.events import Outcome, ResumedPart, RunStarted, ScenarioFinished
-from conformance.engine.result import RunResult
+from conformance.engine.events.result import RunResult
+from conformance.engine.events.run import ResumedPart, RunStarted
+from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.errors import UsageError
 from conformance.redaction import redact_json
 from conformance.resultfile.lines import from_line

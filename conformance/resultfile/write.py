@@ -17,16 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from conformance.engine.events import (
-    Diagnostics,
-    Event,
-    PlannedScenario,
-    RunFinished,
-    RunStarted,
-    ScenarioFinished,
-)
-from conformance.engine.result import by_outcome
-from conformance.engine.verdicts import ScenarioCompared
+from conformance.engine.events.comparison import ScenarioCompared
+from conformance.engine.events.dispatch import Event
+from conformance.engine.events.result import by_outcome
+from conformance.engine.events.run import RunFinished, RunStarted
+from conformance.engine.events.scenario import Diagnostics, PlannedScenario, ScenarioFinished
 from conformance.errors import UsageError
 from conformance.redaction import redact_json
 from conformance.resultfile.lines import Json, to_line

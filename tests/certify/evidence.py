@@ -15,7 +15,7 @@ from conformance.certify.profiles import CORE, load_profiles
 from conformance.certify.values import Implementation
 from conformance.certify.verify import Verification, verify_report
 from conformance.compare.compare import against
-from conformance.engine.events import PlannedScenario
+from conformance.engine.events.scenario import PlannedScenario
 from conformance.engine.setup import Setup, planned
 from conformance.engine.suite import run_suite
 from conformance.resultfile.read import load_results

@@ -22,7 +22,7 @@ from conformance.certify.submission import (
     folder_of,
     write_submission,
 )
-from conformance.engine.events import PlannedScenario
+from conformance.engine.events.scenario import PlannedScenario
 from conformance.resultfile.read import load_results
 from tests.certify.evidence import IMPLEMENTATION, PROFILES
 

@@ -21,8 +21,8 @@ from conformance.cli.scenarios.schemas import schema_of
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.digest import document_digest
-from conformance.engine.ending import with_known_issues
-from conformance.engine.events import Attempt, Outcome, PlannedScenario, ScenarioFinished
+from conformance.engine.events.scenario import Attempt, Outcome, PlannedScenario, ScenarioFinished
+from conformance.engine.run.ending import with_known_issues
 from conformance.engine.setup import planned as planned_of
 from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.read import RecordedRun, load_results

@@ -13,7 +13,7 @@ import pytest
 from conformance.cli import main
 from conformance.cli.output import printable
 from conformance.compare.reference import on_reference
-from conformance.engine.result import RunResult
+from conformance.engine.events.result import RunResult
 from conformance.targets.opening import open_reference
 from conformance.targets.options import TargetOptions
 from tests.cli.conftest import Call

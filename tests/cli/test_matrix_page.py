@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conformance.engine.events import (
+from conformance.engine.events.scenario import (
     KnownFailure,
     Outcome,
     PlannedScenario,

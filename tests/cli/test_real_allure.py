@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.engine.events import KnownFailure, Outcome
+from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.allure import AllureResults
 from tests.report.builders import finished, planned, play, stream
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.engine.steps import hollow_node
+from conformance.engine.run.steps import hollow_node
 from tests.cli import deployment
 from tests.cli.dra_objects import (
     DRIVER,

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from conformance.clusters.base import RUN_LABEL
-from conformance.engine.events import Outcome
-from conformance.engine.podspec import LABEL
+from conformance.engine.events.scenario import Outcome
+from conformance.engine.objects.podspec import LABEL
 from conformance.engine.schedule.needs import disrupted_roles
 from conformance.resultfile.read import load_results
 from conformance.scenario.loader import LoadedScenario

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.data import scenarios_dir
-from conformance.engine.events import Outcome
+from conformance.engine.events.scenario import Outcome
 from conformance.resultfile.read import load_results
 from tests.cli.conftest import Call
 

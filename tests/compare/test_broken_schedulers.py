@@ -11,11 +11,11 @@ from functools import cache
 import pytest
 
 from conformance.compare.compare import against
-from conformance.engine.events import ScenarioFinished
-from conformance.engine.result import count_verdicts
+from conformance.engine.events.comparison import ScenarioCompared, Verdict
+from conformance.engine.events.result import count_verdicts
+from conformance.engine.events.scenario import ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.engine.verdicts import ScenarioCompared, Verdict
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening import Opened
 from conformance.targets.options import TargetOptions

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.compare.compare import MAX_DIFFERENCES, compare_observations
-from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.jsondiff import UNORDERED, differences
 from tests.report.builders import finished, planned, step
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.compare.replay import replay, replay_results
-from conformance.engine.verdicts import Verdict
+from conformance.engine.events.comparison import Verdict
 from conformance.errors import UsageError
 from conformance.resultfile.write import ResultFile
 from tests.compare.cluster import allocated, allocation, claim, decision, snapshot

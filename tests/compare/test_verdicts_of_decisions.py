@@ -10,7 +10,7 @@ from conformance.compare.allocations import devices_of
 from conformance.compare.evidence import Obj, reading
 from conformance.compare.judging import judge, judge_undecided
 from conformance.compare.witness import Answer, Witness
-from conformance.engine.verdicts import Judgement, Verdict
+from conformance.engine.events.comparison import Judgement, Verdict
 from conformance.errors import UsageError
 from tests.compare.cluster import (
     Scripted,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.engine.events import Event
+from conformance.engine.events.dispatch import Event
 from conformance.engine.setup import Setup
 from conformance.scenario.documents.yamlfile import Document
 from conformance.scenario.loader import LoadedScenario

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.compare.demands import demands
-from conformance.engine.events import Outcome
+from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.driver.profile import load_profile

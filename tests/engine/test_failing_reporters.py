@@ -6,16 +6,9 @@ import errno
 
 import pytest
 
-from conformance.engine.dispatch import ReportError
-from conformance.engine.events import (
-    Event,
-    Outcome,
-    RunFinished,
-    RunStarted,
-    RunStopping,
-    ScenarioFinished,
-    StepStarted,
-)
+from conformance.engine.events.dispatch import Event, ReportError
+from conformance.engine.events.run import RunFinished, RunStarted, RunStopping
+from conformance.engine.events.scenario import Outcome, ScenarioFinished, StepStarted
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from tests.engine.miniature import Miniature, Recorder, pod, scenario, setup

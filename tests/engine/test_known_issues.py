@@ -8,11 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from conformance.compare.conclude import conclude_run
-from conformance.engine import ending
-from conformance.engine.ending import with_known_issues
-from conformance.engine.events import Outcome, ScenarioFinished
-from conformance.engine.result import RunResult, by_outcome
-from conformance.engine.verdicts import Judgement, ScenarioCompared, Verdict
+from conformance.engine.events.comparison import Judgement, ScenarioCompared, Verdict
+from conformance.engine.events.result import RunResult, by_outcome
+from conformance.engine.events.scenario import Outcome, ScenarioFinished
+from conformance.engine.run import ending
+from conformance.engine.run.ending import with_known_issues
 from conformance.errors import ExitCode
 from conformance.scenario.registry import KnownIssue, KnownIssues, load_known_issues
 from conformance.targets.overlaps import Overlap

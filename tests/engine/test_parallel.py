@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.engine.events import Outcome, ScenarioFinished
-from conformance.engine.scenario_run import run_scenario
+from conformance.engine.events.scenario import Outcome, ScenarioFinished
+from conformance.engine.run.scenario_run import run_scenario
 from conformance.targets.base import ApiError, Obj
 from tests.engine.miniature import Miniature, pod, scenario, setup
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.podspec import HOSTNAME, confine
+from conformance.engine.objects.podspec import HOSTNAME, confine
 from conformance.targets.base import Obj
 
 

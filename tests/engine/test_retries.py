@@ -15,13 +15,13 @@ from rich.console import Console
 
 from conformance.certify.contradictions import contradictions
 from conformance.compare.conclude import conclude_run, uncertified
-from conformance.engine import steps
-from conformance.engine.awaiting import Divergence
-from conformance.engine.events import Outcome
-from conformance.engine.result import RunResult
+from conformance.engine.events.comparison import Judgement, ScenarioCompared, Verdict
+from conformance.engine.events.result import RunResult
+from conformance.engine.events.scenario import Outcome
+from conformance.engine.run import steps
+from conformance.engine.run.awaiting import Divergence
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.engine.verdicts import Judgement, ScenarioCompared, Verdict
 from conformance.errors import ExitCode
 from conformance.report.allure import AllureResults
 from conformance.report.junit import junit_xml

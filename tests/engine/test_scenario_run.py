@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.context import Context
-from conformance.engine.events import Diagnostics, Event, Outcome, ScenarioFinished
-from conformance.engine.ledger import Ledger
-from conformance.engine.podspec import restrict
-from conformance.engine.scenario_run import run_scenario
-from conformance.engine.steps import ADMISSION_SECONDS
+from conformance.engine.events.dispatch import Event
+from conformance.engine.events.scenario import Diagnostics, Outcome, ScenarioFinished
+from conformance.engine.objects.ledger import Ledger
+from conformance.engine.objects.podspec import restrict
+from conformance.engine.run.context import Context
+from conformance.engine.run.scenario_run import run_scenario
+from conformance.engine.run.steps import ADMISSION_SECONDS
 from conformance.scenario.base import PodSelector
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.variables import Variables

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.events import Outcome, ScenarioFinished, ScenarioStarted
+from conformance.engine.events.scenario import Outcome, ScenarioFinished, ScenarioStarted
 from conformance.engine.schedule.loop import Slot
 from conformance.engine.schedule.model import (
     OBSERVERS,

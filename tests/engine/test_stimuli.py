@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.plan import plan
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite

@@ -11,13 +11,8 @@ from dataclasses import replace
 import pytest
 
 from conformance.data import scenarios_dir
-from conformance.engine.events import (
-    Outcome,
-    RunFinished,
-    RunStarted,
-    RunStopping,
-    ScenarioFinished,
-)
+from conformance.engine.events.run import RunFinished, RunStarted, RunStopping
+from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import InfrastructureError, TargetGoneError, UsageError

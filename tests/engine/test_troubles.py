@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.awaiting import Divergence, await_expectation
-from conformance.engine.context import Context
-from conformance.engine.ledger import Ledger
-from conformance.engine.trouble import ANNOTATION, CERTAIN_SECONDS, CERTAIN_TIMES
+from conformance.engine.objects.ledger import Ledger
+from conformance.engine.run.awaiting import Divergence, await_expectation
+from conformance.engine.run.context import Context
+from conformance.engine.run.trouble import ANNOTATION, CERTAIN_SECONDS, CERTAIN_TIMES
 from conformance.scenario.variables import Variables
 from conformance.targets.base import ApiError, Obj, Query
 from conformance.targets.reference import ReferenceTarget

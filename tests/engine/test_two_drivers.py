@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.schedule.model import Running, Waiting, may_begin
 from conformance.engine.schedule.needs import Needs

@@ -11,7 +11,7 @@ import celpy.celtypes
 import pytest
 import yaml
 
-from conformance.engine.steps import hollow_node
+from conformance.engine.run.steps import hollow_node
 from nvml_driver.config.kinds import decode
 from nvml_driver.errors import ConfigError
 

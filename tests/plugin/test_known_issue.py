@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.engine.events import KnownFailure, Outcome
+from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.plugin import items
 from tests.report.builders import finished
 

@@ -6,21 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.digest import set_digest
-from conformance.engine.events import (
+from conformance.engine.events.comparison import Difference, Judgement, ScenarioCompared, Verdict
+from conformance.engine.events.dispatch import Event, Reporter
+from conformance.engine.events.run import RunFinished, RunStarted
+from conformance.engine.events.scenario import (
     Diagnostics,
-    Event,
     Outcome,
     PlannedScenario,
-    Reporter,
-    RunFinished,
-    RunStarted,
     ScenarioFinished,
     ScenarioStarted,
     StepFinished,
     StepStarted,
     count,
 )
-from conformance.engine.verdicts import Difference, Judgement, ScenarioCompared, Verdict
 
 HOSTILE = (
     "[red]markup[/red] <b>&amp;</b> ]]> \x1b[2J\x00\x07\x85 \u202eevil \ud800 \ufffe {{ 7*7 }} "

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events import KnownFailure, Outcome
+from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.allure import AllureResults
 from conformance.report.allure_run import executor_of
 from tests.report.builders import (
@@ -244,7 +244,7 @@ sys.path.insert(0, {str(ROOT)!r})
 """
     """
 import pytest
-from conformance.engine.events import Outcome
+from conformance.engine.events.scenario import Outcome
 from conformance.report.allure import apply_to_current_test
 from tests.report.builders import finished, planned, step
 

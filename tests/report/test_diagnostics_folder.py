@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.engine.events import Diagnostics
+from conformance.engine.events.scenario import Diagnostics
 from conformance.report.files import DiagnosticsFolder
 from conformance.report.folder import OURS
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from conformance.engine.result import ScenarioResult
-from conformance.engine.verdicts import Judgement, ScenarioCompared, Verdict
+from conformance.engine.events.comparison import Judgement, ScenarioCompared, Verdict
+from conformance.engine.events.result import ScenarioResult
 from conformance.report.drawing import MAX_DEVICES, MAX_NODES, Drawing, drawings_of
 from conformance.report.pages import MAX_EVENTS, warnings_of
 from tests.compare.cluster import DRIVER, claim, node, resource_slice

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.engine.events import KnownFailure, Outcome
-from conformance.engine.result import RunCollector
+from conformance.engine.events.result import RunCollector
+from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.github import (
     MAX_ANNOTATIONS,
     GithubAnnotations,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.engine.events import KnownFailure, Outcome
+from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.pages import _when, render_html
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
-from conformance.engine.events import Outcome
+from conformance.engine.events.scenario import Outcome
 from conformance.report.jsonsummary import MAX_CHARACTERS, render_json, summary_schema
 from conformance.report.pages import render_markdown
 from conformance.resultfile.read import load_results

@@ -9,8 +9,8 @@ import xmlschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.engine.events import KnownFailure, Outcome
-from conformance.engine.verdicts import Judgement, Verdict
+from conformance.engine.events.comparison import Judgement, Verdict
+from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.files import DiagnosticsFolder
 from conformance.report.junit import MAX_CHARACTERS, MAX_INLINE, JUnitFile
 from tests.report.builders import HOSTILE, compared, ended, finished, planned, play, sample, stream

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.engine.events import Event, KnownFailure, Outcome
+from conformance.engine.events.dispatch import Event
+from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.allure import AllureResults
 from conformance.report.junit import junit_xml
 from conformance.report.pages import render_html, render_markdown

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.engine.events import Outcome
+from conformance.engine.events.scenario import Outcome
 from conformance.report.pages import render_markdown
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from conformance.engine.events import Outcome, RunStopping, ScenarioStarted, StepStarted
-from conformance.engine.verdicts import Judgement, ScenarioCompared, Verdict
+from conformance.engine.events.comparison import Judgement, ScenarioCompared, Verdict
+from conformance.engine.events.run import RunStopping
+from conformance.engine.events.scenario import Outcome, ScenarioStarted, StepStarted
 from conformance.report.terminal import PlainConsole, TerminalReporter
 from tests.report.builders import (
     HOSTILE,

@@ -9,9 +9,9 @@ import pytest
 
 from conformance.certify.contradictions import contradictions
 from conformance.compare.conclude import conclude_run, uncertified
-from conformance.engine.events import Outcome, PlannedScenario
+from conformance.engine.events.result import retold
+from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.engine.options import Shard
-from conformance.engine.result import retold
 from conformance.engine.setup import Setup, planned
 from conformance.engine.shards import shard_of
 from conformance.engine.suite import run_suite

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.engine.events import Outcome, ScenarioFinished
-from conformance.engine.verdicts import Judgement, Verdict
+from conformance.engine.events.comparison import Judgement, Verdict
+from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.errors import UsageError
 from conformance.resultfile.lines import result_schema
 from conformance.resultfile.read import ResultFileError, load_results

@@ -17,8 +17,9 @@ from conformance.certify.contradictions import contradictions
 from conformance.cli.app import app
 from conformance.cli.running.run import _check_gone
 from conformance.compare.conclude import conclude_run
-from conformance.engine.events import Outcome, RunFinished
-from conformance.engine.result import retold
+from conformance.engine.events.result import retold
+from conformance.engine.events.run import RunFinished
+from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import planned
 from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.merge import merge

@@ -17,7 +17,7 @@ from typing import Final
 
 import yaml
 
-from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.driver.profile import DriverProfile, load_profile

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.engine.events import Outcome
+from conformance.engine.events.scenario import Outcome
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.reference.world import World
 from tests.mutants import MUTATIONS

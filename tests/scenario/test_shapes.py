@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.engine.events import Event, Outcome, ScenarioFinished, StepFinished
+from conformance.engine.events.dispatch import Event
+from conformance.engine.events.scenario import Outcome, ScenarioFinished, StepFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.engine.events import Outcome
+from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError

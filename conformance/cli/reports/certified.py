@@ -12,7 +12,7 @@ import typer
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import CORE, Profile, load_profiles
 from conformance.certify.values import Implementation, implementation
-from conformance.engine.events import PlannedScenario
+from conformance.engine.events.scenario import PlannedScenario
 from conformance.engine.setup import planned
 from conformance.errors import UsageError
 from conformance.options import given

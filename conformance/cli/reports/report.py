@@ -16,8 +16,8 @@ from conformance.cli.output import printable, write_named
 from conformance.cli.reports.certified import Certified, Results, catalogue, no_folder, summary
 from conformance.compare.replay import replay as judge_again
 from conformance.compare.replay import replay_results
-from conformance.engine.result import count_verdicts
-from conformance.engine.verdicts import ScenarioCompared
+from conformance.engine.events.comparison import ScenarioCompared
+from conformance.engine.events.result import count_verdicts
 from conformance.errors import ExitCode, UsageError
 from conformance.report.summary import VERDICTS
 from conformance.resultfile.read import load_results

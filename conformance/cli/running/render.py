@@ -11,8 +11,9 @@ import typer
 from conformance.cli.output import print_progress
 from conformance.cli.running.reporters import reporters, result_files, retell
 from conformance.compare.conclude import conclude_run
-from conformance.engine.events import RunFinished, count
-from conformance.engine.result import RunResult, retold
+from conformance.engine.events.result import RunResult, retold
+from conformance.engine.events.run import RunFinished
+from conformance.engine.events.scenario import count
 from conformance.errors import UsageError
 from conformance.report.files import FORMATS, DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, OutputFolder

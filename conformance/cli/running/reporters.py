@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from conformance.engine.dispatch import Dispatcher
-from conformance.engine.events import Event, Reporter
+from conformance.engine.events.dispatch import Dispatcher, Event, Reporter
 from conformance.errors import UsageError
 from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder

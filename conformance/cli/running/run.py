@@ -17,7 +17,7 @@ from conformance.cli.running.planned import planned_lines
 from conformance.cli.running.reporters import reporters, same_place
 from conformance.compare.conclude import conclude_run
 from conformance.debuglog import DEBUG_LOG, debug_log
-from conformance.engine.events import ShardPlan
+from conformance.engine.events.run import ShardPlan
 from conformance.engine.header import header
 from conformance.engine.options import EXECUTION, OUTPUT, RunOptions
 from conformance.engine.plan import plan

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from conformance.engine.events import ScenarioFinished
+from conformance.engine.events.scenario import ScenarioFinished
 from conformance.engine.schedule.model import (
     OBSERVERS,
     Running,

@@ -6,9 +6,9 @@ from functools import cache
 
 import pytest
 
-from conformance.engine.churn import rounds
-from conformance.engine.ending import with_known_issues
-from conformance.engine.events import Outcome, ScenarioFinished
+from conformance.engine.events.scenario import Outcome, ScenarioFinished
+from conformance.engine.run.churn import rounds
+from conformance.engine.run.ending import with_known_issues
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario

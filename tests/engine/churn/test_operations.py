@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.engine.churn.operations import operations
+from conformance.engine.run.churn.operations import operations
 from conformance.scenario.churn import Churn
 
 SLICE = {

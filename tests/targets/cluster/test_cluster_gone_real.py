@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.clusters.local.processes.supervision import Processes
-from conformance.engine.events import Event, Outcome, StepStarted
+from conformance.engine.events.dispatch import Event
+from conformance.engine.events.scenario import Outcome, StepStarted
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.targets.cluster import ClusterTarget

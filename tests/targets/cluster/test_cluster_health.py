@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from conformance.engine.events import Outcome, RunFinished, RunStopping
+from conformance.engine.events.run import RunFinished, RunStopping
+from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import TargetGoneError

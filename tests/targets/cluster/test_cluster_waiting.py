@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.ledger import Ledger
+from conformance.engine.objects.ledger import Ledger
 from conformance.targets.base import Obj, Query, Ref, TargetError
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.cluster import objects as objects_module

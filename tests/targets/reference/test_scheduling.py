@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.steps import hollow_node
+from conformance.engine.run.steps import hollow_node
 from conformance.targets.base import Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget

@@ -10,7 +10,7 @@ import copy
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from conformance.engine.podspec import NOBODY, confine, first_user, restrict
+from conformance.engine.objects.podspec import NOBODY, confine, first_user, restrict
 from conformance.errors import TargetGoneError
 from conformance.targets.base import ApiError, Obj, Query, Ref, TargetError, User
 from conformance.targets.scope import Objects

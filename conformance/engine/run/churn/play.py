@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from conformance.engine.churn.operations import Operation
-from conformance.engine.context import Context, Interrupted
+from conformance.engine.run.churn.operations import Operation
+from conformance.engine.run.context import Context, Interrupted
 from conformance.errors import UsageError
 from conformance.scenario.churn import Churn
 from conformance.targets.base import ApiError, Obj, Ref

@@ -1,17 +1,54 @@
-"""Tell the reporters what happens; one that fails must never cost the run its cleanup.
+"""Hands events to reporters; one that fails must never cost the run its cleanup.
 
-A full disk or a closed pipe makes a reporter raise in the middle of a run. It is noted once and not
-called again, and the run is asked to stop: a run whose evidence is lost is not worth its time. The
-others hear everything to the end.
+Order of a run: one RunStarted; for each scenario, and again for each attempt at it,
+ScenarioStarted, then StepStarted / StepFinished pairs, Diagnostics (on failure, before the
+cleanup), ScenarioCompared (with ``--compare``), ScenarioFinished; one RunFinished. Events of
+scenarios that run in parallel interleave; each names its scenario. RunStopping may come anywhere
+between, and more than once.
+
+A full disk or a closed pipe makes a reporter raise in the middle of a run. It is not called again,
+and the run is asked to stop: a run whose evidence is lost is not worth its time. Other reporters
+get all events to the end.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Protocol
 
-from conformance.engine.events import Event, Reporter, RunStopping
+from conformance.engine.events.comparison import ScenarioCompared
+from conformance.engine.events.run import RunFinished, RunStarted, RunStopping
+from conformance.engine.events.scenario import (
+    Diagnostics,
+    ScenarioFinished,
+    ScenarioStarted,
+    StepFinished,
+    StepStarted,
+)
 from conformance.errors import ConformanceError, InfrastructureError
+
+Event = (
+    RunStarted
+    | ScenarioStarted
+    | StepStarted
+    | StepFinished
+    | Diagnostics
+    | ScenarioCompared
+    | ScenarioFinished
+    | RunStopping
+    | RunFinished
+)
+
+
+class Reporter(Protocol):
+    """Receives every event, one at a time.
+
+    ``str`` of a reporter names it in messages, for example ``the result file out/results.ndjson``.
+    """
+
+    def handle(self, event: Event) -> None:
+        """Take note of one event; whatever this raises ends the run early."""
 
 
 class ReportError(InfrastructureError):

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from conformance.engine.context import Context
+from conformance.engine.run.context import Context
 from conformance.redaction import redact_log
 from conformance.targets.base import ApiError, Obj, Query, Ref
 from conformance.text import one_line

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from conformance.engine.context import Context
-from conformance.engine.trouble import ASK_AGAIN_SECONDS, ask_again, troubles
+from conformance.engine.run.context import Context
+from conformance.engine.run.trouble import ASK_AGAIN_SECONDS, ask_again, troubles
 from conformance.scenario.expectations.base import Expectation, Seen, Timed
 from conformance.targets.base import Obj
 

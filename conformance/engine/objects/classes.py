@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.engine.ledger import RESOURCE_V1, Ledger
+from conformance.engine.objects.ledger import RESOURCE_V1, Ledger
 from conformance.errors import InfrastructureError
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.targets.base import RUN_LABEL, ApiError, Obj, Query, Ref, TargetError

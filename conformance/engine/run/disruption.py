@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from conformance.clusters.base import OTHER_DRIVER, REMOVE
-from conformance.engine.awaiting import Divergence
-from conformance.engine.context import Context
+from conformance.engine.run.awaiting import Divergence
+from conformance.engine.run.context import Context
 from conformance.scenario.steps import Fault
 from conformance.targets.base import Capabilities
 from conformance.targets.components import (

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from conformance.engine.events import (
+from conformance.engine.events.comparison import ScenarioCompared, Verdict
+from conformance.engine.events.dispatch import Event
+from conformance.engine.events.run import RunFinished, RunStarted
+from conformance.engine.events.scenario import (
     Diagnostics,
-    Event,
     KnownFailure,
     Outcome,
     PlannedScenario,
-    RunFinished,
-    RunStarted,
     ScenarioFinished,
 )
-from conformance.engine.verdicts import ScenarioCompared, Verdict
 from conformance.scenario.loader import LoadedScenario
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from conformance.engine.awaiting import Divergence
-from conformance.engine.churn.history import left, lines, shortest
-from conformance.engine.churn.operations import Operation, operations
-from conformance.engine.churn.play import Player
-from conformance.engine.context import Context, Interrupted
+from conformance.engine.run.awaiting import Divergence
+from conformance.engine.run.churn.history import left, lines, shortest
+from conformance.engine.run.churn.operations import Operation, operations
+from conformance.engine.run.churn.play import Player
+from conformance.engine.run.context import Context, Interrupted
 from conformance.errors import TargetError
 from conformance.scenario.churn import Churn
 from conformance.targets.invariants import (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from conformance.engine.ledger import Ledger
+from conformance.engine.objects.ledger import Ledger
 from conformance.scenario.accounts import AccountName
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.changes import Changes, Delete, Update

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.engine.awaiting import Divergence
-from conformance.engine.context import Context, DevicePlace
+from conformance.engine.run.awaiting import Divergence
+from conformance.engine.run.context import Context, DevicePlace
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.expectations.containers.identity import allocated
 from conformance.scenario.steps import Stimulate

@@ -8,12 +8,12 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from conformance.engine.awaiting import Divergence, await_expectation
-from conformance.engine.changes import NotOneError, send
-from conformance.engine.churn.rounds import churn
-from conformance.engine.context import Context
-from conformance.engine.disruption import disturb
-from conformance.engine.stimuli import stimulate
+from conformance.engine.run.awaiting import Divergence, await_expectation
+from conformance.engine.run.changes import NotOneError, send
+from conformance.engine.run.churn.rounds import churn
+from conformance.engine.run.context import Context
+from conformance.engine.run.disruption import disturb
+from conformance.engine.run.stimuli import stimulate
 from conformance.errors import TargetError
 from conformance.scenario.metrics import MetricOf
 from conformance.scenario.steps import CopyAllocation, Step

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from conformance.engine.changes import send
-from conformance.engine.ledger import Ledger, default_version
+from conformance.engine.objects.ledger import Ledger, default_version
+from conformance.engine.run.changes import send
 from conformance.engine.schedule.loop import Slot
 from conformance.errors import UsageError
 from conformance.kubeapi.store import version_of

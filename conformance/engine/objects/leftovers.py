@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from conformance.engine.classes import used_by
+from conformance.engine.objects.classes import used_by
 from conformance.engine.setup import Setup
 from conformance.errors import TargetGoneError
 from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from conformance.engine.awaiting import Divergence
-from conformance.engine.context import Interrupted
-from conformance.engine.events import Attempt, KnownFailure, Outcome, ScenarioFinished
+from conformance.engine.events.scenario import Attempt, KnownFailure, Outcome, ScenarioFinished
+from conformance.engine.run.awaiting import Divergence
+from conformance.engine.run.context import Interrupted
 from conformance.engine.setup import Setup
 from conformance.errors import ConformanceError
 from conformance.scenario.registry import load_known_issues

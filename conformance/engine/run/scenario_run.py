@@ -10,9 +10,21 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from conformance.engine.context import Context
-from conformance.engine.disruption import bring_other, remove_other, restore
-from conformance.engine.ending import (
+from conformance.engine.events.dispatch import Event
+from conformance.engine.events.run import RunStopping
+from conformance.engine.events.scenario import (
+    Attempt,
+    Diagnostics,
+    Outcome,
+    ScenarioFinished,
+    ScenarioStarted,
+    StepFinished,
+    StepStarted,
+)
+from conformance.engine.objects.ledger import Ledger
+from conformance.engine.run.context import Context
+from conformance.engine.run.disruption import bring_other, remove_other, restore
+from conformance.engine.run.ending import (
     EXPLANATION,
     Ending,
     diagnose,
@@ -22,23 +34,11 @@ from conformance.engine.ending import (
     may_be_chance,
     with_known_issues,
 )
-from conformance.engine.events import (
-    Attempt,
-    Diagnostics,
-    Event,
-    Outcome,
-    RunStopping,
-    ScenarioFinished,
-    ScenarioStarted,
-    StepFinished,
-    StepStarted,
-)
-from conformance.engine.ledger import Ledger
+from conformance.engine.run.steps import Observed, perform_together, prepare
+from conformance.engine.run.stimuli import make_healthy
 from conformance.engine.schedule.loop import Slot
 from conformance.engine.schedule.needs import last_disruption
 from conformance.engine.setup import Setup, planned
-from conformance.engine.steps import Observed, perform_together, prepare
-from conformance.engine.stimuli import make_healthy
 from conformance.errors import TargetGoneError, UsageError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import together

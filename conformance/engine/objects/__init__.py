@@ -1,0 +1,1 @@
+"""What a run makes in a cluster, and how it is removed again."""

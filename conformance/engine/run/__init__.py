@@ -1,0 +1,1 @@
+"""Carries out one scenario: steps, expectations, diagnostics, cleanup, outcome."""
