@@ -1,0 +1,43 @@
+"""Scenarios and targets of the tests of the schedule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.engine.schedule.needs import Needs
+from conformance.engine.schedule.pools import NodePools
+from conformance.scenario.loader import LoadedScenario
+from conformance.targets.base import DISTINCT_DEVICES, Capabilities
+from tests.engine.miniature import pod, scenario
+from tests.targets.devices import PROFILE
+
+SCHEDULED = {"expect": [{"pod": "p", "scheduled": True}]}
+STEPS = ({"apply": [pod("p")]}, SCHEDULED)
+
+
+def nodes(**devices: int) -> Capabilities:
+    return Capabilities(
+        "1.37.1",
+        frozenset({"v1"}),
+        frozenset({"allocation", "node"}),
+        driver=PROFILE.driver,
+        nodes=tuple(devices),
+        devices=sum(devices.values()),
+        devices_on=devices,
+        abilities=frozenset({"fault:driver", "fault:etcd", DISTINCT_DEVICES}),
+        one_device=("gpu-3", "true"),
+        concurrent=True,
+    )
+
+
+ONE = NodePools.of(nodes(a=4))
+THREE = NodePools.of(nodes(a=4, b=4, c=4))
+
+
+def disrupting(component: str, name: str = "fault", **requires: Any) -> LoadedScenario:
+    fault = {"fault": {"component": component}}
+    return scenario(*STEPS, fault, name=name, tier="node", requires={"devices": 1, **requires})
+
+
+def needs(loaded: LoadedScenario) -> Needs:
+    return Needs.of(loaded.scenario.spec)
