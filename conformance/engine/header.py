@@ -1,4 +1,4 @@
-"""The header of a run: what was planned, against what."""
+"""The header of a run."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def header(
     options: Mapping[str, Any],
     shard: ShardPlan | None = None,
 ) -> RunStarted:
-    """What a run begins with: what was planned, against what.
+    """The header.
 
     Args:
-        options: what the user asked for beside the target, for the result file.
-        shard: which part of a plan the scenarios are.
+        options: what the user asked for beside the target.
+        shard: which shard of a plan the scenarios are.
     """
     capabilities, profile = setup.opened.capabilities, setup.opened.profile
     document = redact_json(profile.model_dump(mode="json", by_alias=True)) if profile else None
@@ -53,14 +53,14 @@ def header(
 
 
 def now() -> str:
-    """The time, as the header and the footer of a run have it."""
+    """The time as in header and footer: RFC 3339 in UTC, in seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def recorded_options(options: TargetOptions) -> dict[str, Any]:
-    """What was asked for, as the result file keeps it: name in camelCase -> value.
+    """Target options as the result file keeps them: name in camelCase -> value.
 
-    Options that had no effect are left out, and whatever says whose cluster it was.
+    Without those that had no effect or identify the cluster.
     """
     place = options.cluster or options.target
     found: dict[str, Any] = {"target": options.target, "cluster": options.cluster}

@@ -17,11 +17,7 @@ MAX_FACTOR = 100
 
 
 def _run_id(text: str) -> str:
-    """A run id: it becomes a label value and part of names.
-
-    Raises:
-        UsageError: it is invalid.
-    """
+    """A run id, which becomes a label value and part of names; raises UsageError."""
     if not _RUN_ID.fullmatch(text):
         raise UsageError(
             f"--run-id {text!r}: must be a label value of up to 32 characters: a-z, 0-9 and '-'"
@@ -41,11 +37,7 @@ class Shard:
 
 
 def _shard(text: str) -> Shard:
-    """The shard of ``2/3``.
-
-    Raises:
-        UsageError: it is not of that form.
-    """
+    """The shard of ``2/3``; raises UsageError."""
     found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     if found:
         shard = Shard(int(found[1]), int(found[2]))
@@ -55,22 +47,14 @@ def _shard(text: str) -> Shard:
 
 
 def _retries(number: int) -> int:
-    """A number of retries; with too many of them, any intermittent success would pass.
-
-    Raises:
-        UsageError: it is out of range.
-    """
+    """A number of retries, not so many that anything passes in the end; raises UsageError."""
     if not 0 <= number <= MAX_RETRIES:
         raise UsageError(f"--retries {number}: must be between 0 and {MAX_RETRIES}")
     return number
 
 
 def _factor(number: float) -> float:
-    """A factor for time limits.
-
-    Raises:
-        UsageError: it would shorten them, or make them endless.
-    """
+    """A factor that neither shortens time limits nor makes them endless; raises UsageError."""
     if not 1 <= number <= MAX_FACTOR:
         raise UsageError(f"--time-factor {number:g}: must be between 1 and {MAX_FACTOR}")
     return number

@@ -1,4 +1,4 @@
-"""What a run would do, found out without making anything."""
+"""What a run would do, without doing it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Plan:
 
     Attributes:
         skipped: why it would be skipped, "" if it would run.
-        objects: kind -> how many of it the scenario makes; controllers may add pods and claims.
-        disturbed: what it does to components and to devices.
+        objects: kind -> number; controllers may add pods and claims.
+        disturbed: what it does to components and devices, in words.
     """
 
     id: str
@@ -28,11 +28,7 @@ class Plan:
 
 
 def plan(scenarios: Sequence[LoadedScenario], setup: Setup) -> tuple[Plan, ...]:
-    """What a run would do with each scenario.
-
-    Raises:
-        UsageError: a scenario's variables do not resolve.
-    """
+    """What a run would do with each scenario; raises UsageError as a run does."""
     check_bindings(list(scenarios), setup)
     plans = []
     for loaded in scenarios:

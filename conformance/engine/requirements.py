@@ -26,8 +26,7 @@ def reason_to_skip(
     """Why the scenario cannot run on the target, None if it can.
 
     Args:
-        profile: of the driver.
-        other: of another driver on the same nodes.
+        other: the profile of another driver on the same nodes.
     """
     needs = spec.requires
     if spec.tier not in capabilities.tiers:
@@ -81,7 +80,7 @@ def reason_to_skip(
 def _not_of_the_other(
     spec: Spec, capabilities: Capabilities, other: DriverProfile | None
 ) -> str | None:
-    """What a scenario needs of another driver, and there is not."""
+    """What a scenario needs of another driver and is missing."""
     if other is None or capabilities.other_driver != other.driver:
         return "needs another driver on the same nodes; --other-driver gives the profile of one"
     for trait in spec.requires.traits:
@@ -97,9 +96,9 @@ def _not_of_the_other(
 
 
 def usable_nodes(spec: Spec, capabilities: Capabilities) -> Mapping[str, int]:
-    """Node -> how many devices of the driver are free there, where there are those of another, too.
+    """Node -> number of free devices of the driver, on nodes with those that are needed of another.
 
-    Without a need of another driver those of all nodes that have any.
+    All nodes with devices if no other driver is needed.
     """
     needs, found = spec.requires, capabilities.devices_on
     if not needs.other_devices:
@@ -114,13 +113,13 @@ def usable_nodes(spec: Spec, capabilities: Capabilities) -> Mapping[str, int]:
 
 
 def is_in(version: str, versions: str) -> bool:
-    """Whether a Kubernetes version is in a range like ``>=1.35``; what is no version is in none."""
+    """Whether a Kubernetes version is in a range like ``>=1.35``; an invalid one is in none."""
     found = release(version)
     return found is not None and SpecifierSet(versions).contains(found)
 
 
 def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:
-    """What a scenario needs of the driver, and the profile does not say of it."""
+    """What a scenario needs of the driver and its profile does not declare."""
     for trait in spec.requires.traits:
         if trait not in profile.spec.traits:
             off = profile.off("traits", trait)

@@ -1,4 +1,4 @@
-"""What all scenarios of a run have in common, and what each is called in it."""
+"""What all scenarios of a run have in common, and the names of each in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from conformance.engine.events.comparison import ScenarioCompared
-from conformance.engine.events.scenario import PlannedScenario, ScenarioFinished
+from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.engine.requirements import reason_to_skip, usable_nodes
 from conformance.engine.schedule.pools import NodePool
 from conformance.scenario.driver.profile import DriverProfile
@@ -24,12 +24,12 @@ class Setup:
 
     Attributes:
         run: the run's id, a valid label value.
-        compare: judges a scenario that ended, where a comparison is asked for.
-        stop: set when the user wants the run to end.
-        worker: which of several processes of the run this is; "" where it is the only one.
-        retries: how often a scenario that failed is tried again.
-        attempt: which of these tries this is; 0 is the first.
-        time_factor: by what limits of time are multiplied.
+        compare: compares a scenario that ended with the reference; None without ``--compare``.
+        stop: set when the run must end.
+        worker: the process of a run with several; "" where it is the only one.
+        retries: how often a failed scenario is retried.
+        attempt: which of these attempts this is; 0 is the first.
+        time_factor: by what time limits are multiplied.
         pool: the nodes on which a scenario runs; None is all of the target.
     """
 
@@ -45,11 +45,9 @@ class Setup:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Of the target, or of the node pool."""
         return self.opened.capabilities if self.pool is None else self.pool.capabilities
 
     def variables(self, loaded: LoadedScenario) -> Variables:
-        """The names of a scenario in this run."""
         spec, has = loaded.scenario.spec, self.capabilities
         tier = spec.tier
         return Variables(
@@ -68,7 +66,7 @@ class Setup:
         return reason_to_skip(loaded.scenario.spec, self.capabilities, opened.profile, opened.other)
 
     def profiles(self, scenarios: Iterable[LoadedScenario]) -> list[DriverProfile]:
-        """Of the drivers whose devices any of some scenarios uses."""
+        """Profiles of the drivers whose devices the scenarios use."""
         needs = [item.scenario.spec for item in scenarios]
         uses = any(spec.tier != "allocation" for spec in needs)
         both = any(spec.requires.other_devices for spec in needs)
@@ -77,21 +75,19 @@ class Setup:
         return [profile for profile in found if profile is not None]
 
     def namespace(self, loaded: LoadedScenario) -> str:
-        """The namespace of a scenario in this run."""
         return namespace(self._suffix(loaded))
 
     def _suffix(self, loaded: LoadedScenario) -> str:
-        """Of the names of an attempt: the namespace of the one before may be there for a while."""
+        # Another one for each attempt: the namespace of the one before may still be terminating.
         return suffix(self.run, f"{loaded.id}#{self.attempt}" if self.attempt else loaded.id)
 
     def labels(self, loaded: LoadedScenario) -> dict[str, str]:
-        """What everything that a scenario makes is labelled with."""
+        """Labels of everything that a scenario makes."""
         labels = {RUN_LABEL: self.run, SCENARIO_LABEL: loaded.scenario.metadata.name[:63]}
         return labels | ({WORKER_LABEL: self.worker} if self.worker else {})
 
 
 def planned(loaded: LoadedScenario) -> PlannedScenario:
-    """What reporters need to know of a scenario."""
     spec = loaded.scenario.spec
     return PlannedScenario(
         id=loaded.id,
@@ -106,6 +102,20 @@ def planned(loaded: LoadedScenario) -> PlannedScenario:
         digest=loaded.digest,
         kubernetes=spec.requires.kubernetes,
         provisional=spec.provisional,
+    )
+
+
+def without_steps(loaded: LoadedScenario, outcome: Outcome, message: str) -> ScenarioFinished:
+    """The end of a scenario of which nothing was run, or that could not report its own."""
+    return ScenarioFinished(
+        scenario=planned(loaded),
+        outcome=outcome,
+        message=message,
+        where=loaded.where(()),
+        cleanup=Outcome.SKIPPED,
+        left=(),
+        seconds=0.0,
+        steps=(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Deal a plan to several runs, so that each scenario is in exactly one of them."""
+"""Distributes a plan over several runs, so that each scenario is in exactly one of them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.text import counted
 
 EACH_SECONDS = 1.0
-"""About what a scenario takes beside the times that are known: a namespace, its cleanup."""
+"""About what a scenario takes beside the known times: a namespace, its cleanup."""
 
 
 def shard_of(
     scenarios: Sequence[LoadedScenario], shard: Shard | None
 ) -> tuple[list[LoadedScenario], ShardPlan | None]:
-    """The scenarios of a shard in the order given, and what to write down of it.
+    """The scenarios of a shard in the order given, and the plan for the header.
 
-    The longest are dealt first, each to the shard that has the least by then. The same scenarios
-    give the same shards everywhere, in whatever order they come.
+    The longest come first, each to the shard with the least so far. The same scenarios give the
+    same shards, whatever their order.
 
     Raises:
         UsageError: there are fewer scenarios than shards.

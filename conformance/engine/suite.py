@@ -20,7 +20,7 @@ from conformance.engine.objects.leftovers import last_look
 from conformance.engine.run.scenario_run import report_end, run_scenario
 from conformance.engine.schedule.loop import Schedule, Slot
 from conformance.engine.schedule.pools import NodePool
-from conformance.engine.setup import Setup, check_bindings, planned
+from conformance.engine.setup import Setup, check_bindings, without_steps
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.base import RUN_LABEL
@@ -42,21 +42,20 @@ def run_suite(
     timeout: float = 0.0,
     begun: RunResult | None = None,
 ) -> RunResult:
-    """Run scenarios against the target of ``setup`` and tell the reporters.
+    """Run scenarios against the target of ``setup`` and report to the reporters.
+
+    What the run made is removed before this returns or raises: the work is done in a thread of its
+    own, which Ctrl-C does not interrupt.
 
     Args:
-        workers: how many scenarios may act at once; on a cluster those that only look on, or are
-            cleaned up, are not counted. Scenarios of the node tier share the devices of the
-            target: together they never need more than there are.
+        workers: how many scenarios may act at once; on a cluster one that only observes is not
+            counted.
         options: what the user asked for, for the header of the result file.
-        shard: which part of a plan the scenarios are.
-        max_failures: begin no more scenarios once so many have failed; 0 is never.
-        timeout: seconds after which the run ends as if it was interrupted; 0 is never.
-        begun: what of the run has ended before: its header is the run's, its scenarios are told
-            and not run again.
-
-    Whatever happens meanwhile, what the run made is removed before this returns or raises: the
-    work is done in a thread of its own, where Ctrl-C reaches nothing half-way.
+        shard: which shard of a plan the scenarios are.
+        max_failures: begin no more scenarios after so many failures; 0 is no limit.
+        timeout: seconds after which the run is interrupted; 0 is no limit.
+        begun: the interrupted run that this one resumes: its header is the run's, and its
+            scenarios are reported but not run again.
 
     Raises:
         UsageError: there is nothing to run, or a scenario's variables do not resolve.
@@ -139,16 +138,12 @@ class _Suite:
         return replace(self.collector.result(), finished=ordered)
 
     def interrupt(self, reason: str = "interrupted") -> None:
-        """Start no more scenarios, let those that run clean up, and say so at once."""
+        """Begin no more scenarios, and let those that run clean up."""
         self.setup.stop.set()
         self.dispatcher.dispatch(RunStopping(reason, self._schedule.running))
 
     def _work(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """All that is done on the target.
-
-        Returns:
-            What is left, in words, and the namespaces that are on their way out.
-        """
+        """Run all; what is left, in words, and the namespaces that are still terminating."""
         scope = self.setup.opened.target.scope(f"dra-{self.setup.run}")
         ledger = Ledger(scope, {RUN_LABEL: self.setup.run})
         left: tuple[str, ...] = ()
@@ -185,12 +180,11 @@ class _Suite:
         return replace(self.setup, pool=pool).reason_to_skip(loaded)
 
     def _ends(self) -> bool:
-        """Whether no more scenarios are begun."""
         enough = 0 < self.max_failures <= self._failures
         return enough or self.setup.stop.is_set()
 
     def _namespaces(self) -> set[str]:
-        """Those that scenarios had: of the first attempt at each, and of the last."""
+        """Namespaces of the first attempt at each scenario, and of the last."""
         ran = [
             (loaded, self.finished[loaded.id])
             for loaded in self.scenarios
@@ -202,18 +196,8 @@ class _Suite:
 
     def _end(self, loaded: LoadedScenario, outcome: Outcome, message: str) -> None:
         """Report a scenario that could not report itself."""
-        ended = ScenarioFinished(
-            scenario=planned(loaded),
-            outcome=outcome,
-            message=message,
-            where=loaded.where(()),
-            cleanup=Outcome.SKIPPED,
-            left=(),
-            seconds=0.0,
-            steps=(),
-        )
-        self.finished[loaded.id] = ended
-        report_end(ended, self.setup, self.dispatcher.dispatch)
+        self.finished[loaded.id] = without_steps(loaded, outcome, message)
+        report_end(self.finished[loaded.id], self.setup, self.dispatcher.dispatch)
 
 
 def _became_of(finished: Sequence[ScenarioFinished], left: Sequence[str]) -> str:

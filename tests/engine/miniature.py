@@ -270,6 +270,18 @@ def setup(target: Miniature) -> Setup:
     return Setup("run0", Opened(target, target.capabilities(), None, "image"))
 
 
+def refusing(error: Exception, kind: str = "Pod") -> Miniature:
+    """A target on which no object of a kind can be created."""
+    target = Miniature()
+
+    def on_create(obj: Obj) -> None:
+        if obj["kind"] == kind:
+            raise error
+
+    target.on_create = on_create
+    return target
+
+
 class Recorder:
     """A reporter that keeps every event."""
 

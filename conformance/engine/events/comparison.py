@@ -1,8 +1,4 @@
-"""What a comparison with the reference says of a scenario, as values.
-
-They are made by ``conformance.compare`` and stand here because reporters and the result file hear
-of them as of everything else in a run: by an event.
-"""
+"""The event of a comparison with the reference; ``conformance.compare`` makes it."""
 
 from __future__ import annotations
 
@@ -17,10 +13,10 @@ from pydantic.alias_generators import to_camel
 recorded = with_config(
     ConfigDict(extra="forbid", alias_generator=to_camel, validate_by_name=True, allow_inf_nan=False)
 )
-"""Marks a value that stands in the result file: in camelCase, with no fields but its own."""
+"""Marks a value of the result file: in camelCase, without other fields."""
 
 MAX_NOTES = 5
-"""Differences of one scenario that are shown to people; the result file has them all."""
+"""Differences of one scenario that are shown; the result file has all."""
 
 
 class Verdict(StrEnum):
@@ -46,7 +42,7 @@ class Verdict(StrEnum):
 
     @property
     def conformant(self) -> bool:
-        """Whether a target may get this verdict; an overlap counts where it is told."""
+        """Whether a conformant target may get this verdict; overlaps are counted by themselves."""
         return self in (Verdict.IDENTICAL, Verdict.ADMISSIBLE, Verdict.OVERLAPPING)
 
     @property
@@ -58,16 +54,15 @@ class Verdict(StrEnum):
 @recorded
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict and what it rests on.
+    """A verdict and its reasons.
 
     Attributes:
-        verdict: see :class:`Verdict`.
-        reason: one sentence; names the first broken rule where there is one.
+        reason: one sentence; names the first broken rule, if any.
         violations: every broken rule, in words.
-        reference_allocation: ``status.allocation`` of each claim as the reference would have it;
-            None where it finds none, or the same.
-        pod: the pod that was decided on; empty for one that stayed pending.
-        node: the node that was chosen; for ``missed`` the one the reference would choose.
+        reference_allocation: the reference's ``status.allocation`` of each claim; None where it
+            finds none, or the same.
+        pod: empty for one that stayed pending.
+        node: for ``missed`` the one the reference would choose.
     """
 
     verdict: Verdict
@@ -81,14 +76,13 @@ class Judgement:
 @recorded
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place where a scenario was seen to go differently on target and reference.
+    """A difference between what was observed on target and reference.
 
     Attributes:
         step: index of the step from 0; None for the outcome of the whole scenario.
         title: the step's title, or ``outcome``.
-        path: where in the step's observations, for example ``$[0].relation``.
-        target: what the target showed, as JSON text; ``<nothing>`` where it showed none.
-        reference: the same for the reference.
+        path: in the step's observations, for example ``$[0].relation``.
+        target, reference: what was observed, as JSON text; ``<nothing>`` where nothing was.
     """
 
     step: int | None
@@ -104,13 +98,11 @@ class Difference:
 @recorded
 @dataclass(frozen=True, slots=True)
 class ScenarioCompared:
-    """The event: what the comparison says of a scenario. Comes just before its ScenarioFinished.
+    """The comparison of a scenario; comes just before its ScenarioFinished.
 
     Attributes:
-        scenario: the public id.
-        judgements: of the target's decisions in order, then of what it left pending and should not
-            have.
-        differences: between what was observed on target and reference.
+        scenario: its id.
+        judgements: of the target's decisions in order, then of what it wrongly left pending.
         problems: what could not be judged, and why; each makes the run inconclusive.
     """
 
@@ -121,17 +113,16 @@ class ScenarioCompared:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The worst verdict, None where nothing was allocated."""
+        """The worst verdict, None if nothing was allocated."""
         return max((item.verdict for item in self.judgements), key=lambda v: v.rank, default=None)
 
     @property
     def conformant(self) -> bool:
-        """Whether every verdict is one that a conformant target may get."""
         return all(item.verdict.conformant for item in self.judgements)
 
     @property
     def in_short(self) -> str:
-        """The verdict in a line; that it is of the allocations, where more is to be said."""
+        """The verdict in a line, with a hint at differences and problems."""
         more = ["differs"] * bool(self.differences) + ["not judged in full"] * bool(self.problems)
         if self.verdict is None:
             return ", ".join(more)
@@ -139,7 +130,7 @@ class ScenarioCompared:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person has to know: verdicts against a rule, what was not judged, differences."""
+        """Verdicts against a rule, what was not judged, and differences, in words."""
         lines = [
             f"{item.verdict}: {f'pod {item.pod}: ' if item.pod else ''}{item.reason}"
             for item in self.judgements

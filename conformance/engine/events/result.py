@@ -1,4 +1,4 @@
-"""All that is known of a run once it is over."""
+"""The result of a run, collected from its events."""
 
 from __future__ import annotations
 
@@ -20,13 +20,7 @@ from conformance.scenario.loader import LoadedScenario
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
-    """What a run came to in one scenario.
-
-    Attributes:
-        finished: None where it was planned, and never reported.
-        compared: None where it was not compared.
-        diagnostics: name -> text.
-    """
+    """The result of one scenario; ``finished`` is None if it was never reported."""
 
     scenario: PlannedScenario
     outcome: Outcome
@@ -43,9 +37,9 @@ class ScenarioResult:
 
     @property
     def against_rules(self) -> bool:
-        """Whether an allocation is against the rules: then it has not passed, whatever it saw.
+        """Whether an allocation is against the rules, which is a failure whatever the outcome.
 
-        Not where a step failed by a known issue: the allocation is what that issue is about.
+        Not if a step failed by a known issue: the allocation is what that issue is about.
         """
         if self.compared is None or self.finished is None or self.outcome is not Outcome.KNOWN:
             return self.compared is not None and not self.compared.conformant
@@ -59,13 +53,13 @@ class ScenarioResult:
 
     @property
     def reasons(self) -> str:
-        """The message; and where an allocation is against the rules, what the comparison says."""
+        """The message, and the comparison's notes if an allocation is against the rules."""
         notes = self.compared.notes if self.against_rules and self.compared is not None else ()
         return "\n".join([*filter(None, [self.message]), *notes])
 
     @property
     def failed(self) -> bool:
-        """Whether it has to be run again: not where all that failed is a known issue."""
+        """Whether it counts as a failure, unlike a known issue."""
         again = (Outcome.FAILED, Outcome.ERROR, Outcome.LOST)
         return self.against_rules or self.outcome in again
 
@@ -77,14 +71,13 @@ class ScenarioResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What a run came to, whether it has just ended or was read from its result file.
+    """The result of a run that has just ended or was read from its result file.
 
     Attributes:
-        run: the header: what was planned, against what.
-        finished: the scenarios that ended.
-        compared: what the comparison says of each, where one was asked for.
+        run: the header.
+        compared: empty without a comparison.
         diagnostics: scenario id -> name -> text.
-        footer: None where the run was cut off.
+        footer: None if the run was cut off.
     """
 
     run: RunStarted
@@ -95,7 +88,6 @@ class RunResult:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the run was broken off."""
         return self.footer is None or self.footer.interrupted
 
     @property
@@ -110,7 +102,7 @@ class RunResult:
 
     @property
     def scenarios(self) -> tuple[ScenarioResult, ...]:
-        """Each planned scenario, in the order of their ids."""
+        """The planned scenarios, sorted by id."""
         outcome_of = {name: outcome for outcome, names in self.outcomes.items() for name in names}
         finished = {event.scenario.id: event for event in self.finished}
         compared = {item.scenario: item for item in self.compared}
@@ -132,13 +124,13 @@ class RunResult:
         return tuple(item for item in self.run.planned if item.id not in heard)
 
     def rest(self, scenarios: Sequence[LoadedScenario]) -> list[LoadedScenario]:
-        """Those of the scenarios that have no result."""
+        """The scenarios without a result."""
         heard = {event.scenario.id for event in self.finished}
         return [item for item in scenarios if item.id not in heard]
 
     @property
     def known_issues(self) -> dict[KnownFailure, tuple[str, ...]]:
-        """Known issue -> ids of the scenarios that failed by it, and by nothing else."""
+        """Known issue -> ids of the scenarios that failed by it alone."""
         found: dict[KnownFailure, tuple[str, ...]] = {}
         for row in self.scenarios:
             if row.outcome is Outcome.KNOWN and row.finished is not None:
@@ -148,12 +140,11 @@ class RunResult:
 
     @property
     def verdicts(self) -> dict[Verdict, int]:
-        """Verdict -> decisions, every verdict present."""
         return count_verdicts(self.compared)
 
 
 def retold(result: RunResult) -> Iterator[Event]:
-    """The events of a run as it is known by now, for reporters."""
+    """The events of a run again, for reporters."""
     compared = {item.scenario: item for item in result.compared}
     yield result.run
     for event in result.finished:
@@ -172,9 +163,8 @@ def by_outcome(
 ) -> dict[Outcome, tuple[str, ...]]:
     """Outcome -> sorted scenario ids, every outcome present.
 
-    A planned scenario without a result is ``lost``; one that passed at last, or failed by a known
-    issue, and whose cleanup failed is ``failed``, whatever was reported: a cleanup that lies is a
-    known trap of such suites.
+    A planned scenario without a result is ``lost``; one whose cleanup failed is ``failed``,
+    whatever was reported.
     """
     outcomes: dict[str, Outcome] = {item.id: Outcome.LOST for item in planned}
     for event in finished:
@@ -196,7 +186,7 @@ def count_verdicts(compared: Sequence[ScenarioCompared]) -> dict[Verdict, int]:
 
 
 class RunCollector:
-    """A reporter that keeps what happened, as a :class:`RunResult`."""
+    """A reporter that collects a :class:`RunResult`."""
 
     def __init__(self) -> None:
         self.run: RunStarted | None = None
@@ -206,7 +196,6 @@ class RunCollector:
         self.footer: RunFinished | None = None
 
     def handle(self, event: Event) -> None:
-        """Keep the event."""
         match event:
             case RunStarted():
                 self.run = event
@@ -222,7 +211,7 @@ class RunCollector:
                 pass
 
     def result(self) -> RunResult:
-        """What is known by now; ask once the run has started."""
+        """The result so far, once the run has started."""
         assert self.run is not None, "no RunStarted was heard of"
         return RunResult(
             run=self.run,

@@ -1,10 +1,9 @@
-"""Have the DeviceClasses of the driver profile in the cluster for as long as any run needs them.
+"""DeviceClasses of the driver profile, which all runs on a cluster share.
 
-A class has one name for all who use a cluster, and several runs may. So each run writes itself onto
-a class that a run has made (an annotation, ``dra-conformance.dev/run-<id>``), and the last one to
-leave deletes it. Two runs that change it at once are told apart by ``resourceVersion``; before the
-last one deletes it, it marks it, so that nobody joins between that look and the deletion. What a
-killed run wrote keeps the class alive until ``dra-conformance cleanup``.
+Each run adds an annotation ``dra-conformance.dev/run-<id>`` to a class that a run has made, and the
+last one to leave deletes it. ``resourceVersion`` keeps two runs from changing it at once; the last
+one marks it before it deletes it, so that no run joins in between. The annotation of a killed run
+keeps the class alive until ``dra-conformance cleanup``.
 """
 
 from __future__ import annotations
@@ -19,27 +18,27 @@ from conformance.targets.base import RUN_LABEL, ApiError, Obj, Query, Ref, Targe
 from conformance.targets.scope import Objects
 
 _USER = f"{RUN_LABEL}-"
-"""Annotation, with a run's id behind it: that run uses the class."""
+"""Annotation, followed by a run's id: that run uses the class."""
 
 _LEAVING = "dra-conformance.dev/leaving"
 """Annotation: its last user is about to delete it."""
 
 LEAVES = 30.0
-"""Seconds until a class that its last user deletes must be gone."""
+"""Seconds until a deleted class must be gone."""
 
 _ATTEMPTS = 10
 
 
 def ensure_classes(profile: DriverProfile, scope: Objects, ledger: Ledger) -> tuple[str, ...]:
-    """Create each class that the cluster does not have, and share one that another run has made.
+    """Create the classes that are missing, and share those that other runs have made.
 
-    One that no run has made is left as it is. The ledger's cleanup gives the others up again.
+    One that no run has made is left as it is. The ledger's cleanup leaves the others.
 
     Returns:
         Names of the classes that are this run's, alone or with other runs.
 
     Raises:
-        InfrastructureError: the server refuses, or a class that is on its way out stays.
+        InfrastructureError: the server refuses, or a terminating class stays.
         TargetError: no answer.
     """
     ours = []
@@ -58,7 +57,7 @@ def ensure_classes(profile: DriverProfile, scope: Objects, ledger: Ledger) -> tu
 
 
 def used_by(scope: Objects, run: str) -> tuple[SharedClass, ...]:
-    """The classes that a run has written itself onto, whoever made them."""
+    """The classes that a run uses, whichever run made them."""
     try:
         found = scope.find(Query(RESOURCE_V1, "DeviceClass"))
     except ApiError as error:
@@ -70,7 +69,7 @@ def used_by(scope: Objects, run: str) -> tuple[SharedClass, ...]:
 
 
 class SharedClass:
-    """One DeviceClass as one run uses it."""
+    """One DeviceClass, as one run uses it."""
 
     def __init__(self, name: str, scope: Objects, run: str) -> None:
         self.ref = Ref(RESOURCE_V1, "DeviceClass", name)
@@ -78,14 +77,11 @@ class SharedClass:
         self._run = run
 
     def join(self, spec: Mapping[str, Any]) -> bool:
-        """Create the class, or use it together with the runs that do already.
-
-        Returns:
-            Whether this run must leave it again; False for a class that no run has made.
+        """Create the class, or share it; False for a class that no run has made.
 
         Raises:
             ApiError: the server refused.
-            InfrastructureError: it is on its way out, and stays.
+            InfrastructureError: it is terminating, and stays.
         """
         for _ in range(_ATTEMPTS):
             found = self._scope.get(self.ref)
@@ -108,11 +104,7 @@ class SharedClass:
         raise InfrastructureError(f"{self.ref}: other clients keep changing it; try again")
 
     def leave(self, timeout: float = LEAVES) -> Sequence[str]:
-        """Stop using the class; the last run that does deletes it and sees it gone.
-
-        Returns:
-            What went wrong, in words.
-        """
+        """Stop using the class, and delete it if no other run uses it; problems in words."""
         try:
             for _ in range(_ATTEMPTS):
                 found = self._scope.get(self.ref)
@@ -157,7 +149,6 @@ class SharedClass:
         )
 
     def _change(self, found: Obj, metadata: Obj) -> None:
-        """Change the class if it is still as it was found."""
         version = found["metadata"]["resourceVersion"]
         self._scope.patch(self.ref, {"metadata": {"resourceVersion": version, **metadata}})
 
@@ -180,7 +171,7 @@ def _labels(obj: Obj) -> Mapping[str, str]:
 
 
 def _users(obj: Obj) -> frozenset[str]:
-    """The runs that use a class; where none has written itself onto it, the one that made it."""
+    """The runs that use a class; without an annotation the one that made it."""
     notes = obj["metadata"].get("annotations") or {}
     written = {key.removeprefix(_USER) for key in notes if key.startswith(_USER)}
     maker = _labels(obj).get(RUN_LABEL)

@@ -1,7 +1,7 @@
-"""The one way in which a scenario creates objects, so that nothing is made without being noted.
+"""Creates the objects of a scenario and removes them again.
 
-Everything gets the run's label, which also lets ``dra-conformance cleanup`` find it after the
-suite itself was killed. Cleanup has an outcome of its own: what could not be removed is named.
+Everything gets the run's label, by which ``dra-conformance cleanup`` finds it after the suite was
+killed. Cleanup has an outcome of its own: what could not be removed is named.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _LOG = logging.getLogger(__name__)
 RESOURCE_V1 = "resource.k8s.io/v1"
 
 RANGE_SECONDS = 10.0
-"""The longest that a namespace may be without its range of users, where namespaces get one."""
+"""How long a namespace may be without its range of users, where namespaces get one."""
 
 _POLICIES = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
-"""What scenarios make of the kinds that the table of the API's types does not have."""
+"""Kinds that the table of the API's types does not have."""
 
 
 def default_version(kind: str) -> str:
@@ -38,14 +38,12 @@ class Ledger:
     """Creates objects in a scope, remembers them, and removes them again.
 
     Args:
-        scope: where they are made.
-        labels: put on each of them; the run's label is among them.
+        labels: of each object; the run's label is among them.
         ranges: whether each namespace gets a range of users that its pods must run as.
-        nodes: on which pods must run, if not on any.
+        nodes: on which pods must run; empty means any.
 
     Attributes:
-        unanswered: the first failure of a cleanup that was no refusal: it says nothing about
-            whether the target removes what it is asked to.
+        unanswered: the first failure of a cleanup that was no answer of the API server.
     """
 
     def __init__(
@@ -67,24 +65,18 @@ class Ledger:
 
     @property
     def made(self) -> tuple[Ref, ...]:
-        """What was created and not removed since, oldest first."""
+        """Objects that were created and not removed since, oldest first."""
         return tuple(self._made)
 
     def at_cleanup(self, action: Callable[[float], Sequence[str]]) -> None:
-        """Have something given up when all that was created is gone.
-
-        Args:
-            action: gets the seconds that it may take, gives what went wrong, in words.
-        """
+        """Run an action of (timeout in seconds) -> problems when all created objects are gone."""
         self._at_cleanup.append(action)
 
     def create(self, obj: Obj, user: User | None = None) -> Obj:
         """Create an object with the run's labels, in the scope's namespace unless it names one.
 
-        Pods get what ``restricted`` asks for, where they say nothing of it.
-
         Raises:
-            ApiError: the API server refused it; nothing was made.
+            ApiError: the API server refused it.
             TargetError: no answer; it counts as made, because it may have been.
         """
         labelled = self.labelled(obj)
@@ -106,9 +98,9 @@ class Ledger:
             raise
 
     def applied(self, obj: Obj, *, subresource: str = "") -> Obj:
-        """An object as it is sent by server-side apply, which creates it if it is not there.
+        """An object as server-side apply sends it; noted unless it exists already.
 
-        A subresource is applied as it stands: its object is there already.
+        A subresource is sent as it stands.
         """
         if subresource:
             place = (
@@ -122,7 +114,7 @@ class Ledger:
         return labelled
 
     def labelled(self, obj: Obj) -> Obj:
-        """A copy as it is sent: with the run's labels, its namespace and what pods need."""
+        """A copy with the run's labels, its namespace and what pods need."""
         labelled = copy.deepcopy(obj)
         meta = labelled.setdefault("metadata", {})
         meta.setdefault("labels", {}).update(self.labels)
@@ -142,12 +134,12 @@ class Ledger:
         return self._users[namespace]
 
     def cleanup(self, timeout: float) -> tuple[str, ...]:
-        """Delete all that was made, newest first, and see it gone.
+        """Delete all that was made, newest first, and wait until it is gone.
 
-        Namespaced objects go first, with the generated claims and pods that belong to them; then
-        what they stood on. Namespaces are deleted but not waited for, because the namespace
-        controller takes seconds for an empty one: once one is marked nothing new can be made
-        in it, so a second look then is enough (docs/decisions/0010-empty-namespaces.md).
+        Namespaced objects go first, with their generated claims and pods; then cluster-scoped ones.
+        Namespaces are deleted but not waited for, because the namespace controller takes seconds
+        for an empty one: nothing new can be made in a terminating one, so a second look is enough
+        (docs/decisions/0010-empty-namespaces.md).
 
         Returns:
             What was still there after ``timeout`` seconds, in words.
@@ -200,7 +192,7 @@ class Ledger:
             return [f"could not be checked: {error}"]
 
     def _in_namespace(self) -> list[str]:
-        """Pods and claims that others made for us: by templates, Jobs, the scheduler."""
+        """Pods and claims, also those that controllers and the scheduler made."""
         return [
             _describe(obj)
             for kind in ("Pod", "ResourceClaim")

@@ -1,4 +1,4 @@
-"""What carries the run label: seen at the end of a run, and removed whoever left it there."""
+"""Finds what carries the run label at the end of a run, and removes what other runs left."""
 
 from __future__ import annotations
 
@@ -11,27 +11,25 @@ from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError
 from conformance.targets.scope import Scope, Target
 
 NAMESPACES_MARKED = 30.0
-"""Seconds until every namespace of a run must be on its way out; all of them are empty by then."""
+"""Seconds until every namespace of a run must be terminating; all are empty by then."""
 
 GONE = 120.0
-"""Seconds until everything must be gone, the namespaces included."""
+"""Seconds until everything must be gone, with the namespaces."""
 
 
 def last_look(
     scope: Scope, setup: Setup, names: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Look for anything at all that carries the run's label.
+    """Look for anything that carries the run's label.
 
-    A namespace was seen to be empty before it was marked for deletion and after; the cluster
-    then takes its time (kube-controller-manager: 5 s, ``namespaceDeletionGracePeriod``).
+    A namespace was seen to be empty before and after its deletion; kube-controller-manager then
+    takes some seconds (5 s, ``namespaceDeletionGracePeriod``).
 
     Args:
-        scope: any of the run's.
-        setup: the run's.
-        names: of the namespaces that its scenarios had.
+        names: of the namespaces of its scenarios.
 
     Returns:
-        What is left, and the namespaces that are on their way out.
+        What is left, and the namespaces that are terminating.
     """
 
     def terminating() -> list[Ref] | None:
@@ -59,12 +57,9 @@ def last_look(
 
 
 def sweep(target: Target, run: str | None = None, timeout: float = GONE) -> tuple[str, ...]:
-    """Delete what ``target.owned`` finds, in its order, and wait until it finds nothing.
+    """Delete what ``target.owned`` finds and wait until it finds nothing; what is left, in words.
 
-    Pods are deleted without a grace period. A DeviceClass that other runs use too is left to them.
-
-    Returns:
-        What is left, in words.
+    Pods are deleted without a grace period. A DeviceClass that other runs use is left to them.
     """
     problems: list[str] = []
     scope = target.scope("dra-conformance-cleanup")

@@ -1,13 +1,11 @@
-"""On which nodes the pods of scenarios run, and what they may do.
+"""On which nodes the pods of scenarios run, and their securityContext.
 
-They may do nothing that the pod security standard ``restricted`` refuses.
-
-Source: k8s.io/pod-security-admission policy/check_*.go. A manifest that gives a securityContext, be
-it an empty one, keeps it as it is; its namespace must then say what it needs.
+It is what the pod security standard ``restricted`` admits (k8s.io/pod-security-admission,
+policy/check_*.go), unless a manifest gives a securityContext, be it an empty one.
 
 OpenShift's default, the security context constraint ``restricted-v2``, admits only users of a range
-that each namespace gets for itself. Left out, the user would be the range's first for some and the
-image's, perhaps root, for who may use ``anyuid``: so the range's first is asked for.
+that each namespace gets. Who may use ``anyuid`` would run pods as the image's user, perhaps root,
+if none were named: so the range's first is.
 """
 
 from __future__ import annotations
@@ -20,18 +18,17 @@ from typing import Any, Final
 from conformance.targets.base import Obj
 
 HOSTNAME: Final = "kubernetes.io/hostname"
-"""The label by which pods are kept to nodes; each kubelet gives it to its node."""
+"""The label by which pods are confined to nodes; each kubelet sets it."""
 
 _TEMPLATES: Final = frozenset(
     {"DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
 )
 
-
 LABEL: Final = ("pod-security.kubernetes.io/enforce", "restricted")
-"""Of namespaces that say nothing else: a pod that needs more is noticed in every cluster."""
+"""Of namespaces that say nothing else, so that a pod that needs more fails in every cluster."""
 
 NOBODY: Final = 65534
-"""The user that pods run as: with none, images that run as root, as busybox does, are refused."""
+"""The user of pods: without one, images that run as root, such as busybox, are refused."""
 
 _RANGE: Final = "openshift.io/sa.scc.uid-range"
 """Annotation of a namespace: ``1000700000/10000``, the first and how many."""
@@ -42,7 +39,7 @@ _CONTAINER: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop":
 
 
 def pod_spec(obj: Obj) -> Obj | None:
-    """The ``spec`` of a pod, or of those that an object makes; None where it is of no such kind."""
+    """The ``spec`` of a pod, or of an object's pod template; None of any other kind."""
     kind = obj.get("kind")
     if kind == "CronJob":
         obj = _under(obj, "spec", "jobTemplate")
@@ -55,18 +52,17 @@ def pod_spec(obj: Obj) -> Obj | None:
 
 
 def _under(obj: Any, *path: str) -> Obj:
-    """What is there below an object; empty where that is nothing, or no object."""
     for name in path:
         obj = obj.get(name) if isinstance(obj, dict) else None
     return obj if isinstance(obj, dict) else {}
 
 
 def confine(obj: Obj, nodes: Sequence[str]) -> None:
-    """Have pods, and those that an object makes, scheduled to some nodes alone.
+    """Give pods and pod templates a required node affinity.
 
     Args:
-        obj: of any kind, and perhaps malformed: then it is left to the API server.
-        nodes: their names; none: wherever they may.
+        obj: of any kind; a malformed one is left to the API server.
+        nodes: their names; empty means any.
     """
     spec = pod_spec(obj) if nodes else None
     if spec is None or "nodeName" in spec:
@@ -84,18 +80,18 @@ def confine(obj: Obj, nodes: Sequence[str]) -> None:
 
 
 def first_user(namespace: Obj | None) -> int | None:
-    """The first user of a namespace's range; None where it has none yet."""
+    """The first user of a namespace's range, None if it has none yet."""
     notes = namespace["metadata"].get("annotations") or {} if namespace is not None else {}
     found = re.match(r"\d+", notes.get(_RANGE, ""))
     return int(found[0]) if found else None
 
 
 def restrict(obj: Obj, user: Callable[[], int] = lambda: NOBODY) -> None:
-    """Have a namespace enforce ``restricted``, and pods that are made keep to it.
+    """Let a namespace enforce ``restricted``, and pods keep to it.
 
     Args:
-        obj: of any kind, and perhaps malformed: then it is left to the API server.
-        user: whom a pod that does not say it runs as.
+        obj: of any kind; a malformed one is left to the API server.
+        user: of pods that name none.
     """
     if obj.get("kind") == "Namespace":
         obj["metadata"]["labels"].setdefault(*LABEL)

@@ -1,4 +1,4 @@
-"""Wait until an expectation holds, or see that it holds for as long as it must."""
+"""Waits until an expectation holds, or checks that it holds for as long as it must."""
 
 from __future__ import annotations
 
@@ -16,12 +16,7 @@ NEVER_ASKED: Final = Seen(False, "nothing: the target never let the check run", 
 
 
 class Divergence(AssertionError):  # noqa: N818 -- it is a finding about the target, not an error
-    """The target did not do what the scenario says. The scenario has failed.
-
-    Attributes:
-        expected: what the scenario says, in a line.
-        found: what was there instead.
-    """
+    """The target did not do what the scenario says, which fails the scenario."""
 
     def __init__(self, expected: str, found: str) -> None:
         super().__init__(f"expected {expected}; found {found}")
@@ -30,10 +25,10 @@ class Divergence(AssertionError):  # noqa: N818 -- it is a finding about the tar
 
 
 def await_expectation(expectation: Expectation, context: Context) -> dict[str, Any]:
-    """Wait until an expectation holds, or see that it holds all the time.
+    """Wait until an expectation holds, or check that it holds all the time.
 
     Returns:
-        What was observed, in a form that can be compared between targets.
+        What was observed, comparable between targets.
 
     Raises:
         Divergence: it does not hold.
@@ -96,9 +91,9 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
 
 
 def _not_too_early(expectation: Timed, seen: Seen, context: Context) -> None:
-    """What is seen to hold before it may has come too early, however slow the cluster is.
+    """Raise Divergence if an expectation holds before ``notBefore``.
 
-    Time counts from before the step's request until after it was seen, so it is never short.
+    Time counts from before the step's request until after the observation, so it is never short.
     """
     if expectation.not_before is None or expectation.since is None:
         return
@@ -127,7 +122,7 @@ def _hold(expectation: Timed, duration: float, context: Context) -> dict[str, An
 
 
 def _note_undecided(pod_name: str | None, context: Context) -> None:
-    """Keep the snapshot from which a pod could not be served, if it waits for devices only."""
+    """Keep the snapshot for which a pod is pending, if it waits for devices only."""
     if pod_name is None or not context.record:
         return
     pod: Obj | None = context.get("Pod", pod_name)

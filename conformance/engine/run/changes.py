@@ -1,4 +1,4 @@
-"""Send what a scenario wants changed: by a step, or to see it refused."""
+"""Sends the requests of a step, or of an expectation ``rejected``."""
 
 from __future__ import annotations
 
@@ -14,38 +14,24 @@ from conformance.targets.base import ApiError, FieldManager, Obj, Ref, Request, 
 from conformance.targets.scope import Objects
 
 _ATTEMPTS = 5
-"""To replace an object that somebody else changes, too."""
+"""To replace an object that others change, too."""
 
 
 class Finder(Protocol):
-    """Who finds what is to be changed: the context of the running scenario."""
+    """What this needs of the context of the running scenario."""
 
     @property
-    def scope(self) -> Objects:
-        """Where requests are made."""
-
+    def scope(self) -> Objects: ...
     @property
-    def ledger(self) -> Ledger:
-        """Of what the scenario has made."""
-
+    def ledger(self) -> Ledger: ...
     @property
-    def captured(self) -> Mapping[str, Obj]:
-        """Name -> an object as an earlier step captured it."""
-
-    def find(self, selector: ObjectSelector) -> list[Obj]:
-        """All objects that a selector names."""
-
-    def user(self, account: AccountName | None) -> User | None:
-        """In whose name requests are made that say ``as``."""
+    def captured(self) -> Mapping[str, Obj]: ...
+    def find(self, selector: ObjectSelector) -> list[Obj]: ...
+    def user(self, account: AccountName | None) -> User | None: ...
 
 
 class NotOneError(LookupError):
-    """What is to be changed is not there, or not alone.
-
-    Attributes:
-        wanted: the object in words.
-        found: what was there instead.
-    """
+    """What is to be changed does not exist, or there are several of it."""
 
     def __init__(self, wanted: str, found: str) -> None:
         super().__init__(f"{wanted}: {found}")
@@ -54,10 +40,10 @@ class NotOneError(LookupError):
 
 
 def send(changes: Changes, deleted: tuple[Delete, ...], context: Finder) -> None:
-    """Send the requests of a step, or of a ``rejected``, one after the other.
+    """Send all requests, one after the other.
 
     Raises:
-        NotOneError: an object is not there.
+        NotOneError: an object does not exist.
         ApiError: the API server refused one.
         TargetError: no answer.
     """
@@ -105,7 +91,7 @@ def _requests(changes: Changes, deleted: tuple[Delete, ...], context: Finder) ->
 
 
 def _update(update: Update, context: Finder, sent: Callable[[Request], None]) -> None:
-    """Replace an object: as `kubectl replace` whatever it is now, unless a version is given."""
+    """Replace an object as `kubectl replace` does, whatever it is now unless a version is given."""
     obj = context.ledger.labelled(dict(update.object))
     ref = Ref.of(obj)
     if update.unchanged_since is not None:

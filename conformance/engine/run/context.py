@@ -1,4 +1,4 @@
-"""What the steps and checks of one running scenario share."""
+"""What the steps and expectations of one running scenario share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from reference_allocator.api.schema import CLUSTER_SCOPED
 
 
 class Interrupted(Exception):  # noqa: N818 -- what the user wants, not an error
-    """The run was asked to stop; the scenario is cleaned up and counts as lost."""
+    """The run must end; the scenario is cleaned up and counts as lost."""
 
 
 class DevicePlace(NamedTuple):
@@ -41,19 +41,19 @@ class DevicePlace(NamedTuple):
 
 @dataclass(slots=True)
 class Progress:
-    """What has happened in a scenario so far; all of it is empty before the first step.
+    """What has happened in a scenario so far.
 
     Attributes:
         captured: name -> an object as a step `capture` found it.
-        watches: name -> what a step `watch` watches, and what that has brought.
+        watches: name -> what a step `watch` selects, and its events.
         began: name of a step -> `Scope.now` before its first request.
-        counted: step and metric -> node and value as they were before the step.
+        counted: step and metric -> node and value before the step.
         stopped: components that a step `fault` has stopped or restarted.
-        brought: another driver was started for the scenario.
-        unhealthy: devices that a step `stimulate` has made other than healthy, as they were before.
+        other_driver: another driver was started for the scenario.
+        unhealthy: devices that a step `stimulate` has changed, as they were before.
         undecided: snapshots of pods that were seen to be pending for want of devices.
-        kept: texts for the diagnostics: name -> text.
-        claim_uids: pod and name in its resourceClaims -> uid of the claim that was seen there.
+        kept: diagnostics: name -> text.
+        claim_uids: pod and name in its resourceClaims -> uid of the claim.
     """
 
     captured: dict[str, Obj] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Progress:
     began: dict[str, float] = field(default_factory=dict)
     counted: dict[tuple[str, str], tuple[str | None, float]] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)
-    brought: bool = False
+    other_driver: bool = False
     unhealthy: dict[DevicePlace, Obj] = field(default_factory=dict)
     undecided: list[dict[str, Any]] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
@@ -70,18 +70,16 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One scenario in one run on one target; what its expectations may ask (``Cluster``).
+    """One scenario in one run on one target; implements what expectations ask (``Cluster``).
 
     Attributes:
         scenario: with its variables replaced.
-        other: of another driver that runs on the same nodes.
-        node: the only one whose components the scenario disturbs; None: it is to say which.
-        churn_seconds, churn_seed: what the user wants instead of what churn says; 0 is nothing.
-        record: whether decisions and snapshots are wanted (for comparison).
-        stop: set when the user wants the run to end.
-        slot: what the schedule is told of the scenario.
-        time_factor: by what limits of time are multiplied.
-        progress: what has happened so far.
+        other: profile of another driver on the same nodes.
+        node: the only one whose components the scenario disrupts; None: its faults name one.
+        churn_seconds, churn_seed: override those of a step `churn`; 0 does not.
+        record: whether decisions and snapshots are kept for a comparison.
+        stop: set when the run must end.
+        time_factor: by what time limits are multiplied.
     """
 
     scenario: Scenario
@@ -101,33 +99,23 @@ class Context:
 
     @property
     def captured(self) -> Mapping[str, Obj]:
-        """Name -> an object as an earlier step captured it."""
         return self.progress.captured
 
     @property
     def observe(self) -> Observation:
-        """What can be seen of nodes and components."""
         return self.scope.observe
 
     def limit(self, seconds: float) -> float:
-        """What a time limit of the scenario is in this run."""
+        """A time limit of the scenario as it is in this run."""
         return seconds * self.time_factor
 
     def check(self) -> None:
-        """Go on, unless the user wants the run to end.
-
-        Raises:
-            Interrupted: that is so.
-        """
+        """Raise Interrupted if the run must end."""
         if self.stop.is_set():
             raise Interrupted
 
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
-        """``Scope.wait``, until the user wants the run to end.
-
-        Raises:
-            Interrupted: that is so.
-        """
+        """``Scope.wait``; raises Interrupted if the run must end."""
 
         def stoppable() -> T | None:
             self.check()
@@ -143,14 +131,14 @@ class Context:
         return self.scope.get(Ref(api_version or default_version(kind), kind, name, place))
 
     def user(self, account: AccountName | None) -> User | None:
-        """In whose name requests are made that say ``as``."""
+        """The user of requests that say ``as``."""
         if account is None:
             return None
         node = self.scenario.spec.accounts[account].node
         return User(self.scope.namespace, service_account(account), node or "")
 
     def find(self, selector: ObjectSelector) -> list[Obj]:
-        """All objects that a selector names, by name."""
+        """All objects that a selector matches, sorted by name."""
         if selector.name is not None:
             version = selector.api_version
             obj = self.get(selector.kind, selector.name, version, selector.namespace)
@@ -163,11 +151,11 @@ class Context:
         )
 
     def watch(self, name: str, selector: ServerSelector) -> None:
-        """Watch from now on what a selector selects, for :meth:`watched`."""
+        """Watch from now on, for :meth:`watched`."""
         self.progress.watches[name] = selector, self.scope.watch(_query(selector))
 
     def watched(self, name: str) -> Sequence[WatchEvent]:
-        """See Cluster.watched. What is in a namespace of the scenario is the scenario's own."""
+        # What is in a namespace of the scenario is its own; others need its labels.
         selector, watching = self.progress.watches[name]
         own = self.ledger.labels if selector.kind in CLUSTER_SCOPED else {}
         return [
@@ -177,10 +165,7 @@ class Context:
         ]
 
     def pods(self, selector: PodSelector) -> list[Obj]:
-        """The pods of a Job, or with labels, by name; without those that failed.
-
-        A Job replaces a pod that fails for a reason of its own, such as an eviction.
-        """
+        # Without failed ones: a Job replaces a pod that fails, for example one that was evicted.
         labels = selector.labels or {"batch.kubernetes.io/job-name": str(selector.job)}
         return sorted(
             (
@@ -192,7 +177,7 @@ class Context:
         )
 
     def claim_of(self, pod: str, pod_claim: str) -> Obj | None:
-        """The ResourceClaim behind an entry of ``pod.spec.resourceClaims``; notes its uid."""
+        """The ResourceClaim of an entry of ``pod.spec.resourceClaims``; remembers its uid."""
         found = self.get("Pod", pod)
         if found is None:
             return None
@@ -209,13 +194,12 @@ class Context:
         return claim
 
     def claim_uid(self, pod: str, pod_claim: str) -> str | None:
-        """See Cluster.claim_uid."""
         if self.claim_of(pod, pod_claim) is None:
             self._remember_named(pod, pod_claim)
         return self.progress.claim_uids.get((pod, pod_claim))
 
     def _remember_named(self, pod: str, pod_claim: str) -> None:
-        """Of a pod that is gone the claims that it named in its manifest may still be there."""
+        """Claims that the manifest of a deleted pod names may still exist."""
         manifests = (one for step in self.scenario.spec.steps for one in step.apply or ())
         for manifest in manifests:
             if manifest.get("kind") != "Pod" or manifest["metadata"]["name"] != pod:
@@ -227,7 +211,6 @@ class Context:
                     self.progress.claim_uids.setdefault((pod, pod_claim), claim["metadata"]["uid"])
 
     def metric(self, wanted: MetricOf) -> float | None:
-        """See Cluster.metric."""
         if wanted.grown_since is None:
             node = wanted.node if wanted.node_of is None else self.node_of(wanted.node_of)
             return None if wanted.node_of and node is None else self.read(wanted, node)
@@ -236,18 +219,17 @@ class Context:
         return None if value is None else value - before
 
     def read(self, wanted: MetricOf, node: str | None) -> float | None:
-        """What a metric is now, wherever its ``nodeOf`` is by now."""
+        """The present value of a metric on a node, whatever its ``nodeOf`` says."""
         found = self.observe.samples(wanted.component, wanted.name, node)
         return None if found is None else total(found, wanted.labels)
 
     def node_of(self, pod: str) -> str | None:
-        """The node on which a pod is, None if it is on none."""
+        """The node of a pod, None if it is on none."""
         found = self.get("Pod", pod) or {"spec": {}}
         node: str | None = found["spec"].get("nodeName")
         return node
 
     def of_driver(self, driver: str) -> Context:
-        """See Cluster.of_driver."""
         if self.profile is not None and self.profile.driver == driver:
             return self
         if self.other is None or self.other.driver != driver:
@@ -255,15 +237,12 @@ class Context:
         return replace(self, profile=self.other)
 
     def refusal(self, obj: Obj, account: AccountName | None = None) -> Refusal | None:
-        """See Cluster.refusal."""
         return _refusal(lambda: self.ledger.create(obj, self.user(account)))
 
     def refusal_of(self, changes: Changes, deleted: tuple[Delete, ...]) -> Refusal | None:
-        """See Cluster.refusal_of."""
         return _refusal(lambda: send(changes, deleted, self))
 
     def canonical(self, text: str) -> str:
-        """See Cluster.canonical."""
         return self.variables.canonical(text)
 
 

@@ -1,4 +1,4 @@
-"""Disturb components of the target, and leave none stopped; start another driver, and end it."""
+"""Disrupts components of the target and restores them; starts and removes another driver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def disturb(fault: Fault, context: Context) -> None:
     """Carry out a step ``fault``, and note what it has stopped.
 
     Raises:
-        Divergence: the pod on whose node it shall be is on none.
+        Divergence: the pod of ``nodeOf`` is on no node.
         TargetError: the target cannot do it, or what was started did not get ready.
     """
     node = fault.node
@@ -34,25 +34,17 @@ def disturb(fault: Fault, context: Context) -> None:
     context.scope.faults.disturb(component, fault.action)
 
 
-def bring_other(context: Context, capabilities: Capabilities) -> None:
-    """Have another driver run while the scenario does, where that is the target's to start.
-
-    Raises:
-        TargetError: it did not get ready.
-    """
+def start_other_driver(context: Context, capabilities: Capabilities) -> None:
+    """Start the other driver on targets where the suite starts it; raises TargetError."""
     if f"fault:{OTHER_DRIVER}" in capabilities.abilities:
-        context.progress.brought = True  # also one that did not get ready
+        context.progress.other_driver = True  # also one that did not get ready
         context.scope.faults.disturb(_other(context), "start")
 
 
-def remove_other(context: Context) -> None:
-    """End the other driver that was started for the scenario, and what it has published.
-
-    Raises:
-        TargetError: something of it stays.
-    """
-    if context.progress.brought:
-        context.progress.brought = False
+def remove_other_driver(context: Context) -> None:
+    """Remove it and what it has published; raises TargetError if something stays."""
+    if context.progress.other_driver:
+        context.progress.other_driver = False
         context.scope.faults.disturb(_other(context), REMOVE)
 
 
@@ -61,7 +53,7 @@ def _other(context: Context) -> str:
 
 
 def restore(context: Context) -> None:
-    """Start all that the scenario has stopped, each driver alone; what runs so is left alone.
+    """Start what the scenario has stopped, and end second instances of a driver.
 
     Raises:
         TargetError: something did not get ready.

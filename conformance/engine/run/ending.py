@@ -1,4 +1,4 @@
-"""What a scenario comes to: what went wrong first, attempts, known issues, diagnostics."""
+"""How a scenario ended: the first problem, attempts, known issues, diagnostics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conformance.targets.scope import Scope
 EXPLANATION = "explanation.txt"
 
 EXPLAIN_SECONDS = 5.0
-"""The longest that the explanation may search for a smallest set of claims in conflict."""
+"""Limit of the search for a smallest set of claims in conflict."""
 
 
 class Ending:
@@ -29,9 +29,9 @@ class Ending:
 
     Attributes:
         outcome: passed until something goes wrong.
-        message: what went wrong first, with what belongs to it.
-        where: and where, as ``file:line``.
-        latest: outcome and message of what went wrong last.
+        message: the first problem, with what belongs to it.
+        where: of the first problem, as ``file:line``.
+        latest: outcome and message of the last problem.
     """
 
     def __init__(self, where: str) -> None:
@@ -42,17 +42,14 @@ class Ending:
 
     @property
     def well(self) -> bool:
-        """Whether nothing has gone wrong."""
         return self.outcome is Outcome.PASSED
 
     def note(self, outcome: Outcome, message: str, where: str = "") -> None:
-        """Note that something went wrong."""
         self.latest = (outcome, message)
         if self.well:
             self.outcome, self.message, self.where = outcome, message, where or self.where
 
     def add(self, message: str) -> None:
-        """Say more of what went wrong."""
         self.message += f"\n{message}"
 
 
@@ -62,7 +59,7 @@ def is_known(error: Exception) -> bool:
 
 
 def ended_by(error: Exception) -> tuple[Outcome, str]:
-    """What a scenario comes to by an error of a step, and what is said of it."""
+    """The outcome and message of a scenario whose step raised an error."""
     match error:
         case Divergence():
             return Outcome.FAILED, str(error)
@@ -77,9 +74,9 @@ def ended_by(error: Exception) -> tuple[Outcome, str]:
 
 
 def may_be_chance(finished: ScenarioFinished, setup: Setup) -> bool:
-    """Whether it may be tried again: not where what was seen cannot be taken back.
+    """Whether a failure may be retried.
 
-    That is an allocation against the rules, a device in two claims, or something that is left.
+    Not an allocation against the rules, a device in two claims, or something that is left behind.
     """
     if finished.outcome not in (Outcome.FAILED, Outcome.ERROR) or setup.stop.is_set():
         return False
@@ -90,7 +87,6 @@ def may_be_chance(finished: ScenarioFinished, setup: Setup) -> bool:
 
 
 def ended_after(finished: ScenarioFinished, attempts: Sequence[Attempt]) -> ScenarioFinished:
-    """How a scenario ended after attempts that failed."""
     if not attempts:
         return finished
     passed = finished.outcome is Outcome.PASSED
@@ -107,16 +103,14 @@ def ended_after(finished: ScenarioFinished, attempts: Sequence[Attempt]) -> Scen
 
 
 def with_known_issues(finished: ScenarioFinished, target: str, version: str) -> ScenarioFinished:
-    """The same, with the outcome ``known`` where all that is wrong is a known issue.
+    """The same, with the outcome ``known`` if all that is wrong is a known issue.
 
     Args:
-        finished: how the scenario ended.
-        target: its name; the reference is no Kubernetes and has none of its issues.
+        target: its name; the reference has none of Kubernetes' issues.
         version: of the API server.
     """
-    if finished.outcome is not Outcome.FAILED or finished.cleanup is Outcome.FAILED:
-        return finished
-    if target == "reference":
+    failed = finished.outcome is Outcome.FAILED and finished.cleanup is not Outcome.FAILED
+    if not failed or target == "reference":
         return finished
     passed = all(step.outcome is Outcome.PASSED for step in finished.steps)
     told = any(item.namespace == finished.namespace for item in finished.overlaps)
@@ -130,11 +124,10 @@ def with_known_issues(finished: ScenarioFinished, target: str, version: str) -> 
 
 
 def diagnose(scope: Scope) -> Mapping[str, str]:
-    """What is kept of a failed scenario: name -> text; the reason for what cannot be had.
+    """What is kept of a failed scenario: name -> text; of what cannot be had the reason.
 
-    Beside what the target tells: ``snapshot.json``, from which the allocation can be judged again
-    (``dra-conformance replay``), and ``explanation.txt``, the reference allocator's answer for the
-    claims of the scenario that have no allocation.
+    Beside the target's diagnostics: ``snapshot.json`` for ``dra-conformance replay``, and
+    ``explanation.txt``, why the reference allocator finds no allocation for its claims.
     """
     items: dict[str, str] = {}
     try:

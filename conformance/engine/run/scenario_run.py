@@ -23,7 +23,7 @@ from conformance.engine.events.scenario import (
 )
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.run.context import Context
-from conformance.engine.run.disruption import bring_other, remove_other, restore
+from conformance.engine.run.disruption import remove_other_driver, restore, start_other_driver
 from conformance.engine.run.ending import (
     EXPLANATION,
     Ending,
@@ -38,7 +38,7 @@ from conformance.engine.run.steps import Observed, perform_together, prepare
 from conformance.engine.run.stimuli import make_healthy
 from conformance.engine.schedule.loop import Slot
 from conformance.engine.schedule.needs import last_disruption
-from conformance.engine.setup import Setup, planned
+from conformance.engine.setup import Setup, planned, without_steps
 from conformance.errors import TargetGoneError, UsageError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import together
@@ -54,13 +54,10 @@ Emit = Callable[[Event], None]
 def run_scenario(
     loaded: LoadedScenario, setup: Setup, emit: Emit, slot: Slot | None = None
 ) -> ScenarioFinished:
-    """Run a scenario to its end, cleanup included, and say how it ended.
+    """Run a scenario to its end, with retries and cleanup; whatever goes wrong is its outcome.
 
     Args:
         slot: the scenario's, where others run beside it.
-
-    Everything that can go wrong becomes an outcome; nothing is raised but programming errors in
-    the suite's own bookkeeping around it.
     """
     slot = slot or Slot()
     attempts: list[Attempt] = []
@@ -80,14 +77,13 @@ def run_scenario(
 
 
 def report_end(finished: ScenarioFinished, setup: Setup, emit: Emit) -> None:
-    """Say how a scenario ended; before that, what the comparison says of it."""
     if setup.compare is not None:
         emit(setup.compare(finished))
     emit(finished)
 
 
 class _Run:
-    """The state of one scenario while it runs."""
+    """One attempt at a scenario."""
 
     def __init__(self, loaded: LoadedScenario, setup: Setup, emit: Emit, slot: Slot) -> None:
         self.loaded = loaded
@@ -105,14 +101,14 @@ class _Run:
     def finish(self) -> ScenarioFinished:
         reason = self.setup.reason_to_skip(self.loaded)
         if reason is not None:
-            return self._without_steps(Outcome.SKIPPED, reason)
+            return without_steps(self.loaded, Outcome.SKIPPED, reason)
         start = time.perf_counter()
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         variables = self.setup.variables(self.loaded)
         try:
             scenario = self.loaded.bind(variables)
         except UsageError as error:
-            return self._without_steps(*ended_by(error))
+            return without_steps(self.loaded, *ended_by(error))
         scope = self.opened.target.scope(self.setup.namespace(self.loaded))
         pool, options = self.setup.pool, self.opened.options
         context = Context(
@@ -137,7 +133,7 @@ class _Run:
             time_factor=self.setup.time_factor,
         )
         try:
-            for part_of_it in (
+            for phase in (
                 self._carry_out,
                 self._take_decisions,
                 self._note_overlaps,
@@ -146,15 +142,16 @@ class _Run:
                 make_healthy,
                 self._settle,
                 self._clean_up,
-                remove_other,
+                remove_other_driver,
                 self._settle,
             ):
-                self._guarded(partial(part_of_it, context))
+                self._guarded(partial(phase, context))
             overlaps = self._note_overlaps(context)  # the watch of claims has brought all by now
         finally:
             scope.close()
         finished = replace(
-            self._without_steps(self.ending.outcome, self.ending.message),
+            without_steps(self.loaded, self.ending.outcome, self.ending.message),
+            where=self.ending.where,
             cleanup=self.cleanup,
             left=self.left,
             seconds=time.perf_counter() - start,
@@ -169,10 +166,9 @@ class _Run:
         return with_known_issues(finished, self.opened.target.name, version)
 
     def _carry_out(self, context: Context) -> None:
-        """Make what the scenario has from the start, and carry out its steps until one fails."""
         spec = context.scenario.spec
         if spec.requires.other_devices:
-            bring_other(context, self.opened.capabilities)
+            start_other_driver(context, self.opened.capabilities)
         prepare(context)
         for indices in together(spec.steps):
             if not self._steps(indices, context):
@@ -185,7 +181,7 @@ class _Run:
             self.decisions += map(asdict, context.scope.decisions())
 
     def _note_overlaps(self, context: Context) -> tuple[Overlap, ...]:
-        """Fail the scenario in which one device went to two claims, whatever else it saw."""
+        """Fail the scenario in which one device went to two claims."""
         found = tuple(context.scope.overlaps())
         for item in found:
             key = (item.driver, item.pool, item.device, item.version)
@@ -206,8 +202,8 @@ class _Run:
                 self.ending.add("claims without allocation: " + shorten(why.strip(), 4, 1_000))
 
     def _settle(self, context: Context) -> None:
-        """All that was stopped runs: let others begin, unless a retry may stop it again."""
-        if not self.setup.retries and not context.progress.brought:
+        """Let others begin when all runs as before, unless a retry may disrupt them again."""
+        if not self.setup.retries and not context.progress.other_driver:
             context.progress.stopped.clear()
             self.slot.settle()
 
@@ -225,12 +221,11 @@ class _Run:
             self.ending.note(outcome, f"the cleanup failed: {'; '.join(self.left)}")
 
     def _named(self, diagnostics: dict[str, str]) -> dict[str, str]:
-        """With the attempt in their names, where there may be several."""
         attempt = f"attempt-{self.setup.attempt + 1}-" if self.setup.retries else ""
         return {f"{attempt}{name}": text for name, text in diagnostics.items()}
 
     def _steps(self, indices: Sequence[int], context: Context) -> bool:
-        """Carry out one step, or several at the same time; whether all went well."""
+        """Carry out one step, or several in parallel; whether all went well."""
         start = time.perf_counter()
         steps = context.scenario.spec.steps
         actions = perform_together([steps[index] for index in indices], context)
@@ -260,7 +255,7 @@ class _Run:
         return ok
 
     def _guarded(self, action: Callable[[], object], where: str = "") -> bool:
-        """Do something; turn whatever is raised into the scenario's outcome."""
+        """Whether an action raises nothing; what it raises is noted as the scenario's outcome."""
         try:
             action()
         except Exception as error:  # noqa: BLE001 -- a bug of the suite must not end the run
@@ -274,19 +269,6 @@ class _Run:
         return True
 
     def _stop(self, error: TargetGoneError) -> None:
-        """Nothing else can be run either."""
         if not self.setup.stop.is_set():
             self.setup.stop.set()
             self.emit(RunStopping(str(error).splitlines()[0]))
-
-    def _without_steps(self, outcome: Outcome, message: str) -> ScenarioFinished:
-        return ScenarioFinished(
-            scenario=planned(self.loaded),
-            outcome=outcome,
-            message=message,
-            where=self.ending.where,
-            cleanup=Outcome.SKIPPED,
-            left=(),
-            seconds=0.0,
-            steps=(),
-        )

@@ -1,4 +1,4 @@
-"""Carry out the steps of a scenario, one after the other."""
+"""Carries out the steps of a scenario."""
 
 from __future__ import annotations
 
@@ -30,27 +30,23 @@ Observed = list[dict[str, Any]]
 """What the expectations of a step observed, comparable between targets."""
 
 _METRIC_SECONDS = 30.0
-"""A component that was restarted reports its metrics again by then."""
+"""Until a restarted component reports metrics again."""
 
 ADMISSION_SECONDS = 10.0
-"""The longest that an admission plugin may be behind what was written before."""
+"""How far an admission plugin's watches may be behind."""
 
 
 def hollow_node(name: str, short: str) -> Obj:
-    """A node without a kubelet, with status, for the scenario's node ``short``.
+    """A node without a kubelet for the scenario's node ``short``: Ready, with room for pods.
 
-    To the scheduler it is like any other: Ready, with room for pods. Nothing ever runs on it, and a
-    taint keeps away pods that do not tolerate everything. It has no ``kubernetes.io/os``, which a
-    kubelet alone says: kube-proxy's DaemonSet, which tolerates everything, selects nodes by it.
+    A taint keeps away pods that do not tolerate everything. It has no label ``kubernetes.io/os``:
+    kube-proxy's DaemonSet, which tolerates everything, selects nodes by it.
     """
     room = {"cpu": "32", "memory": "64Gi", "pods": "110"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {"kubernetes.io/hostname": name, NODE_LABEL: short},
-        },
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, NODE_LABEL: short}},
         "spec": {"taints": [{"key": TAINT, "value": "true", "effect": "NoSchedule"}]},
         "status": {
             "capacity": room,
@@ -68,7 +64,7 @@ def hollow_node(name: str, short: str) -> Obj:
 
 
 def prepare(context: Context) -> None:
-    """Make what a scenario has before its first step: namespace, hollow nodes, accounts."""
+    """Create what a scenario has before its first step: namespace, hollow nodes, accounts."""
     context.ledger.create(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": context.scope.namespace}}
     )
@@ -82,10 +78,7 @@ def prepare(context: Context) -> None:
 
 
 def perform(step: Step, context: Context) -> Observed:
-    """Carry out one step.
-
-    Returns:
-        What was observed by each of its expectations.
+    """Carry out one step; what each of its expectations observed.
 
     Raises:
         Divergence: an expectation does not hold, or the API server refused what it must accept.
@@ -125,10 +118,10 @@ def perform(step: Step, context: Context) -> Observed:
 
 
 def perform_together(steps: Sequence[Step], context: Context) -> list[Callable[[], Observed]]:
-    """Carry out several steps; one alone only when it is asked for.
+    """Carry out several steps in parallel, a single one only when its result is asked for.
 
     Returns:
-        For each step what gives what it observed, or raises what `perform` raised.
+        For each step a function that returns or raises what `perform` did.
     """
     if len(steps) == 1:
         return [partial(perform, steps[0], context)]
@@ -147,7 +140,7 @@ def _keep(end: Future[Observed], step: Step, context: Context) -> None:
 
 
 def _change(step: Step, context: Context) -> None:
-    """Change or delete what the API server must let be changed or deleted."""
+    """Send a change or deletion that the API server must accept."""
     try:
         send(step, step.delete or (), context)
     except NotOneError as error:
@@ -175,8 +168,8 @@ def _copy_allocation(wanted: CopyAllocation, context: Context) -> None:
 def _apply(obj: dict[str, Any], context: Context, user: User | None) -> None:
     """Create an object that the API server must accept.
 
-    Admission plugins know other objects from watches, and may still refuse what they accept a
-    moment later (NodeDeclaredFeatureValidator, and a feature that was only just declared).
+    An admission plugin that knows other objects from watches may refuse it for a moment
+    (NodeDeclaredFeatureValidator, and a feature that was only just declared).
     """
     refusal: list[ApiError] = []
 
@@ -198,11 +191,11 @@ def _apply(obj: dict[str, Any], context: Context, user: User | None) -> None:
 
 
 def _count(step: str, context: Context) -> None:
-    """Note what is asked for, before a step makes its first request.
+    """Read the metrics whose growth since this step is expected later.
 
     Raises:
         Divergence: the pod whose kubelet is asked is on no node.
-        TargetError: a component does not tell.
+        TargetError: a component does not report the metric.
     """
     for later in context.scenario.spec.steps:
         for expectation in later.expect or ():

@@ -1,4 +1,4 @@
-"""Let the driver find devices unhealthy, and leave none so."""
+"""Makes devices unhealthy as the driver sees them, and healthy again at the end."""
 
 from __future__ import annotations
 
@@ -13,28 +13,26 @@ from conformance.targets.base import Obj, TargetError
 
 
 def stimulate(wanted: Stimulate, context: Context) -> None:
-    """Carry out a step ``stimulate``, and note what it has made other than healthy.
+    """Carry out a step ``stimulate``, and note which devices it has changed.
 
     Raises:
         Divergence: the claim has no such device of the driver.
-        TargetError: the driver cannot be told, or devices did not get healthy again.
+        TargetError: the health cannot be set, or devices did not get healthy again.
     """
     if wanted.claim is None:
         make_healthy(context)
         return
     for place, device in list(_meant(wanted, context)):
         if wanted.health != "Healthy":
-            context.progress.unhealthy.setdefault(place, device)  # also where telling breaks off
+            context.progress.unhealthy.setdefault(place, device)  # also if setting it fails
         context.scope.faults.set_health(place.node, device, wanted.health)
 
 
 def make_healthy(context: Context) -> None:
-    """Make all healthy that the scenario has made otherwise; wait until it is offered as before.
-
-    A device that its driver taints meanwhile would be missing to the next scenario.
+    """Make all devices healthy that the scenario has changed, and wait until their taints are gone.
 
     Raises:
-        TargetError: the driver cannot be told, or a device does not get healthy.
+        TargetError: the health cannot be set, or a device does not get healthy.
     """
     unhealthy = context.progress.unhealthy
     if not unhealthy:
@@ -47,7 +45,7 @@ def make_healthy(context: Context) -> None:
         return [place for place, old in unhealthy.items() if now.get(place) != _taints(old)]
 
     limit = context.limit(context.scenario.spec.timeouts.cleanup)
-    # Not `Context.wait`: also who wants the run to end gets the devices back.
+    # Not `Context.wait`: devices are restored when the run is interrupted, too.
     if context.scope.wait(lambda: not different() or None, limit) is None:
         names = ", ".join(f"{place.device} of {place.node}" for place in different())
         raise TargetError(f"{names}: not offered as before {limit:g} s after it was made healthy")
@@ -55,7 +53,7 @@ def make_healthy(context: Context) -> None:
 
 
 def _meant(wanted: Stimulate, context: Context) -> Iterator[tuple[DevicePlace, Obj]]:
-    """The devices that a claim has, as they are published."""
+    """The published devices that a claim has."""
     claim = context.get("ResourceClaim", str(wanted.claim)) or {}
     has = set(allocated(claim, _driver(context), [wanted.request]))
     if not has:
@@ -72,7 +70,7 @@ def _meant(wanted: Stimulate, context: Context) -> Iterator[tuple[DevicePlace, O
 
 
 def _published(context: Context) -> Iterator[tuple[DevicePlace, Obj]]:
-    """All that the driver publishes for single nodes."""
+    """All node-local devices that the driver publishes."""
     for item in context.find(ObjectSelector(kind="ResourceSlice")):
         spec = item["spec"]
         if spec["driver"] == _driver(context) and spec.get("nodeName"):

@@ -1,10 +1,9 @@
-"""Why pods do not start, as events say it; and when there is no use in waiting for one any longer.
+"""Why pods do not start, from their events, and when waiting for one is of no use.
 
-A kubelet lets a minute or more pass after a refused NodePrepareResources (its resync interval: the
-failure is no error of the pod's sync, pkg/kubelet/kuberuntime), but looks at a pod at once when the
-pod changes. So a refused pod is given an annotation, and a driver that answers in the same words
-again and again, or stays away for longer than a kubelet waits for one, is believed:
-docs/decisions/0025-a-refused-preparation.md.
+After a failed NodePrepareResources a kubelet retries only at its resync interval, a minute or
+more (the failure is no error of the pod's sync, pkg/kubelet/kuberuntime), or when the pod changes.
+So the pod is given an annotation; and a driver that repeats the same answer, or stays away for
+longer than a kubelet waits for one, is believed (docs/decisions/0025-a-refused-preparation.md).
 """
 
 from __future__ import annotations
@@ -22,22 +21,21 @@ from conformance.text import one_line
 ASK_AGAIN_SECONDS = 5.0
 CERTAIN_TIMES = 6
 CERTAIN_SECONDS = 25.0
-"""So often, and so long, must the driver itself refuse in the same words to be believed."""
+"""How often and for how long the driver must refuse in the same words to be believed."""
 
 ANNOTATION = "dra-conformance.dev/refused"
 
 AWAY_TIMES = 7
 AWAY_SECONDS = 30.0
-"""So often, and so long, must a driver not be registered. So long a kubelet waits for
-a driver that went away; then it deletes its slices (defaultWipingDelay in pkg/kubelet/cm/dra)."""
+"""How often and for how long a driver must not be registered. A kubelet deletes the slices of a
+driver that went away after the same time (defaultWipingDelay in pkg/kubelet/cm/dra)."""
 
 _ANSWERS = (
     "NodePrepareResources failed for ResourceClaim ",
     "NodePrepareResources returned result for unknown claim UID ",
     "NodePrepareResources skipped ",
 )
-"""How a kubelet quotes the driver's answer (pkg/kubelet/cm/dra/manager.go). What it says of a
-driver that does not answer is another text, and may pass."""
+"""How a kubelet quotes the driver's answer (pkg/kubelet/cm/dra/manager.go)."""
 
 _AWAY = re.compile(r"DRA driver (\S+) is not registered")
 """GetPlugin in pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go."""
@@ -45,11 +43,7 @@ _AWAY = re.compile(r"DRA driver (\S+) is not registered")
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A warning about a pod that has not started.
-
-    Attributes:
-        times: how often it was given.
-    """
+    """A warning event about a pod that has not started, which was given ``times`` times."""
 
     pod: Obj
     reason: str
@@ -67,11 +61,7 @@ class Trouble:
         return self._answered or self._away is not None
 
     def certain(self, waited: float) -> str:
-        """Why this will not pass any more; "" as long as it may.
-
-        Args:
-            waited: seconds for which it was waited.
-        """
+        """Why the pod will not start after ``waited`` seconds; "" if it still may."""
         if self._answered and self.times >= CERTAIN_TIMES and waited >= CERTAIN_SECONDS:
             return "that is the driver's answer"
         if self._away and self.times >= AWAY_TIMES and waited >= AWAY_SECONDS:
@@ -102,10 +92,10 @@ class Trouble:
 
 
 def troubles(context: Context) -> list[Trouble]:
-    """The warnings about pods of the scenario's namespace that have not started."""
+    """Warnings about pods of the scenario's namespace that have not started."""
     waiting: dict[str, Obj] = {}
     events: Sequence[Obj] = ()
-    with contextlib.suppress(ApiError):  # somebody's role may not let us read events
+    with contextlib.suppress(ApiError):  # the role may not allow to read events
         for pod in context.scope.find(Query("v1", "Pod")):
             if pod.get("status", {}).get("phase", "Pending") == "Pending":
                 waiting[pod["metadata"].get("uid", "")] = pod

@@ -1,1 +1,1 @@
-"""Which scenario runs beside which: the model is in model.py."""
+"""Which scenario runs beside which: rules in model.py, reasons in docs/decisions/0035."""

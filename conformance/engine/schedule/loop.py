@@ -1,4 +1,4 @@
-"""Run scenarios in threads, each when the model says that it begins."""
+"""Runs scenarios in threads, each when the model says that it begins."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from conformance.targets.base import Capabilities
 
 
 class Slot:
-    """What a running scenario says of itself, from its own thread.
+    """What a running scenario reports of itself, from its own thread.
 
     Args:
-        changed: set whenever another scenario may have to begin.
+        changed: set whenever another scenario may be able to begin.
         disruptive: whether the scenario disrupts others until it settles.
     """
 
@@ -39,7 +39,7 @@ class Slot:
 
     @contextmanager
     def observe(self) -> Iterator[None]:
-        """While the scenario only observes."""
+        """Free the slot while the scenario only observes."""
         self.observing = True
         self._changed.set()
         try:
@@ -48,17 +48,16 @@ class Slot:
             self.observing = False
 
     def settle(self) -> None:
-        """Say that the scenario disrupts nobody from now on."""
+        """Report that the scenario disrupts nobody from now on."""
         self.disruptive = False
         self._changed.set()
 
 
 class Schedule:
-    """Scenarios that are to run on a target, and those that run.
+    """The scenarios of a run on a target.
 
-    On a target that is not ``concurrent`` they run one after the other in the given order: its
-    time is virtual, and one that waits there for what another holds would see the whole of its
-    time pass before that one goes on.
+    On a target that is not ``concurrent`` they run one after the other in the given order: in
+    virtual time a scenario's limits would pass while it waits for what another one holds.
 
     Args:
         slots: how many may act at once.
@@ -92,12 +91,11 @@ class Schedule:
         ended: Callable[[LoadedScenario, Future[ScenarioFinished]], None],
         stopping: Callable[[], bool],
     ) -> None:
-        """Run scenarios until all have ended, or those that run once it is stopping.
+        """Run scenarios until all have ended, or when ``stopping``, those that have begun.
 
         Args:
-            run: runs one, in a thread.
-            ended: told of each that has ended, in the thread of this call.
-            stopping: whether no more may begin.
+            run: runs one, in a thread of its own.
+            ended: called for each that has ended, in the thread of this call.
         """
         changed = threading.Event()
         running: dict[Future[ScenarioFinished], tuple[Running, Slot]] = {}

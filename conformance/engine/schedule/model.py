@@ -48,7 +48,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A scenario that has begun, the pool in which it runs, and what is known of it now."""
+    """A scenario that has begun, its pool, and its present state."""
 
     scenario: Waiting
     pool: NodePool
@@ -57,7 +57,6 @@ class Running:
 
     @property
     def needs(self) -> Needs:
-        """What the scenario needs."""
         return self.scenario.needs
 
 
@@ -66,7 +65,7 @@ class State:
     """All that the next beginning depends on.
 
     Attributes:
-        waiting: those that have not begun, in the order of the schedule.
+        waiting: in the order of the schedule.
         slots: how many scenarios may act at once.
         observers: how many may observe beside them.
     """
@@ -79,10 +78,7 @@ class State:
 
 
 def in_order(scenarios: Iterable[Waiting]) -> list[Waiting]:
-    """Those that disrupt most first, then the longest; alike ones stay as they are.
-
-    Others can begin beside the end of a disruptive one, and no long one is left over at the end.
-    """
+    """The most disruptive first, then the longest, so that no long one is left at the end."""
     return sorted(scenarios, key=lambda item: (-item.needs.disrupts, -item.needs.seconds))
 
 

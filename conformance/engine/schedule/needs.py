@@ -1,4 +1,4 @@
-"""What a scenario needs of the target, and what it disrupts there, as its document says it."""
+"""What a scenario needs of the target and disrupts there, read from its document."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ class Needs:
     """What the schedule must know of a scenario.
 
     Attributes:
-        uses_nodes: its pods run on real nodes. Nodes of the tier allocation are objects that no
-            kubelet stands behind, so what happens to a node does not disrupt them.
-        disrupts: whom it disrupts.
+        uses_nodes: its pods run on real nodes. Those of the tier allocation have no kubelet, so
+            faults of nodes do not disrupt it.
         exclusive: it depends on how many devices are free, so nobody else may use any beside it.
         devices: how many it uses at once.
         devices_on_one_node: how many of these must be on the same node.
-        all_nodes: it looks at the ResourceSlices of all nodes, whoever disrupts one of them.
+        all_nodes: it looks at the ResourceSlices of all nodes.
         seconds: how long it takes at least.
     """
 
@@ -52,7 +51,6 @@ class Needs:
 
     @classmethod
     def of(cls, spec: Spec) -> Needs:
-        """The needs of a scenario."""
         roles = disrupted_roles(spec)
         uses_nodes = spec.tier != "allocation"
         return cls(
@@ -99,7 +97,7 @@ def last_disruption(spec: Spec) -> int | None:
 
 
 def least_seconds(spec: Spec) -> float:
-    """How long a scenario takes at least: the times for which it waits or sees something hold."""
+    """How long a scenario takes at least: the times of ``wait``, churn and ``consistently``."""
     seconds = 0.0
     for step in spec.steps:
         seconds += (step.wait or 0) + (step.churn.time if step.churn else 0)
@@ -111,7 +109,7 @@ def least_seconds(spec: Spec) -> float:
 
 
 def _looks_at_all_slices(spec: Spec) -> bool:
-    """Whether a scenario looks for ResourceSlices and does not say of which node."""
+    """Whether a scenario looks for ResourceSlices without naming a node."""
     return any(
         item.objects.kind == "ResourceSlice"
         and not item.objects.owned_by

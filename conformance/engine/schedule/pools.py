@@ -1,10 +1,9 @@
-"""Node pools: nodes that are set aside for scenarios which disrupt them.
+"""Node pools: nodes that are reserved for scenarios which disrupt them.
 
-A scenario that stops a driver or reboots a node disrupts all pods of that node. On one node such
-scenarios are a chain, for which all others wait. Where a cluster has several nodes with devices,
-up to two thirds of these are pools of their own. A disruptive scenario runs in one of them as if
-the cluster had no other node, beside all others in the common pool. Pods are kept to their pool by
-a node affinity, which goes with the pod; nothing is done to the nodes.
+A scenario that stops a driver or reboots a node disrupts all pods of that node, so on one node all
+others wait. Where a cluster has several nodes with devices, up to two thirds of these are pools of
+their own. A disruptive scenario runs in one of them as if the cluster had no other node, beside
+all others in the common pool. A node affinity confines pods to their pool; nodes stay unchanged.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ class NodePool:
 
     Attributes:
         capabilities: of the target, as if it had no other nodes.
-        nodes: to which pods are confined; empty where the pool is the whole target.
-        reserved: one node, for scenarios that disrupt it.
+        nodes: to which pods are confined; empty if the pool is the whole target.
+        reserved: for one disruptive scenario at a time.
     """
 
     capabilities: Capabilities
@@ -33,18 +32,16 @@ class NodePool:
     reserved: bool = False
 
     def overlaps(self, other: NodePool) -> bool:
-        """Whether two pools have nodes in common."""
         return not self.nodes or not other.nodes or self.nodes == other.nodes
 
 
 @dataclass(frozen=True, slots=True)
 class NodePools:
-    """How a target is divided while disruptive scenarios need nodes of their own.
+    """How a target is divided while nodes are reserved.
 
     Attributes:
-        whole: all of it.
-        common: what is left for everybody else; the whole where nothing is reserved.
-        reserved: the pools of one node each.
+        common: for everybody else; the whole if nothing is reserved.
+        reserved: of one node each.
     """
 
     whole: NodePool
@@ -55,9 +52,9 @@ class NodePools:
     def of(cls, capabilities: Capabilities) -> NodePools:
         """Reserve up to two thirds of the nodes with devices.
 
-        None where nodes share devices or the target runs one scenario at a time; never the worker
-        (``${worker.name}``). No node with fewer free devices than the worker either: pods that
-        are not ours may use the others, and would be stopped with their node.
+        None if nodes share devices or the target runs one scenario at a time; never the worker
+        (``${worker.name}``), and no node with fewer free devices: pods that are not ours may use
+        the others, and would be stopped with their node.
         """
         whole = NodePool(capabilities)
         devices = capabilities.devices_on
@@ -100,8 +97,8 @@ class Home(Enum):
 
     Members:
         RESERVED: any of the reserved ones.
-        COMMON: what is not reserved, or the whole target once nothing is reserved any longer.
-        WHOLE: the whole target, once nothing is reserved any longer.
+        COMMON: what is not reserved; the whole target when nothing is reserved any longer.
+        WHOLE: the whole target, when nothing is reserved any longer.
     """
 
     RESERVED = "reserved"
@@ -110,11 +107,11 @@ class Home(Enum):
 
 
 def home_of(needs: Needs, pools: NodePools, lacks: Callable[[NodePool], str | None]) -> Home:
-    """Where a scenario runs.
+    """Which pools a scenario may run in.
 
-    The whole target is for those that need more than the common pool has, look at the slices of
-    all nodes, or disrupt nodes and do not do with one. A scenario that cannot run on this target
-    at all is common: it is skipped at once.
+    The whole target is for scenarios that need more than the common pool has, look at the slices
+    of all nodes, or disrupt several nodes. One that cannot run on this target at all is common: it
+    is skipped at once.
 
     Args:
         lacks: why the scenario cannot run in a pool, None if it can.

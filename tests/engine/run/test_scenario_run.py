@@ -16,7 +16,7 @@ from conformance.scenario.base import PodSelector
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.variables import Variables
 from conformance.targets.base import ApiError, Obj, TargetError
-from tests.engine.miniature import Miniature, pod, scenario, setup
+from tests.engine.miniature import Miniature, pod, refusing, scenario, setup
 
 SCHEDULED = {"expect": [{"pod": "p", "scheduled": True}]}
 PENDING = {"expect": [{"pod": "pending", "scheduled": True, "eventually": "5s"}]}
@@ -78,21 +78,19 @@ def test_a_failed_pod_that_its_job_replaced_does_not_count() -> None:
     assert [one["metadata"]["name"] for one in context.pods(PodSelector(job="j"))] == ["j-b"]
 
 
-def test_an_expectation_that_never_holds_fails_with_what_was_found() -> None:
+def test_the_first_expectation_that_never_holds_fails_with_what_was_found() -> None:
     events: list[Event] = []
     target = Miniature()
-    finished = run(target, scenario({"apply": [pod("pending")]}, PENDING), events)
+    steps = ({"apply": [pod("pending")]}, PENDING, {"apply": [pod("q")]})
+    finished = run(target, scenario(*steps), events)
     assert finished.outcome is Outcome.FAILED
     assert "expected pod pending scheduled within 5 s; found" in finished.message
     assert "not scheduled" in finished.message
     assert target.time == 5.0
-
-
-def test_diagnostics_are_taken_before_the_cleanup() -> None:
-    events: list[Event] = []
-    run(Miniature(), scenario({"apply": [pod("pending")]}, PENDING), events)
+    assert len(finished.steps) == 2
+    assert not any(line.startswith("create Pod q") for line in target.log)
     [diagnostics] = [event for event in events if isinstance(event, Diagnostics)]
-    assert "Pod pending" in diagnostics.items["objects.txt"]
+    assert "Pod pending" in diagnostics.items["objects.txt"]  # taken before the cleanup
 
 
 def test_an_object_that_is_forbidden_for_a_moment_is_created_all_the_same() -> None:
@@ -107,25 +105,22 @@ def test_an_object_that_is_forbidden_for_a_moment_is_created_all_the_same() -> N
     assert run(target, scenario({"apply": [pod("p")]}, SCHEDULED)).outcome is Outcome.PASSED
 
 
-def test_an_object_that_stays_forbidden_is_told() -> None:
-    target = Miniature()
-
-    def refuse(obj: Obj) -> None:
-        if obj["kind"] == "Pod":
-            raise ApiError(403, "Forbidden", "never")
-
-    target.on_create = refuse
+@pytest.mark.parametrize(
+    ("refusal", "seconds"),
+    [
+        (ApiError(403, "Forbidden", "never"), ADMISSION_SECONDS),
+        (ApiError(422, "Invalid", "spec is wrong"), 0.0),
+    ],
+)
+def test_an_object_that_must_be_accepted_and_is_refused_is_a_failure(
+    refusal: ApiError, seconds: float
+) -> None:
+    target = refusing(refusal)
     finished = run(target, scenario({"apply": [pod("p")]}, SCHEDULED))
     assert finished.outcome is Outcome.FAILED
-    assert "expected Pod p to be accepted; found 403 Forbidden: never" in finished.message
-    assert target.time == ADMISSION_SECONDS
-
-
-def test_steps_after_a_failure_are_not_run() -> None:
-    target = Miniature()
-    finished = run(target, scenario({"apply": [pod("pending")]}, PENDING, {"apply": [pod("q")]}))
-    assert len(finished.steps) == 2
-    assert "create Pod q" not in target.log
+    assert f"expected Pod p to be accepted; found {refusal.code} " in finished.message
+    assert refusal.message in finished.message
+    assert target.time == seconds
 
 
 def test_what_cannot_be_removed_fails_the_scenario_and_is_named() -> None:
@@ -137,29 +132,9 @@ def test_what_cannot_be_removed_fails_the_scenario_and_is_named() -> None:
     assert finished.left == ("Pod p (finalizers example.com/never) is still there after 3 s",)
 
 
-def test_an_object_that_must_be_accepted_and_is_refused_is_a_failure() -> None:
-    target = Miniature()
-
-    def refuse(obj: Obj) -> None:
-        if obj["kind"] == "Pod":
-            raise ApiError(422, "Invalid", "spec is wrong")
-
-    target.on_create = refuse
-    finished = run(target, scenario({"apply": [pod("p")]}, SCHEDULED))
-    assert finished.outcome is Outcome.FAILED
-    assert "expected Pod p to be accepted; found 422 Invalid: spec is wrong" in finished.message
-
-
 @pytest.mark.parametrize("raised", [TargetError("no answer"), ValueError("a bug")])
 def test_a_broken_target_and_a_broken_suite_are_errors_not_failures(raised: Exception) -> None:
-    target = Miniature()
-
-    def break_down(obj: Obj) -> None:
-        if obj["kind"] == "Pod":
-            raise raised
-
-    target.on_create = break_down
-    finished = run(target, scenario({"apply": [pod("p")]}, SCHEDULED))
+    finished = run(refusing(raised), scenario({"apply": [pod("p")]}, SCHEDULED))
     assert finished.outcome is Outcome.ERROR
     assert str(raised) in finished.message
 
@@ -205,14 +180,7 @@ def test_a_rejection_that_does_not_come_is_a_failure_and_cleaned_up() -> None:
 
 
 def test_a_rejection_for_another_reason_is_a_failure() -> None:
-    target = Miniature()
-
-    def refuse(obj: Obj) -> None:
-        if obj["kind"] == "Pod":
-            raise ApiError(403, "Forbidden", "no")
-
-    target.on_create = refuse
-    finished = run(target, scenario({"expect": [REFUSED]}))
+    finished = run(refusing(ApiError(403, "Forbidden", "no")), scenario({"expect": [REFUSED]}))
     assert finished.message == (
         "expected Pod rejected with code 422, naming spec.x, saying 'bad';"
         " found code 403, it names no field, another message: no"
