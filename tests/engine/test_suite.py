@@ -45,65 +45,55 @@ def test_every_planned_scenario_is_reported_once(workers: int) -> None:
     assert len(reported) == 6
 
 
-def leaving(target: Miniature, *, emptied: bool) -> None:
-    """Let namespaces go as a namespace controller does: marked at once, removed seconds later."""
+def terminating(*late: str) -> Miniature:
+    """A target whose namespaces are marked at once and removed seconds later, as in a cluster.
+
+    Args:
+        late: pods that appear in a namespace that is terminating.
+    """
+    target = Miniature()
 
     def on_create(obj: Obj) -> None:
         if obj["kind"] == "Namespace":
             obj["metadata"]["finalizers"] = ["kubernetes"]
 
-    target.on_create = on_create
-
     def on_delete(ref: Ref, obj: Obj) -> None:
-        if ref.kind != "Namespace":
-            return
-        obj["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
-        if not emptied:
-            meta = {"name": "late", "namespace": ref.name}
-            late: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
-            target.objects[Ref.of(late)] = late
+        if ref.kind == "Namespace":
+            obj["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+            for name in late:
+                target.objects[Ref("v1", "Pod", name, ref.name)] = pod(name)
 
-    target.on_delete = on_delete
+    target.on_create, target.on_delete = on_create, on_delete
+    return target
 
 
-def test_an_empty_namespace_that_the_cluster_still_removes_is_not_left_behind() -> None:
-    target, recorder = Miniature(), Recorder()
-    leaving(target, emptied=True)
-    result = run_suite([scenario(*STEPS)], setup(target), [recorder])
+OTHER = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
+
+
+@pytest.mark.parametrize("apply", [(), (OTHER,)])
+def test_empty_namespaces_that_the_cluster_still_removes_are_not_left_behind(
+    apply: tuple[Obj, ...],
+) -> None:
+    target, recorder = terminating(), Recorder()
+    steps = [{"apply": [obj]} for obj in apply]
+    result = run_suite([scenario(*steps, *STEPS)], setup(target), [recorder])
     assert [item.outcome for item in result.finished] == [Outcome.PASSED]
     assert result.left == ()
     footer = recorder.events[-1]
     assert isinstance(footer, RunFinished)
-    assert [Ref("v1", "Namespace", name) for name in footer.terminating] == list(target.objects)
+    assert {Ref("v1", "Namespace", name) for name in footer.terminating} == set(target.objects)
+    assert len(footer.terminating) == 1 + len(apply)
 
 
-def test_a_further_namespace_that_the_cluster_still_removes_is_not_left_behind() -> None:
-    target, recorder = Miniature(), Recorder()
-    leaving(target, emptied=True)
-    other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
-    result = run_suite([scenario({"apply": [other]}, *STEPS)], setup(target), [recorder])
-    assert result.left == ()
-    footer = recorder.events[-1]
-    assert isinstance(footer, RunFinished)
-    assert "other" in footer.terminating
-
-
-def test_what_appears_in_a_namespace_on_its_way_out_fails_the_cleanup() -> None:
-    target = Miniature()
-    leaving(target, emptied=False)
-    result = run_suite([scenario(*STEPS)], setup(target), [])
+def test_what_appears_in_a_terminating_namespace_fails_the_cleanup() -> None:
+    result = run_suite([scenario(*STEPS)], setup(terminating("late")), [])
     assert [item.outcome for item in result.finished] == [Outcome.FAILED]
     assert "Pod late is still there" in result.finished[0].message
 
 
 def test_a_namespace_that_nobody_marked_is_left_behind() -> None:
-    target = Miniature()
-
-    def on_create(obj: Obj) -> None:
-        if obj["kind"] == "Namespace":
-            obj["metadata"]["finalizers"] = ["example.com/never"]
-
-    target.on_create = on_create
+    target = terminating()
+    target.on_delete = lambda _ref, _obj: None
     result = run_suite([scenario(*STEPS)], setup(target), [])
     assert [text.split()[0] for text in result.left] == ["Namespace"]
 
@@ -146,7 +136,6 @@ def _ctrl_c() -> Iterator[None]:
 def test_ctrl_c_cleans_up_and_reports_what_had_run() -> None:
     target = Miniature()
     recorder = Recorder()
-    scenarios = three()
     given = setup(target)
 
     def interrupt(obj: Obj) -> None:
@@ -155,7 +144,7 @@ def test_ctrl_c_cleans_up_and_reports_what_had_run() -> None:
             assert given.stop.wait(10)
 
     target.on_create = interrupt
-    result = run_suite(scenarios, given, [recorder])
+    result = run_suite(three(), given, [recorder])
     assert result.interrupted
     assert [item.outcome for item in result.finished][1:] == [Outcome.LOST, Outcome.LOST]
     assert target.objects == {}
@@ -176,11 +165,8 @@ def test_ctrl_c_in_the_cleanup_does_not_break_it_off() -> None:
 
     target.on_delete = interrupt
     result = run_suite(three(), given, [])
-    assert [item.outcome for item in result.finished] == [
-        Outcome.PASSED,
-        Outcome.LOST,
-        Outcome.LOST,
-    ]
+    outcomes = [item.outcome for item in result.finished]
+    assert outcomes == [Outcome.PASSED, Outcome.LOST, Outcome.LOST]
     assert target.objects == {}
 
 
@@ -239,25 +225,24 @@ def test_a_last_look_that_gets_no_answer_is_something_left_behind() -> None:
     assert isinstance(recorder.events[-1], RunFinished)
 
 
-def test_a_cleanup_that_gets_no_answer_is_an_error_and_no_failure() -> None:
+def not_deleting(error: Exception) -> Miniature:
     target = Miniature()
 
     def on_delete(_ref: Ref, _obj: Obj) -> None:
-        raise TargetError("no answer")
+        raise error
 
     target.on_delete = on_delete
-    result = run_suite([scenario(*STEPS)], setup(target), [])
+    return target
+
+
+def test_a_cleanup_that_gets_no_answer_is_an_error_and_no_failure() -> None:
+    result = run_suite([scenario(*STEPS)], setup(not_deleting(TargetError("no answer"))), [])
     assert [item.outcome for item in result.finished] == [Outcome.ERROR]
     assert "no answer" in result.finished[0].message
 
 
 def test_a_target_that_is_gone_ends_the_run_and_says_what_may_be_left() -> None:
-    target, recorder = Miniature(), Recorder()
-
-    def on_delete(_ref: Ref, _obj: Obj) -> None:
-        raise TargetGoneError("the server is gone")
-
-    target.on_delete = on_delete
+    target, recorder = not_deleting(TargetGoneError("the server is gone")), Recorder()
     result = run_suite(three(), setup(target), [recorder])
     outcomes = [item.outcome for item in result.finished]
     assert outcomes == [Outcome.ERROR, Outcome.LOST, Outcome.LOST]
