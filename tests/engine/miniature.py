@@ -31,6 +31,7 @@ from conformance.targets.base import (
 )
 from conformance.targets.opening import Opened
 from conformance.targets.overlaps import Overlap
+from conformance.targets.reference.apiserver.patches import merge
 from conformance.targets.scope import Scope, T
 from conformance.targets.watching import Following, Watching
 
@@ -170,7 +171,7 @@ class MiniScope(Scope):
             if request.body["metadata"].get("resourceVersion") not in {None, now}:
                 raise ApiError(409, "Conflict", f"{ref} has been modified")
             self.target.changes += 1
-            objects[ref] = merged(obj, request.body)
+            objects[ref] = merge(obj, request.body)
             objects[ref]["metadata"]["resourceVersion"] = str(self.target.changes)
 
     def at_once(self, actions: Sequence[Callable[[], None]]) -> None:
@@ -209,19 +210,6 @@ class MiniScope(Scope):
 
     def close(self) -> None:
         self.target.log.append("close")
-
-
-def merged(obj: Any, patch: Any) -> Any:
-    """A JSON merge patch (RFC 7386)."""
-    if not isinstance(patch, dict):
-        return patch
-    new = dict(obj) if isinstance(obj, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            new.pop(key, None)
-        else:
-            new[key] = merged(new.get(key), value)
-    return new
 
 
 def scenario(*steps: dict[str, Any], name: str = "given", **spec: Any) -> LoadedScenario:

@@ -13,7 +13,7 @@ from conformance.engine.objects.leftovers import sweep
 from conformance.errors import InfrastructureError
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.targets.base import RUN_LABEL, ApiError, Obj, Ref, TargetError
-from tests.engine.miniature import Miniature, MiniScope
+from tests.engine.miniature import Miniature, MiniScope, refusing
 
 PROFILE: DriverProfile = load_profile("nvml-dra-driver", scenarios_dir() / "drivers")
 NAMES = sorted(entry.name for entry in PROFILE.spec.classes.values())
@@ -80,23 +80,13 @@ def test_what_a_killed_run_used_stays_until_it_is_cleaned_up() -> None:
     assert target.objects == {}
 
 
-def test_cleaning_up_after_one_run_leaves_the_classes_to_the_others() -> None:
+@pytest.mark.parametrize("order", [("killed", "alive"), ("alive", "killed")])
+def test_cleaning_up_after_one_run_leaves_the_classes_to_the_others(order: tuple[str, str]) -> None:
     target = Miniature()
-    Run(target, "killed")
-    alive = Run(target, "two")
+    runs = {name: Run(target, name) for name in order}
     assert sweep(target, "killed") == ()
-    assert sorted(item.name for item in target.owned("two")) == NAMES
-    assert alive.end() == ()
-    assert target.objects == {}
-
-
-def test_cleaning_up_after_a_run_that_had_only_joined() -> None:
-    target = Miniature()
-    alive = Run(target, "one")
-    Run(target, "killed")
-    assert target.owned("killed") == []
-    assert sweep(target, "killed") == ()
-    assert alive.end() == ()
+    assert sorted(item.name for item in target.owned("alive")) == NAMES
+    assert runs["alive"].end() == ()
     assert target.objects == {}
 
 
@@ -148,18 +138,14 @@ def test_a_run_that_comes_while_the_last_one_deletes_makes_it_anew(
     second: list[bool] = []
     shared = SharedClass(NAMES[0], target.scope("dra-two"), "two")
     waited: list[float] = []
-
-    def gone(_: object) -> None:
-        """The deletion happens while the second run waits."""
-        waited.append(target.time)
-        if len(waited) == 3:
-            del target.objects[ref()]
-
     real = MiniScope.get
 
     def get(scope: MiniScope, wanted: Ref) -> Obj | None:
+        """The deletion happens while the second run waits."""
         if scope.namespace == "dra-two":
-            gone(wanted)
+            waited.append(target.time)
+            if len(waited) == 3:
+                del target.objects[ref()]
         return real(scope, wanted)
 
     monkeypatch.setattr(MiniScope, "get", get)
@@ -196,12 +182,7 @@ def test_a_class_whose_last_user_died_while_it_deleted_it_is_told_with_the_remed
 
 
 def test_a_refusal_says_which_class_and_why() -> None:
-    target = Miniature()
-
-    def refuse(obj: Obj) -> None:
-        raise ApiError(403, "Forbidden", "no")
-
-    target.on_create = refuse
+    target = refusing(ApiError(403, "Forbidden", "no"), "DeviceClass")
     with pytest.raises(InfrastructureError, match=r"DeviceClass \S+, which.*403 Forbidden: no"):
         Run(target, "one")
 

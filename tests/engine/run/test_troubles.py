@@ -41,6 +41,12 @@ def scope(target: ReferenceTarget) -> ReferenceScope:
     return scope
 
 
+def make(scope: ReferenceScope) -> None:
+    """A pod with a claim."""
+    scope.create(kit.claim("c"))
+    scope.create(kit.pod("p", claims={"g": "c"}))
+
+
 def wait_for(scope: ReferenceScope, expectation: Obj) -> str:
     """What is said when it does not come to hold."""
     loaded = scenario({"expect": [expectation]}).scenario
@@ -73,8 +79,7 @@ def test_a_pod_whose_claim_the_driver_goes_on_to_refuse_is_given_up(
     target: ReferenceTarget, scope: ReferenceScope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = refuse(monkeypatch, lambda _: "no luck")
-    scope.create(kit.claim("c"))
-    scope.create(kit.pod("p", claims={"g": "c"}))
+    make(scope)
     start = target.now()
     message = wait_for(scope, RUNNING)
     assert len(said) == CERTAIN_TIMES
@@ -89,8 +94,7 @@ def test_a_kubelet_that_asks_often_is_believed_no_sooner(
 ) -> None:
     monkeypatch.setattr(kubelet, "_MAX_RETRY_SECONDS", 1.0)
     said = refuse(monkeypatch, lambda _: "no luck")
-    scope.create(kit.claim("c"))
-    scope.create(kit.pod("p", claims={"g": "c"}))
+    make(scope)
     start = target.now()
     assert "that is the driver's answer" in wait_for(scope, RUNNING)
     assert len(said) > CERTAIN_TIMES
@@ -118,8 +122,7 @@ def test_a_driver_that_stays_unregistered_is_given_up(
         raise NotPreparedError("DRA driver d.example.com is not registered")
 
     monkeypatch.setattr(DRAManager, "_check_driver", away)
-    scope.create(kit.claim("c"))
-    scope.create(kit.pod("p", claims={"g": "c"}))
+    make(scope)
     start = target.now()
     message = wait_for(scope, RUNNING)
     assert 30 <= target.now() - start < 180
@@ -137,8 +140,7 @@ def test_an_answer_that_is_none_is_the_drivers_too(
         raise NotPreparedError(f"NodePrepareResources {said}")
 
     monkeypatch.setattr(DRAManager, "_prepare", answer)
-    scope.create(kit.claim("c"))
-    scope.create(kit.pod("p", claims={"g": "c"}))
+    make(scope)
     assert "that is the driver's answer" in wait_for(scope, RUNNING)
 
 
@@ -147,8 +149,7 @@ def test_a_driver_that_says_something_new_each_time_is_waited_for(
 ) -> None:
     """It may be getting on: NVIDIA's driver for compute domains refuses until they are there."""
     refuse(monkeypatch, lambda number: f"{number} of 9 nodes")
-    scope.create(kit.claim("c"))
-    scope.create(kit.pod("p", claims={"g": "c"}))
+    make(scope)
     start = target.now()
     message = wait_for(scope, RUNNING)
     assert target.now() - start == 180
@@ -188,6 +189,5 @@ def test_who_may_not_read_events_is_told_what_the_pod_says(
 
     monkeypatch.setattr(ReferenceScope, "find", forbidden)
     refuse(monkeypatch, lambda _: "no luck")
-    scope.create(kit.claim("c"))
-    scope.create(kit.pod("p", claims={"g": "c"}))
+    make(scope)
     assert "no luck" in wait_for(scope, {**RUNNING, "eventually": "20s"})
