@@ -8,7 +8,7 @@ from conformance.certify.codes import Finding
 from conformance.engine.events import MergedPart, Outcome, RunStarted
 from conformance.engine.result import RunResult
 from conformance.resultfile.merge import merged_id
-from conformance.scenario.variables import namespace, suffix
+from conformance.scenario.driver.variables import namespace, suffix
 
 
 def parts(run: RunStarted) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ import typer
 
 from conformance.cli.output import printable, write_named
 from conformance.errors import UsageError
-from conformance.targets.conversions import words_of
+from conformance.targets.opening.conversions import words_of
 
 _LONGEST_FOLDER = 40
 """Characters of the folder's path: a socket's path below it must be short."""

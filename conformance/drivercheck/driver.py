@@ -15,7 +15,7 @@ from conformance.drivercheck.api import NODE, HttpApi
 from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
 from conformance.drivercheck.process import Process, Starter, last_words
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
-from conformance.targets.base import Obj
+from conformance.targets.seam.values import Obj
 
 REGISTER_SECONDS: Final = 30.0
 """Until a driver that was started has registered; ours to choose, and generous."""

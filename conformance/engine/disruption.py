@@ -10,12 +10,12 @@ from conformance.engine.awaiting import Divergence
 from conformance.engine.context import Context
 from conformance.scenario.model import Spec
 from conformance.scenario.steps import Fault, Step
-from conformance.targets.base import Capabilities
-from conformance.targets.components import (
+from conformance.targets.seam.components import (
     OF_A_NODE,
     in_start_order,
     role_of,
 )
+from conformance.targets.seam.values import Capabilities
 
 _UPDATES: Final = frozenset({"startNext", "startUnregistered", "replace"})
 

@@ -19,7 +19,7 @@ from pydantic import Field
 from conformance.engine.options import MAX_SHARDS
 from conformance.engine.verdicts import ScenarioCompared, recorded
 from conformance.scenario.base import VersionRange
-from conformance.targets.overlaps import Overlap
+from conformance.targets.seam.overlaps import Overlap
 from conformance.text import counted
 
 

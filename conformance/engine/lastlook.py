@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from conformance.engine.setup import Setup
 from conformance.errors import TargetGoneError
-from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError
-from conformance.targets.scope import Scope
+from conformance.targets.seam.scope import Scope
+from conformance.targets.seam.values import RUN_LABEL, ApiError, Ref, TargetError
 
 NAMESPACES_MARKED = 30.0
 """Seconds until every namespace of a run must be on its way out; all of them are empty by then."""

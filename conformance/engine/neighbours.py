@@ -11,7 +11,7 @@ from conformance.engine.parts import Part, overlap, reaches
 from conformance.engine.places import Phase, Place
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
-from conformance.targets.base import Capabilities
+from conformance.targets.seam.values import Capabilities
 
 LATE = 30.0
 """Seconds that the end of one that has disturbed something may take, for others to begin meanwhile.

@@ -12,7 +12,7 @@ from conformance.engine.disruption import disturbed, last_disturbance, only_upda
 from conformance.scenario.expectations.base import Timed
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
-from conformance.targets.components import OF_A_NODE
+from conformance.targets.seam.components import OF_A_NODE
 
 KUBELET_SECONDS = 1.5
 """What a kubelet takes to start or to end the containers of a pod."""

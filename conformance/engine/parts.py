@@ -14,12 +14,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from conformance.engine.disruption import disturbed
+from conformance.scenario.driver.variables import worker_of
 from conformance.scenario.expectations.objects import ObjectsExpectation
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
-from conformance.scenario.variables import worker_of
-from conformance.targets.base import DISTINCT_DEVICES, Capabilities
-from conformance.targets.components import OF_A_NODE
+from conformance.targets.seam.components import OF_A_NODE
+from conformance.targets.seam.values import DISTINCT_DEVICES, Capabilities
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -47,8 +47,8 @@ from conformance.engine.stimuli import make_healthy
 from conformance.errors import TargetGoneError, UsageError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import together
-from conformance.targets.base import CONSTRAINTS
-from conformance.targets.overlaps import Overlap
+from conformance.targets.seam.overlaps import Overlap
+from conformance.targets.seam.values import CONSTRAINTS
 from conformance.text import shorten
 
 _LOG = logging.getLogger(__name__)

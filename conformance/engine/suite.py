@@ -38,7 +38,7 @@ from conformance.engine.scenario_run import report_end, run_scenario
 from conformance.engine.setup import Setup, check_bindings, planned
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.base import RUN_LABEL
+from conformance.targets.seam.values import RUN_LABEL
 from conformance.text import counted
 
 CLASSES_GONE = 90.0

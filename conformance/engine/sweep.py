@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from conformance.engine.classes import used_by
-from conformance.targets.base import ApiError, Ref
-from conformance.targets.scope import Target
+from conformance.targets.seam.scope import Target
+from conformance.targets.seam.values import ApiError, Ref
 
 GONE = 120.0
 """Seconds until everything must be gone, the namespaces included."""

@@ -35,10 +35,10 @@ from conformance.scenario.documents.yamlfile import YAML
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection
 from conformance.signals import interrupted_by_signals
-from conformance.targets.checks import check_options
-from conformance.targets.opening import connect
-from conformance.targets.options import TargetOptions
-from conformance.targets.sources import open_cluster
+from conformance.targets.opening.checks import check_options
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.sources import open_cluster
+from conformance.targets.opening.target import connect
 
 SHARD = TypeAdapter(ShardPlan)
 

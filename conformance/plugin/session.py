@@ -24,9 +24,9 @@ from conformance.engine.setup import Setup
 from conformance.errors import InfrastructureError
 from conformance.plugin.results import SessionResults
 from conformance.scenario.selection import Selection
-from conformance.targets.base import RUN_LABEL
-from conformance.targets.opening import connect, open_reference
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import connect, open_reference
+from conformance.targets.seam.values import RUN_LABEL
 
 
 @dataclass

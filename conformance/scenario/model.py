@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from conformance.scenario.accounts import Account, AccountName
 from conformance.scenario.base import (
     Duration,
     Strict,
     VersionRange,
     parse_duration,
 )
+from conformance.scenario.changes import Account, AccountName
 from conformance.scenario.driver.profile import Trait
 from conformance.scenario.steps import Step
 

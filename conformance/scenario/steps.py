@@ -14,9 +14,9 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import Duration, Manifest, ObjectSelector, ServerSelector, Strict
 from conformance.scenario.changes import CapturedName, Changes, Delete
 from conformance.scenario.churn import Churn
+from conformance.scenario.driver.stimulus import DEVICE_HEALTH, Health
 from conformance.scenario.expectations import AnyExpectation
 from conformance.scenario.expectations.base import Known
-from conformance.scenario.stimulus import DEVICE_HEALTH, Health
 
 NextVersion = Literal["startNext", "startUnregistered", "killNext", "replace"]
 """What a rolling update of a driver does: its next version runs beside it for a while."""

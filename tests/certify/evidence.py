@@ -22,8 +22,8 @@ from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import select
-from conformance.targets.opening import open_reference
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import open_reference
 
 Records = list[dict[str, Any]]
 WAITS = "core/all-mode-waits-for-device-in-use"

@@ -29,10 +29,10 @@ from conformance.resultfile.read import RecordedRun, load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.documents.validate import load_document
 from conformance.scenario.documents.yamlfile import read_documents
+from conformance.scenario.driver.variables import namespace, suffix
 from conformance.scenario.registry import load_registry
 from conformance.scenario.selection import select
-from conformance.scenario.variables import namespace, suffix
-from conformance.targets.overlaps import Overlap
+from conformance.targets.seam.overlaps import Overlap
 from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import HOSTILE, finished, planned, play, sample, stream
 from tests.report.golden import check

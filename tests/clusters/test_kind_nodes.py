@@ -10,8 +10,8 @@ import pytest
 
 from conformance.clusters.base import ClusterAccess, ClusterError
 from conformance.clusters.kind.nodes import cdi_files, engine_of
-from conformance.targets.options import TargetOptions
-from conformance.targets.sources import reach_of
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.sources import reach_of
 
 _ENGINE = """#!{python}
 import pathlib, subprocess, sys

@@ -15,7 +15,7 @@ from conformance.engine.result import RunResult, by_outcome
 from conformance.engine.verdicts import Judgement, ScenarioCompared, Verdict
 from conformance.errors import ExitCode
 from conformance.scenario.registry import KnownIssue, KnownIssues, load_known_issues
-from conformance.targets.overlaps import Overlap
+from conformance.targets.seam.overlaps import Overlap
 from tests.report.builders import ended, finished, started
 
 OVERLAP = Overlap("d", "p", "gpu-0", "ns/b", "ns/a", 7, "ns")

@@ -15,7 +15,7 @@ from conformance.engine.parts import whole
 from conformance.engine.places import Phase, Place
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.base import Capabilities
+from conformance.targets.seam.values import Capabilities
 from tests.engine.miniature import Miniature, Recorder, node, pod, scenario, setup
 
 FOUR = Capabilities("1.37.1", frozenset(), frozenset({"node"}), devices=4, devices_on={"n": 4})

@@ -17,9 +17,9 @@ from conformance.engine.podspec import HOSTNAME, confine
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.base import DISTINCT_DEVICES, Capabilities, Obj
-from conformance.targets.opening import Opened
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import Opened
+from conformance.targets.seam.values import DISTINCT_DEVICES, Capabilities, Obj
 from tests.engine.miniature import Miniature, Recorder, node, pod, scenario, setup
 from tests.engine.test_neighbours import STEPS, disturbing
 from tests.targets.devices import PROFILE

@@ -15,8 +15,8 @@ from conformance.engine.places import Phase, Place, Places
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.base import Obj, Ref
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.seam.values import Obj, Ref
 from tests.engine.miniature import Miniature, MiniScope, Recorder, pod, scenario, setup
 
 SCHEDULED = {"expect": [{"pod": "p", "scheduled": True}]}

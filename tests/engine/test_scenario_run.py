@@ -13,9 +13,9 @@ from conformance.engine.podspec import restrict
 from conformance.engine.scenario_run import run_scenario
 from conformance.engine.steps import ADMISSION_SECONDS
 from conformance.scenario.base import PodSelector
+from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.variables import Variables
-from conformance.targets.base import ApiError, Obj, TargetError
+from conformance.targets.seam.values import ApiError, Obj, TargetError
 from tests.engine.miniature import Miniature, pod, scenario, setup
 
 SCHEDULED = {"expect": [{"pod": "p", "scheduled": True}]}

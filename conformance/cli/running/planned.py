@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from conformance.engine.plan import Plan
-from conformance.targets.base import RUN_LABEL
-from conformance.targets.opening import Opened
+from conformance.targets.opening.target import Opened
+from conformance.targets.seam.values import RUN_LABEL
 from conformance.text import counted
 from reference_allocator.api.schema import CLUSTER_SCOPED
 

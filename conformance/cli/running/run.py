@@ -31,10 +31,10 @@ from conformance.report.pages import write_pages
 from conformance.resultfile.resume import only_failed, resumed, to_resume
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
-from conformance.targets.checks import check_options
-from conformance.targets.opening import Opened, open_target, open_to_plan
-from conformance.targets.options import TargetOptions
-from conformance.targets.sources import check_context
+from conformance.targets.opening.checks import check_options
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.sources import check_context
+from conformance.targets.opening.target import Opened, open_target, open_to_plan
 from conformance.text import counted, visible
 
 DEFAULT_OUTPUT = Path("dra-conformance-results")

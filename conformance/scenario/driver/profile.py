@@ -19,8 +19,8 @@ from conformance.scenario.documents.near import hint
 from conformance.scenario.documents.validate import load_document
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.driver.simulated import OWN_PROBE, Simulated
+from conformance.scenario.driver.stimulus import Stimulus
 from conformance.scenario.registry import load_registry
-from conformance.scenario.stimulus import Stimulus
 
 Trait = Literal[
     "cdiPerClaim",

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.documents.near import hint
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
-from conformance.scenario.metrics import METRICS, MetricOf, ability
+from conformance.scenario.observation import METRICS, MetricOf, ability
 
 
 class Metrics(MetricOf):

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from conformance.scenario.base import Strict
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
-from conformance.scenario.metrics import PREPARED, total
+from conformance.scenario.observation import PREPARED, total
 
 
 class Prepared(Strict):

@@ -12,7 +12,7 @@ from typing import Any
 
 from conformance.scenario.documents.near import hint, nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, walk
-from conformance.scenario.variables import VARIABLE
+from conformance.scenario.driver.variables import VARIABLE
 from reference_allocator.api import schema
 
 _PLACEHOLDER = "x"

@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from conformance.scenario.documents.near import hint, nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, inside, mapping
+from conformance.scenario.driver.variables import VARIABLE
 from conformance.scenario.lint.expressions import selector_problems
 from conformance.scenario.lint.made import applied
 from conformance.scenario.lint.manifests.retired import GROUP, listed, manifest_problems
 from conformance.scenario.model import Scenario
-from conformance.scenario.variables import VARIABLE
 from reference_allocator.api import schema
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")

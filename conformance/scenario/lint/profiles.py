@@ -10,12 +10,12 @@ from conformance.data import scenarios_dir
 from conformance.scenario.documents.near import nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, read_documents, yaml_files
 from conformance.scenario.driver.profile import DriverProfile
+from conformance.scenario.driver.variables import VARIABLE, profile_variables
 from conformance.scenario.lint.expressions import expression_problems, selector_problems
 from conformance.scenario.lint.objects import field_problems
 from conformance.scenario.lint.variables import PROFILE_GROUPS, texts
 from conformance.scenario.model import Scenario
 from conformance.scenario.short.expand import expanded
-from conformance.scenario.variables import VARIABLE, profile_variables
 
 
 def profile_problems(profile: DriverProfile) -> Iterator[Problem]:

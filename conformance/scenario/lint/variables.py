@@ -12,8 +12,14 @@ from typing import Any, Final
 
 from conformance.scenario.documents.near import hint, nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, walk
+from conformance.scenario.driver.variables import (
+    DEVICE_NAMES,
+    FIXED_NAMES,
+    OTHER,
+    UNCLOSED,
+    VARIABLE,
+)
 from conformance.scenario.model import Requires, Scenario
-from conformance.scenario.variables import DEVICE_NAMES, FIXED_NAMES, OTHER, UNCLOSED, VARIABLE
 
 PROFILE_GROUPS = ("attribute", "capacity", "class", "config", "selector")
 _OWN_GROUPS = ("name", "node")

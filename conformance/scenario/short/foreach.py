@@ -12,8 +12,8 @@ from typing import Any, Final
 from conformance.errors import UsageError
 from conformance.scenario.documents.near import hint
 from conformance.scenario.documents.yamlfile import MAX_TEXT, MAX_VALUES, Problem
+from conformance.scenario.driver.variables import substitute
 from conformance.scenario.short.tree import Node, made, plain
-from conformance.scenario.variables import substitute
 
 FIELD: Final = "forEach"
 MOST: Final = 300

@@ -7,10 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.clusters.base import is_ready
 from conformance.kubeapi.api import Api
-from conformance.scenario.accounts import IMPERSONATION
-from conformance.scenario.metrics import CONTROL_PLANE, ability
-from conformance.scenario.stimulus import DEVICE_HEALTH
-from conformance.targets.base import (
+from conformance.scenario.changes import IMPERSONATION
+from conformance.scenario.driver.stimulus import DEVICE_HEALTH
+from conformance.scenario.observation import CONTROL_PLANE, ability
+from conformance.targets.cluster.gates import feature_gates
+from conformance.targets.cluster.objects.accounts import why_no_accounts
+from conformance.targets.cluster.observe.metrics import why_not
+from conformance.targets.seam.components import START_ORDER
+from conformance.targets.seam.simulation import simulated_devices
+from conformance.targets.seam.values import (
     CONSTRAINTS,
     KUBELET_METRICS,
     POD_RESOURCES,
@@ -19,11 +24,6 @@ from conformance.targets.base import (
     Obj,
     Tier,
 )
-from conformance.targets.cluster.accounts import why_no_accounts
-from conformance.targets.cluster.gates import feature_gates
-from conformance.targets.cluster.metrics import why_not
-from conformance.targets.components import START_ORDER
-from conformance.targets.simulation import simulated_devices
 
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
 

@@ -16,7 +16,7 @@ from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
 from conformance.scenario.expectations.conditions import differences
 from conformance.scenario.registry import GateProbe, load_registry
-from conformance.targets.base import ApiError, TargetError
+from conformance.targets.seam.values import ApiError, TargetError
 from reference_allocator.gates import needed_by, settled
 
 _METRIC = re.compile(rb'^kubernetes_feature_enabled\{name="([^"]+)"[^}]*\} ([01])', re.MULTILINE)

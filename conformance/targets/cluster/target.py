@@ -10,19 +10,19 @@ from conformance.clusters.base import ClusterAccess
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.informers import InformerFactory
-from conformance.targets.base import ApiError, Capabilities, Ref
 from conformance.targets.cluster.capabilities import discover_capabilities
+from conformance.targets.cluster.decisions.recorder import Recorder, attach
 from conformance.targets.cluster.health import Health
-from conformance.targets.cluster.hollow import HollowNodes
-from conformance.targets.cluster.ownership import owned
+from conformance.targets.cluster.objects.hollow import HollowNodes
+from conformance.targets.cluster.objects.ownership import owned
 from conformance.targets.cluster.reach import ClusterFaults, Reach, Shared
-from conformance.targets.cluster.recorder import Recorder, attach
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.overlaps import ClaimHolders
+from conformance.targets.seam.overlaps import ClaimHolders
+from conformance.targets.seam.values import ApiError, Capabilities, Ref
 
 
 class ClusterTarget:
-    """Implements `conformance.targets.scope.Target` for one context of a kubeconfig file.
+    """Implements `conformance.targets.seam.scope.Target` for one context of a kubeconfig file.
 
     Args:
         access: the cluster, as its source hands it over.

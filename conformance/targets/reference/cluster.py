@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.counts import Counts
@@ -18,6 +17,7 @@ from conformance.targets.reference.store import (
     namespace_of,
     uid_of,
 )
+from conformance.targets.seam.values import Obj
 from reference_allocator.features import Features
 from reference_allocator.taintrules import apply_taint_rules
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, runtime_checkable
 
 from conformance.clusters.base import OTHER_DRIVER, REMOVE
-from conformance.targets.base import TargetError
-from conformance.targets.components import API, role_of
 from conformance.targets.reference.nodes.kubelet import Kubelet
+from conformance.targets.seam.components import API, role_of
+from conformance.targets.seam.values import TargetError
 
 MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"

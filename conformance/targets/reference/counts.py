@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from conformance.scenario.metrics import CREATES, Sample
-from conformance.targets.base import Obj
+from conformance.scenario.observation import CREATES, Sample
+from conformance.targets.seam.values import Obj
 
 _Series = tuple[str, str, tuple[tuple[str, str], ...]]
 """Component, metric, labels."""

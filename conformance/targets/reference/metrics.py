@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from conformance.scenario.base import POD_CLAIM_ANNOTATION
-from conformance.scenario.metrics import CLAIMS, PREPARED, Sample
-from conformance.targets.base import Obj
+from conformance.scenario.observation import CLAIMS, PREPARED, Sample
 from conformance.targets.reference.counts import admin_access
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from reference_allocator.extended import ANNOTATION
 
 

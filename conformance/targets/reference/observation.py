@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
-from conformance.scenario.metrics import Component, Sample
-from conformance.scenario.observation import ContainerView, ListedClaim
-from conformance.scenario.stimulus import Health
-from conformance.targets.base import Obj, TargetError
-from conformance.targets.claims_in_use import in_use
-from conformance.targets.components import meant
+from conformance.scenario.driver.stimulus import Health
+from conformance.scenario.observation import Component, ContainerView, ListedClaim, Sample
 from conformance.targets.reference.metrics import samples
 from conformance.targets.reference.world import World
+from conformance.targets.seam.claims_in_use import in_use
+from conformance.targets.seam.components import meant
+from conformance.targets.seam.values import Obj, TargetError
 
 
 class ReferenceObservation:
@@ -69,7 +68,7 @@ class ReferenceObservation:
 
 
 class ReferenceFaults:
-    """Implements `conformance.targets.scope.Faults`."""
+    """Implements `conformance.targets.seam.scope.Faults`."""
 
     def __init__(self, world: World, lock: threading.RLock) -> None:
         self._world = world

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.store import uid_of
+from conformance.targets.seam.values import Obj
 from reference_allocator.api.quantity import parse_quantity
 
 

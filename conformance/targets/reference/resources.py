@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.targets.base import ApiError
+from conformance.targets.seam.values import ApiError
 from reference_allocator.api import schema
 
 DRA_GROUP: Final = "resource.k8s.io"

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 from typing_extensions import override
 
-from conformance.targets.base import Decision, Obj, Query, Ref, Request, TargetError, User
-from conformance.targets.overlaps import Overlap
 from conformance.targets.reference.observation import ReferenceFaults, ReferenceObservation
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.world import World
-from conformance.targets.scope import Scope, T
-from conformance.targets.watching import Following, Watching
+from conformance.targets.seam.overlaps import Overlap
+from conformance.targets.seam.scope import Scope, T
+from conformance.targets.seam.values import Decision, Obj, Query, Ref, Request, TargetError, User
+from conformance.targets.seam.watching import Following, Watching
 
 """Opens the scope of a namespace in a new target."""
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.resources import KINDS, Kind
+from conformance.targets.seam.values import ApiError, Obj
 
 T = TypeVar("T")
 

@@ -19,21 +19,10 @@ from typing import Any, Final
 
 from conformance import __version__
 from conformance.clusters.base import OTHER_DRIVER, usable_nodes
-from conformance.scenario.accounts import IMPERSONATION
-from conformance.scenario.metrics import CONTROL_PLANE, ability
+from conformance.scenario.changes import IMPERSONATION
+from conformance.scenario.driver.stimulus import DEVICE_HEALTH
+from conformance.scenario.observation import CONTROL_PLANE, ability
 from conformance.scenario.shape import ShapeNode
-from conformance.scenario.stimulus import DEVICE_HEALTH
-from conformance.targets.base import (
-    KUBELET_METRICS,
-    POD_RESOURCES,
-    ROOT_CONTAINERS,
-    RUN_LABEL,
-    Capabilities,
-    Obj,
-    Ref,
-    Tier,
-)
-from conformance.targets.components import fault_abilities
 from conformance.targets.reference.nodes.device_source import (
     DescribedDevices,
     DeviceSource,
@@ -45,6 +34,17 @@ from conformance.targets.reference.nodes.shaped import fit
 from conformance.targets.reference.resources import served_apis
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.world import World
+from conformance.targets.seam.components import fault_abilities
+from conformance.targets.seam.values import (
+    KUBELET_METRICS,
+    POD_RESOURCES,
+    ROOT_CONTAINERS,
+    RUN_LABEL,
+    Capabilities,
+    Obj,
+    Ref,
+    Tier,
+)
 from reference_allocator.gates import check_gates, gates_for_version
 
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private one in it

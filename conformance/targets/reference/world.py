@@ -12,10 +12,8 @@ from functools import partial
 from typing import Final
 
 from conformance.clusters.base import OTHER_DRIVER
+from conformance.scenario.driver.stimulus import Health
 from conformance.scenario.shape import ShapeNode
-from conformance.scenario.stimulus import Health
-from conformance.targets.base import Obj, TargetError
-from conformance.targets.overlaps import ClaimHolders
 from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.quota import QuotaController
 from conformance.targets.reference.apiserver.server import ApiServer
@@ -40,6 +38,8 @@ from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.nodes.shaped import hold, node_object
 from conformance.targets.reference.scheduling.scheduler import Scheduler
 from conformance.targets.reference.store import Identity, Store
+from conformance.targets.seam.overlaps import ClaimHolders
+from conformance.targets.seam.values import Obj, TargetError
 from reference_allocator.features import Features
 from reference_allocator.gates import minor_of
 

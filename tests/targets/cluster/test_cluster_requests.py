@@ -7,8 +7,8 @@ import pytest
 from conformance.errors import TargetGoneError
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import api_error
-from conformance.targets.base import RUN_LABEL, ApiError, Query, Ref, TargetError
 from conformance.targets.cluster.scope import ClusterScope
+from conformance.targets.seam.values import RUN_LABEL, ApiError, Query, Ref, TargetError
 from tests.kubeapi.fake_api import TOKEN, FakeApi
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod0"}, "spec": {"x": 1}}

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from conformance import probe
-from conformance.targets.base import Obj, Ref
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import Obj, Ref
 from reference_allocator.extended import classes_by_resource
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import Obj
+from conformance.targets.seam.values import Obj
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 from conformance import probe
-from conformance.targets.base import Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import Obj, Query, Ref
 from tests.targets.reference import kit
 
 JOB = Ref("batch/v1", "Job", "job")

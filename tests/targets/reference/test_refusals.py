@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import ApiError, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
+from conformance.targets.seam.values import ApiError, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import new_scope
 from tests.targets.reference.refusals import CASES, NAMESPACE

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from conformance.engine.steps import hollow_node
-from conformance.targets.base import Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
+from conformance.targets.seam.values import Obj, Query, Ref
 from reference_allocator.allocator import Allocator
 from reference_allocator.snapshot import Snapshot
 from tests.mutants.faults import Fault

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.store import clone
+from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.api import schema
 from reference_allocator.api.schema import LIST, MAP, UnknownField, WrongType
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.targets.base import ApiError, Cause, Obj
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.store import Store
+from conformance.targets.seam.values import ApiError, Cause, Obj
 
 ORPHAN: Final = "orphan"
 """Finalizer: what belongs to the object must lose it as an owner before it goes."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from conformance.targets.base import ApiError, Obj, Request, User
 from conformance.targets.reference.apiserver import patches
 from conformance.targets.reference.apiserver.authorization import Attributes, Authorizer
 from conformance.targets.reference.apiserver.fieldmanagers import FieldManagers
@@ -13,6 +12,7 @@ from conformance.targets.reference.apiserver.server import ApiServer, StatusChec
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.resources import kind_of, resolve
 from conformance.targets.reference.store import name_of, namespace_of
+from conformance.targets.seam.values import ApiError, Obj, Request, User
 
 
 class Handler:

@@ -6,8 +6,8 @@ Source: plugin/pkg/admission/priority/admission.go. The two classes that every c
 
 from __future__ import annotations
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.store import Store, name_of
+from conformance.targets.seam.values import ApiError, Obj
 
 
 def admit(store: Store, pod: Obj) -> None:

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.store import clone, name_of, namespace_of
+from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.extended import ANNOTATION, IMPLICIT_PREFIX, is_extended_resource

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.resources import Kind
+from conformance.targets.seam.values import ApiError, Obj
 
 Matches = Callable[[Obj], bool]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from conformance.kubeapi.store import has_labels
-from conformance.targets.base import ApiError, Obj, Ref
 from conformance.targets.reference.apiserver import (
     conversion,
     decoding,
@@ -27,6 +26,7 @@ from conformance.targets.reference.apiserver.watches import Tell, Watch
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import Kind, kind_of, resolve
 from conformance.targets.reference.store import clone, namespace_of, not_found
+from conformance.targets.seam.values import ApiError, Obj, Ref
 
 StatusCheck = Callable[[Obj, Obj], list[FieldError]]
 """From a new and an old object to what is not permitted of the difference of their status."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.selectors import Matches
 from conformance.targets.reference.store import Store, uid_of
+from conformance.targets.seam.values import Obj
 
 Tell = Callable[[str, Obj], None]
 

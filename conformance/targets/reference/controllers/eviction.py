@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.controllers.evictor import Eviction, Evictor
 from conformance.targets.reference.controllers.rule_status import RuleReporter
 from conformance.targets.reference.store import uid_of
+from conformance.targets.seam.values import Obj
 
 _CONDITION: Final = {
     "type": "DisruptionTarget",

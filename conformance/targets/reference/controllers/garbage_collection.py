@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.deletion import FOREGROUND, ORPHAN
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.store import name_of, uid_of
+from conformance.targets.seam.values import Obj
 
 _ORPHAN_SECONDS: Final = 60
 """How long a pod outlives its node: 40 s of quarantine, looked at every 20 s (podgc)."""

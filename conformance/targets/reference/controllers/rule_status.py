@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.controllers.evictor import (
     Evictor,
@@ -18,6 +17,7 @@ from conformance.targets.reference.controllers.evictor import (
     selects,
 )
 from conformance.targets.reference.store import clone, namespace_of, uid_of
+from conformance.targets.seam.values import Obj
 from reference_allocator.api import DeviceId
 
 _PERIOD: Final = 10.0

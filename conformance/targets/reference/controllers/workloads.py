@@ -22,11 +22,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
+from conformance.targets.seam.values import ApiError, Obj
 
 
 class WorkloadController:

@@ -19,8 +19,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from conformance.targets.base import ApiError, FieldManager, Obj, Ref, User
-from conformance.targets.base import Request as ApiRequest
 from conformance.targets.reference.apiserver import conversion, patches
 from conformance.targets.reference.front import body as bodies
 from conformance.targets.reference.front.backend import Backend
@@ -29,6 +27,8 @@ from conformance.targets.reference.front.discovery import discovery
 from conformance.targets.reference.front.users import user_of
 from conformance.targets.reference.front.watching import watch
 from conformance.targets.reference.store import name_of, namespace_of, not_found
+from conformance.targets.seam.values import ApiError, FieldManager, Obj, Ref, User
+from conformance.targets.seam.values import Request as ApiRequest
 
 _WATCH_SECONDS: Final = 300
 _KEPT_LISTS: Final = 50

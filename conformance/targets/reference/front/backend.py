@@ -6,13 +6,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.front.call import Call
 from conformance.targets.reference.front.history import History
 from conformance.targets.reference.store import name_of, namespace_of
+from conformance.targets.seam.values import Obj
 
 
 class Backend:

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import yaml
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.front import protobuf
 from conformance.targets.reference.front.call import Call
+from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.api import schema
 
 MAX_BODY: Final = 3 << 20

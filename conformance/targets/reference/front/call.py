@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.targets.base import ApiError, Obj, Ref, User
 from conformance.targets.reference.apiserver.authorization import Attributes
 from conformance.targets.reference.apiserver.selectors import field_selector, label_selector
 from conformance.targets.reference.resources import KINDS, Kind
 from conformance.targets.reference.store import namespace_of
+from conformance.targets.seam.values import ApiError, Obj, Ref, User
 
 _PATH: Final = re.compile(
     r"/(?:api/(?P<core>v1)|apis/(?P<gv>[^/]+/[^/]+))(?:/namespaces/(?P<ns>[^/]+)(?=/[^/]+))?"

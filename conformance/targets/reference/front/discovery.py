@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.resources import KINDS, Kind
+from conformance.targets.seam.values import Obj
 
 _VERBS: Final = [
     *("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"),

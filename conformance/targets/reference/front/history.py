@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.apiserver.selectors import Matches
 from conformance.targets.reference.apiserver.watches import as_seen
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.store import Store, uid_of
+from conformance.targets.seam.values import ApiError, Obj
 
 CAPACITY: Final = 10_000
 """Events that are kept."""

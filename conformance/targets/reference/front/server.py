@@ -17,9 +17,9 @@ from typing import Any, Final
 import uvicorn
 
 from conformance.clusters.local.controlplane.credentials import Authority, write_kubeconfig
-from conformance.targets.base import User
 from conformance.targets.reference.front.application import Application
 from conformance.targets.reference.front.backend import Backend
+from conformance.targets.seam.values import User
 
 _IDLE_SECONDS: Final = 120
 _END_SECONDS: Final = 1

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.targets.base import ApiError, User
+from conformance.targets.seam.values import ApiError, User
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
 _NODE: Final = "impersonate-extra-authentication.kubernetes.io%2fnode-name"

@@ -11,7 +11,7 @@ from conformance.probe import METADATA, Probe
 from conformance.scenario.driver import devicefiles
 from conformance.scenario.driver.devicefiles import OTHERS, REFUSED, DeviceFile
 from conformance.scenario.observation import ContainerView
-from conformance.targets.base import Obj
+from conformance.targets.seam.values import Obj
 from nvml_driver.cdi.specs import ContainerEdits, DeviceNode
 from nvml_driver.simulated import smi
 

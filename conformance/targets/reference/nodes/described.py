@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.scenario.driver.profile import REFUSED, ProfileSpec
-from conformance.scenario.stimulus import Health
-from conformance.targets.base import Obj
+from conformance.scenario.driver.stimulus import Health
 from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.seam.values import Obj
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.errors import PrepareError
 from nvml_driver.model.prepared import PreparedDevice

@@ -11,10 +11,10 @@ from typing import ClassVar
 from conformance.errors import UsageError
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.base import Obj
-from conformance.targets.options import REFERENCE_DRIVER
 from conformance.targets.reference.apiserver.validation.resource_slice import check_slice
 from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.seam.values import Obj
+from nvml_driver.options import DEFAULT_DRIVER_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class SimulatedGpus:
     """
 
     profile: str | Path = "t4x4"
-    driver: str = REFERENCE_DRIVER
+    driver: str = DEFAULT_DRIVER_NAME
     dynamic_mig: bool = False
     prefix: str = ""
 

@@ -10,11 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from conformance.scenario.stimulus import Health
-from conformance.targets.base import Obj, Ref
+from conformance.scenario.driver.stimulus import Health
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import name_of, uid_of
+from conformance.targets.seam.values import Obj, Ref
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.model.prepared import PreparedDevice
 

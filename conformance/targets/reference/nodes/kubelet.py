@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Final
 
 from conformance.scenario.observation import ContainerView
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster, set_condition
@@ -23,6 +22,7 @@ from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.nodes.podresources import PodResources
 from conformance.targets.reference.nodes.podstatus import PodRun
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
+from conformance.targets.seam.values import Obj
 
 _RETRY_SECONDS: Final = 2.0
 _MAX_RETRY_SECONDS: Final = 60.0

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from conformance.scenario.stimulus import Health
-from conformance.targets.base import Obj
+from conformance.scenario.driver.stimulus import Health
 from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.seam.values import Obj
 from nvml_driver.core import DriverCore
 from nvml_driver.devices import slices
 from nvml_driver.health.conditions import Condition, HealthReport, apply_health

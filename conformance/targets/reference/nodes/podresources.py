@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.scenario.observation import ListedClaim, ListedDevice
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.nodes.dra_manager import DRAManager
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
+from conformance.targets.seam.values import Obj
 
 
 class PodResources:

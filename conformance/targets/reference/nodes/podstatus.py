@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import set_condition
 from conformance.targets.reference.nodes.containers import CANNOT_RUN, Run, probe_of
 from conformance.targets.reference.store import clone, uid_of
+from conformance.targets.seam.values import Obj
 
 
 @dataclass(slots=True)

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling.binding import Binder
 from conformance.targets.reference.store import name_of, uid_of
+from conformance.targets.seam.values import Obj
 
 TIMEOUT: Final = 600.0
 """Seconds, the default of ``bindingTimeout`` in DynamicResourcesArgs."""

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.scheduling import nodefit
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.store import name_of
+from conformance.targets.seam.values import Obj
 from reference_allocator import allocatable, api
 from reference_allocator.allocatable import PodClaim
 from reference_allocator.api.quantity import Quantity, parse_quantity

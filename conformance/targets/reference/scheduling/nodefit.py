@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from conformance.clusters.base import is_ready
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
+from conformance.targets.seam.values import Obj
 from reference_allocator.allocatable import demand
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.rules.node_eligibility import node_problem

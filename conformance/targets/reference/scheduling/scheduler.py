@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from conformance.targets.base import Decision, Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
@@ -22,6 +21,7 @@ from conformance.targets.reference.scheduling.bindingconditions import (
 from conformance.targets.reference.scheduling.filtering import Filter, SchedulingError
 from conformance.targets.reference.scheduling.preemption import Preemption
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
+from conformance.targets.seam.values import Decision, Obj
 from reference_allocator.api.reading import InputError
 from reference_allocator.errors import AllocationError
 from reference_allocator.snapshot import Snapshot

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import (
     dra,
     names,
@@ -19,6 +18,7 @@ from conformance.targets.reference.apiserver.validation import (
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
 from conformance.targets.reference.apiserver.validation.expressions import Expressions
 from conformance.targets.reference.resources import Kind
+from conformance.targets.seam.values import Obj
 
 __all__ = ["Expressions", "check_create", "check_update"]
 

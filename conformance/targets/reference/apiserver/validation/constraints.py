@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
@@ -20,6 +19,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     unique,
 )
 from conformance.targets.reference.apiserver.validation.expressions import Expressions
+from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import REQUESTS_MAX
 
 

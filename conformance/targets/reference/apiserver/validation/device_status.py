@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
@@ -20,6 +19,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     too_many,
     unique,
 )
+from conformance.targets.seam.values import Obj
 
 _CONDITIONS_MAX: Final = 8
 _DATA_MAX: Final = 10 * 1024

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import (
     device_requests,
     device_status,
@@ -23,6 +22,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     unique,
 )
 from conformance.targets.reference.apiserver.validation.expressions import Expressions
+from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import CONFIGS_MAX, RESERVED_FOR_MAX
 from reference_allocator.api.names import label_key_problems
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
@@ -20,6 +19,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     not_supported,
     required,
 )
+from conformance.targets.seam.values import Obj
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
@@ -20,6 +19,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     required,
 )
 from conformance.targets.reference.apiserver.validation.pod import check_spec
+from conformance.targets.seam.values import Obj
 
 _JOB_RESTART_POLICIES = ("OnFailure", "Never")
 _STATEFUL_KEEPS = ("volumeClaimTemplates", "serviceName", "podManagementPolicy")
