@@ -171,7 +171,7 @@ def select(paths: Sequence[Path] = (), selection: Selection | None = None) -> li
 
 
 def _known(what: str, name: str, known: Iterable[str], more: str = "") -> None:
-    from conformance.scenario.documents.near import hint
+    from conformance.scenario.documents.validate import hint
 
     names = {one.lower(): one for one in known}
     if name.lower() in names:

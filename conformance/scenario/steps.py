@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import Duration, Manifest, ObjectSelector, ServerSelector, Strict
 from conformance.scenario.changes import CapturedName, Changes, Delete
 from conformance.scenario.churn import Churn
-from conformance.scenario.driver.stimulus import DEVICE_HEALTH, Health
+from conformance.scenario.driver.simulated import DEVICE_HEALTH, Health
 from conformance.scenario.expectations import AnyExpectation
 from conformance.scenario.expectations.base import Known
 

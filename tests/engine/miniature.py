@@ -14,7 +14,7 @@ from typing import Any
 from conformance.engine.events import Event
 from conformance.engine.setup import Setup
 from conformance.scenario.documents.yamlfile import Document
-from conformance.scenario.driver.stimulus import Health
+from conformance.scenario.driver.simulated import Health
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Scenario
 from conformance.scenario.observation import Component, Sample

@@ -14,7 +14,7 @@ from conformance.engine.plan import plan
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.driver.profile import DriverProfile, load_profile
-from conformance.scenario.driver.stimulus import Stimulus
+from conformance.scenario.driver.simulated import Stimulus
 from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.targets.opening.target import Opened
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget

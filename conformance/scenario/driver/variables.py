@@ -13,7 +13,7 @@ from typing import Any
 
 from conformance.errors import UsageError
 from conformance.probe import Probe
-from conformance.scenario.documents.near import nearest
+from conformance.scenario.documents.validate import nearest
 from conformance.scenario.driver import devicefiles
 from conformance.scenario.driver.profile import DriverProfile, ProfileSpec
 

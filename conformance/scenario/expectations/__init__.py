@@ -18,7 +18,7 @@ from conformance.scenario.expectations.containers.environment import Environment
 from conformance.scenario.expectations.containers.hardware import HardwareExpectation
 from conformance.scenario.expectations.containers.metadata import MetadataExpectation
 from conformance.scenario.expectations.event import EventExpectation
-from conformance.scenario.expectations.metrics import MetricsExpectation
+from conformance.scenario.expectations.metrics import MetricsExpectation, PreparedExpectation
 from conformance.scenario.expectations.objects import (
     NoneExpectation,
     ObjectExpectation,
@@ -27,7 +27,6 @@ from conformance.scenario.expectations.objects import (
 )
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.expectations.podresources import PodResourcesExpectation
-from conformance.scenario.expectations.prepared import PreparedExpectation
 from conformance.scenario.expectations.rejected import RejectedExpectation
 from conformance.scenario.expectations.watched import WatchedExpectation
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from conformance.scenario.base import Obj, ObjectSelector, PodSelector, ServerSelector
 from conformance.scenario.changes import Changes
-from conformance.scenario.documents.near import hint
+from conformance.scenario.documents.validate import hint
 from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.expectations.base import Path, Pods, Timed
 from conformance.scenario.lint.expressions import condition_problems

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.scenario.documents.near import hint, nearest
+from conformance.scenario.documents.validate import hint, nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, walk
 from conformance.scenario.driver.variables import VARIABLE
 from reference_allocator.api import schema

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from conformance.scenario.documents.near import hint, nearest
+from conformance.scenario.documents.validate import hint, nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, inside, mapping
 from conformance.scenario.driver.variables import VARIABLE
 from conformance.scenario.lint.expressions import selector_problems

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from conformance.data import scenarios_dir
-from conformance.scenario.documents.near import nearest
+from conformance.scenario.documents.validate import nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, read_documents, yaml_files
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import VARIABLE, profile_variables

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from conformance.scenario.documents.near import hint, nearest
+from conformance.scenario.documents.validate import hint, nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, walk
 from conformance.scenario.driver.variables import (
     DEVICE_NAMES,

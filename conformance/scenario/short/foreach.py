@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from conformance.errors import UsageError
-from conformance.scenario.documents.near import hint
+from conformance.scenario.documents.validate import hint
 from conformance.scenario.documents.yamlfile import MAX_TEXT, MAX_VALUES, Problem
 from conformance.scenario.driver.variables import substitute
 from conformance.scenario.short.tree import Node, made, plain

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.informers import InformerFactory
-from conformance.scenario.driver.stimulus import DEVICE_HEALTH, Health, Stimulus
+from conformance.scenario.driver.simulated import DEVICE_HEALTH, Health, Stimulus
 from conformance.scenario.observation import CONTROL_PLANE, ability
 from conformance.targets.cluster.decisions.recorder import Recorder
 from conformance.targets.cluster.health import Health as ClusterHealth

@@ -20,7 +20,7 @@ from typing import Any, Final
 from conformance import __version__
 from conformance.clusters.base import OTHER_DRIVER, usable_nodes
 from conformance.scenario.changes import IMPERSONATION
-from conformance.scenario.driver.stimulus import DEVICE_HEALTH
+from conformance.scenario.driver.simulated import DEVICE_HEALTH
 from conformance.scenario.observation import CONTROL_PLANE, ability
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.reference.nodes.device_source import (

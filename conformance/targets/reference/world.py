@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from conformance.clusters.base import OTHER_DRIVER
-from conformance.scenario.driver.stimulus import Health
+from conformance.scenario.driver.simulated import Health
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.quota import QuotaController

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from conformance.scenario.driver.stimulus import Health
+from conformance.scenario.driver.simulated import Health
 from conformance.scenario.observation import Observation
 from conformance.targets.seam.overlaps import Overlap
 from conformance.targets.seam.values import Capabilities, Decision, Obj, Query, Ref, Request, User

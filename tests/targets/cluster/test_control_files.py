@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance.scenario.driver.profile import load_profile
-from conformance.scenario.driver.stimulus import Stimulus
+from conformance.scenario.driver.simulated import Stimulus
 from conformance.targets.cluster.reach import ControlFiles
 from conformance.targets.seam.values import Obj, TargetError
 from tests.scenario.shipped import ROOT

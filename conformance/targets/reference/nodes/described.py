@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.scenario.driver.profile import REFUSED, ProfileSpec
-from conformance.scenario.driver.stimulus import Health
+from conformance.scenario.driver.simulated import Health
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.seam.values import Obj
 from nvml_driver.cdi import specs as cdi

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from conformance.scenario.driver.stimulus import Health
+from conformance.scenario.driver.simulated import Health
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.seam.values import Obj
 from nvml_driver.core import DriverCore
