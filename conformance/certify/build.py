@@ -58,7 +58,6 @@ def feature_results(
     Nobody is excused from the core.
 
     Args:
-        result: the run.
         catalogue: every scenario that the suite ships; provisional ones count for nothing.
     """
     version = result.run.kubernetes_version
@@ -140,8 +139,6 @@ def build_report(
     """The report on a run.
 
     Args:
-        result: the run, with its footer.
-        implementation: what is certified.
         profiles: what to certify for; one that is given twice is reported once.
         catalogue: every scenario that the suite ships. One of a profile that the run did not even
             plan makes the profile partial; others that the run had count for no profile.
@@ -164,11 +161,7 @@ def believed(
     profiles: Sequence[Profile],
     catalogue: Sequence[PlannedScenario],
 ) -> ConformanceReport:
-    """The report on a run whose result file is believed as it stands.
-
-    Raises:
-        UsageError: the result file was cut off.
-    """
+    """The report on a run whose result file is believed as it stands. Raises UsageError."""
     if result.footer is None:
         raise UsageError("the result file has no footer, so there is nothing to certify; run again")
     run = result.run

@@ -69,7 +69,6 @@ def contradictions(
     """Every contradiction in a result file, in the order of its parts.
 
     Args:
-        result: the file.
         catalogue: every scenario that the suite ships. Scenarios of others are no contradiction.
     """
     run = result.run

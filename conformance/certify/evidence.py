@@ -64,11 +64,8 @@ def write_evidence(
     """Write an evidence file; the same contents give the same bytes.
 
     Args:
-        path: the file.
-        report: what was made of the result.
         result: the run; its file is read again.
         profiles: those that the suite ships; written are those that the report names.
-        catalogue: every scenario that the suite ships.
 
     Raises:
         OSError: it cannot be written.
@@ -92,11 +89,7 @@ def write_evidence(
 
 
 def read_evidence(path: Path) -> Evidence:
-    """Read an evidence file.
-
-    Raises:
-        UsageError: it cannot be read, or is not as `write_evidence` writes it.
-    """
+    """Read an evidence file. Raises UsageError."""
     try:
         document = _unpacked(path)
         loads(document)  # refuses what two readers could read differently

@@ -43,7 +43,6 @@ class Entry:
     """One submission on the page.
 
     Attributes:
-        report: of it.
         signed_by: whoever signed it, in words; empty where nobody did.
         departures: where its scenarios and profiles are not those of this suite: it was judged by
             its own, which may ask for less.
@@ -161,11 +160,7 @@ def _render(template: str, **values: object) -> str:
 
 
 def write_pages(folder: Path, files: dict[str, str]) -> None:
-    """Write the site.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write the site. Raises OSError: it cannot be written."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,6 @@ class Signature:
     """A signature that is good.
 
     Attributes:
-        key: the fingerprint of its key.
         identity: the signer's name in the file of allowed signers; None where none was given.
     """
 
@@ -41,7 +40,6 @@ def signed(content: bytes, key: Path) -> bytes:
     """The SSH signature of these bytes, armoured.
 
     Args:
-        content: what is signed.
         key: an SSH private key; or a public one whose private key is in an agent.
 
     Raises:
@@ -56,8 +54,6 @@ def verified(signature: Path, content: bytes, signers: Path | None) -> Signature
     """Check the signature of these bytes.
 
     Args:
-        signature: the file with the signature.
-        content: what must have been signed.
         signers: ssh-keygen's file of allowed signers; None: anybody may have signed.
 
     Raises:

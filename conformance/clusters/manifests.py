@@ -105,9 +105,6 @@ def installed(
 
     Args:
         objects: as `render` gives them.
-        access: the cluster.
-        driver: whose slices are waited for.
-        progress: told what takes time.
         removes: whether to remove it; no where the whole cluster goes.
 
     Raises:

@@ -191,7 +191,6 @@ class HttpApi(Front):
     Attributes:
         refusals: invalid ResourceSlices: method, path and message, at most `MAX_REFUSALS`.
         lists: how often ResourceSlices were listed or watched.
-        held: names of claims whose GET came and was held.
     """
 
     def __init__(self, folder: Path) -> None:

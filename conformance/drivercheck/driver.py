@@ -37,11 +37,9 @@ class DriverUnderCheck:
     """One driver on one node.
 
     Attributes:
-        folder: of everything that is made.
         registry: where registration sockets appear (KUBELET_REGISTRAR_DIRECTORY_PATH).
         plugins: where plugins have their folders (KUBELET_PLUGINS_DIRECTORY_PATH).
         cdi_folders: where CDI specs are; the first is the driver's CDI_ROOT.
-        api: the API server behind KUBECONFIG.
         info: the driver's PluginInfo; None before it has registered.
     """
 

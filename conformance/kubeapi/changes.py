@@ -13,11 +13,7 @@ LONGEST = 1.0
 
 
 class Changes:
-    """Counts what informers report and lets one thread wait for the next change.
-
-    Attributes:
-        informers: those that are listened to.
-    """
+    """Counts what informers report and lets one thread wait for the next change."""
 
     def __init__(self) -> None:
         self.informers: tuple[Informer, ...] = ()

@@ -60,11 +60,7 @@ class Credentials:
         self._renew_at = _renewal(self._issued)
 
     def authorization(self) -> str:
-        """The ``Authorization`` header of now, "" for none.
-
-        Raises:
-            KubeconfigError, TargetError: as on construction.
-        """
+        """The ``Authorization`` header of now, "" for none. Raises KubeconfigError, TargetError."""
         with self._lock:
             if self._renew_at is not None and time.time() >= self._renew_at:
                 self._issued = _issue(self._config)

@@ -60,8 +60,6 @@ class RequestOptions(TypedDict, total=False):
     Attributes:
         content_type: of the body; JSON.
         accept: what the answer may be; JSON.
-        agent: who asks, for the server's log.
-        headers: further ones, for example of impersonation.
         patience: seconds for which it is repeated; `PATIENCE`.
     """
 
@@ -77,7 +75,6 @@ class Connection:
 
     Args:
         config: a context of a kubeconfig file, or what stands for one.
-        keep: keep connections open for the next request.
 
     Attributes:
         last_answer: when the server last answered (``time.monotonic``), but for 5xx; 0 for never.
@@ -201,9 +198,6 @@ class Connection:
         """Whether the server answers now, and not that it is unavailable.
 
         Asked once, of a path that every user may read by default; a refusal is an answer.
-
-        Args:
-            seconds: to wait for an answer.
         """
         answer = self._ask("/readyz", seconds)
         return answer is not None and answer.status < 500

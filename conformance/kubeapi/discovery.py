@@ -130,11 +130,7 @@ class Discovery:
         return tuple(found.values())
 
     def dra_version(self) -> str:
-        """The best served version of ``resource.k8s.io``.
-
-        Raises:
-            ApiError: 404, no version that has ResourceSlices is served.
-        """
+        """The best served version of ``resource.k8s.io``. Raises ApiError."""
         for version in DRA_VERSIONS:
             try:
                 self.find(f"{DRA_GROUP}/{version}", "ResourceSlice")

@@ -71,12 +71,7 @@ class Informer:
         )
 
     def start(self) -> None:
-        """List, then start to follow.
-
-        Raises:
-            ApiError: the server refuses the list.
-            TargetError: no answer.
-        """
+        """List, then start to follow. Raises ApiError or TargetError."""
         self._list()
         self._thread.start()
 

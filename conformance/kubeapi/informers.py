@@ -29,12 +29,7 @@ class InformerFactory:
         return self._informers.get(_key(resource, namespace))
 
     def informer(self, resource: Resource, namespace: str | None) -> Informer:
-        """The informer for a kind, listed once already.
-
-        Raises:
-            ApiError: the server refuses the list.
-            TargetError: no answer.
-        """
+        """The informer for a kind, listed once already. Raises ApiError or TargetError."""
         with self._lock:
             informer = self._informers.get(_key(resource, namespace))
             if informer is None:

@@ -134,7 +134,6 @@ class ListedDevice:
     """A device of a claim, as a kubelet's PodResources API lists it (KEP-3695).
 
     Attributes:
-        driver, pool, device: as in the claim's allocation.
         cdi: the CDI devices that the driver answered for it, fully qualified.
     """
 

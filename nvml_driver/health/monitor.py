@@ -52,7 +52,6 @@ class HealthMonitor(Worker):
         Args:
             on_change: gets each new state, the first as soon as it is known; called from the
                 monitor's thread.
-            ignored_xids: treated like an application's error.
             wait_seconds: how long one wait for events takes, and so how often GPUs are asked.
             quiet_seconds: after which an application's error is forgotten.
             on_mig_change: called when MIG devices came or went, or may have while nobody listened.

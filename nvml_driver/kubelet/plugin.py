@@ -63,7 +63,6 @@ class KubeletPlugin:
         """Check the socket paths; nothing is served yet.
 
         Args:
-            plugins: the kubelet's directory for plugins.
             registry: the kubelet's directory for registration sockets.
             pod_uid: another instance may run beside this one; empty: none may.
             health: what to stream; None: the health services are not served.

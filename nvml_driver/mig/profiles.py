@@ -46,14 +46,7 @@ COMPUTE_PROFILES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GiProfile:
-    """One GPU instance profile, for example ``1g.5gb+me``.
-
-    Attributes:
-        index: NVML's index of it.
-        id: its id on this GPU.
-        slices: of compute.
-        capacity: as published, without memory slices.
-    """
+    """One GPU instance profile, for example ``1g.5gb+me``."""
 
     name: str
     index: int

@@ -48,7 +48,6 @@ class Partitioned:
     Attributes:
         whole: all of it; to be published only where nobody else has a part of it.
         parts: the partitions whose place is free of others' MIG devices.
-        counters: what they share.
     """
 
     whole: Device
@@ -146,7 +145,6 @@ class AskedGpu:
     """A GPU, and what discovery must know of it that is not published.
 
     Attributes:
-        handle: NVML's, of the session in which it was asked.
         memory: bytes, 0 where NVML does not report.
         repartitions: MIG mode can be switched on and off while the GPU is there.
     """
@@ -164,7 +162,6 @@ class MigDevices:
 
     Attributes:
         devices: in the order in which they are published.
-        counter_sets: at most one, of what partitions share.
         foreign: MIG devices that somebody else made, also those that cannot be published.
     """
 

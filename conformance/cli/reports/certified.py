@@ -41,22 +41,14 @@ class Certified:
 
     @property
     def implementation(self) -> Implementation:
-        """Everything but the profiles.
-
-        Raises:
-            UsageError: one of the options is malformed.
-        """
+        """Everything but the profiles. Raises UsageError: one of the options is malformed."""
         return implementation(
             **{name: value for name, value in asdict(self).items() if name != "profile"}
         )
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
-        """The requested profiles; without a request, the core profile.
-
-        Raises:
-            UsageError: one is unknown.
-        """
+        """The requested profiles; without a request, the core profile. Raises UsageError."""
         return load_profiles().named(dict.fromkeys(self.profile or (CORE,)))
 
 

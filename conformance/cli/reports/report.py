@@ -102,11 +102,7 @@ def _code(compared: Sequence[ScenarioCompared]) -> ExitCode:
 
 
 def _keep_evidence(output: Path | None, results: Path) -> None:
-    """Refuse to overwrite the result file with the report.
-
-    Raises:
-        UsageError: both are the same file, by whatever name.
-    """
+    """Refuse to overwrite the result file with the report. Raises UsageError."""
     try:
         same = output is not None and output.exists() and output.samefile(results)
     except OSError:

@@ -14,11 +14,7 @@ from reference_allocator.api.schema import CLUSTER_SCOPED
 
 
 def planned_lines(plans: Sequence[Plan], opened: Opened, run: str) -> Iterator[str]:
-    """The lines of a terminal of 80 columns, without colour.
-
-    Args:
-        run: its id, which is on all that a run makes.
-    """
+    """The lines of a terminal of 80 columns, without colour."""
     made, skipped = Counter[str](), 0
     for item in plans:
         made += item.objects

@@ -33,8 +33,6 @@ def reporters(
     """All reporters of a run; prints the folder of the reports at the end.
 
     Args:
-        verbose: show every step.
-        durations: how many of the slowest scenarios to name.
         clock: seconds since the epoch, for the times of Allure's results.
     """
     output = folder.path
@@ -79,11 +77,7 @@ def same_place(one: Path, other: Path) -> bool:
 
 
 def retell(events: Iterable[Event], reporters: Sequence[Reporter]) -> None:
-    """Send the events of a finished run to reporters.
-
-    Raises:
-        ReportError: one of them failed.
-    """
+    """Send the events of a finished run to reporters. Raises ReportError: one of them failed."""
     dispatcher = Dispatcher(reporters, threading.Event())
     for event in events:
         dispatcher.dispatch(event)

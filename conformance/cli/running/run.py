@@ -41,11 +41,7 @@ DEFAULT_OUTPUT = Path("dra-conformance-results")
 
 
 def _limit(text: str) -> float:
-    """Seconds of ``90s``, ``30m`` or ``2h``.
-
-    Raises:
-        UsageError: it is none of these.
-    """
+    """Seconds of ``90s``, ``30m`` or ``2h``. Raises UsageError: it is none of these."""
     found = re.fullmatch(r"([1-9][0-9]{0,4})([smh])", text)
     if found is None:
         raise UsageError(f"--run-timeout {text!r}: must be a duration like 90s, 30m or 2h")
@@ -182,7 +178,6 @@ class _Job:
 
     Attributes:
         filters: the options that the result file records, by name.
-        run: the id of the run.
     """
 
     options: TargetOptions

@@ -81,11 +81,7 @@ class Component:
         self.processes = cluster.processes
 
     def spec(self) -> ProcessSpec:
-        """How it is started: as it was before.
-
-        Raises:
-            ClusterUsageError: it never was.
-        """
+        """How it is started: as it was before. Raises ClusterUsageError: it never was."""
         record = self.processes.records().get(self.name)
         if record is None:
             raise ClusterUsageError(f"the local cluster has never started {self.name}")
@@ -96,20 +92,12 @@ class Component:
         raise NotImplementedError
 
     def wait_ready(self) -> None:
-        """Wait until it does its work.
-
-        Raises:
-            ClusterError: it exited, or took more than `READY_SECONDS`.
-        """
+        """Wait until it does its work. Raises ClusterError."""
         what = f"waiting for {self.awaited}"
         self.processes.wait_ready(self.name, self.is_ready, READY_SECONDS, what)
 
     def launch(self, spec: ProcessSpec) -> None:
-        """Start it in this way and wait until it is ready.
-
-        Raises:
-            ClusterError: it did not get ready.
-        """
+        """Start it in this way and wait until it is ready. Raises ClusterError."""
         self.processes.start(spec)
         self.wait_ready()
 

@@ -118,7 +118,6 @@ class Layout:
     """Files of one local cluster.
 
     Attributes:
-        name: the cluster's name.
         dir: its state directory, absolute.
     """
 

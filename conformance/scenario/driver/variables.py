@@ -62,7 +62,6 @@ class Variables:
         profile: of the driver whose devices are used; None in the allocation tier, where the
             scenario brings a synthetic driver with a name of its own.
         unique: from :func:`suffix`.
-        image: the image that scenario pods run.
         devices_on: node -> how many devices of the driver are free there.
         one_device: of the worker: its name, and CEL that no other device of the driver fits.
         other: profile of another driver that the scenario needs.

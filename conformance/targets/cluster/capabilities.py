@@ -48,7 +48,6 @@ def discover_capabilities(
         api: where to ask.
         nodes: nodes with a kubelet that the suite may use; those that are ready count.
         driver: the driver of the ``node`` tier.
-        abilities: what the cluster's source adds to it.
         versions: what the cluster's source knows of its parts and no node tells.
         only_read: find out by reading alone; more feature gates stay unknown.
 
@@ -142,9 +141,6 @@ def feature_gates(api: Api, version: str, *, only_read: bool = False) -> dict[st
     are known, and most others show in what the API server keeps of an object created with dry run
     (``scenarios/features.yaml``): fields behind a gate that is off are dropped silently
     (``dropDisabledFields`` in pkg/registry/resource).
-
-    Args:
-        only_read: try nothing, not even with dry run.
 
     Raises:
         TargetError: no answer.

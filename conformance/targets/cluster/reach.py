@@ -30,13 +30,10 @@ class Reach:
     """Access to nodes and components of a cluster; what cannot be reached is left out.
 
     Attributes:
-        cdi: reads the nodes' CDI specs.
-        metrics: reads those of the control plane.
         pod_resources: node -> the socket of its kubelet's PodResources API.
         disturb: called with a component's name and an action (`Faults.disturb`); returns when that
             is done.
         components: those that ``disturb`` knows.
-        control: tells drivers of the health of devices.
     """
 
     cdi: CdiFiles | None = None
@@ -107,7 +104,6 @@ class ControlFiles:
     """The files of the drivers that the suite has started.
 
     Args:
-        stimulus: what is written into them.
         files: node -> the file that its driver follows.
     """
 

@@ -25,8 +25,6 @@ class ClusterTarget:
     """Implements `conformance.targets.seam.scope.Target` for one context of a kubeconfig file.
 
     Args:
-        access: the cluster, as its source hands it over.
-        name: the target's name in reports.
         driver: the DRA driver whose devices scenarios of the ``node`` tier use; None without one.
         other_driver: another driver on the same nodes; None without one.
         other_devices: how many it has on each node, where it is started when it is needed.
@@ -83,12 +81,7 @@ class ClusterTarget:
         )
 
     def capabilities(self) -> Capabilities:
-        """See `Target.capabilities`; found out once.
-
-        Raises:
-            TargetError: no answer.
-            ApiError: the server refuses to tell.
-        """
+        """See `Target.capabilities`; found out once. Raises TargetError or ApiError."""
         with self._lock:
             if self._capabilities is None:
                 abilities = self._shared.reach.abilities

@@ -22,11 +22,7 @@ _OF_THE_REFERENCE = frozenset({"simulate", "dynamic_mig"})
 
 
 def shape_of(options: TargetOptions) -> ClusterShape | None:
-    """The shape that ``simulate`` names; None where it names GPUs.
-
-    Raises:
-        UsageError: it is malformed.
-    """
+    """The shape that ``simulate`` names; None where it names GPUs. Raises UsageError."""
     from conformance.data import scenarios_dir
     from conformance.scenario.shape import find_shape
 

@@ -8,11 +8,7 @@ from conformance.errors import UsageError
 
 
 def gates_of(given: tuple[str, ...]) -> dict[str, bool]:
-    """Gate -> on or off, from NAME=true and NAME=false.
-
-    Raises:
-        UsageError: one is written otherwise, or is given with both values.
-    """
+    """Gate -> on or off, from NAME=true and NAME=false. Raises UsageError."""
     gates: dict[str, bool] = {}
     for text in given:
         name, _, value = text.partition("=")
@@ -25,11 +21,7 @@ def gates_of(given: tuple[str, ...]) -> dict[str, bool]:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """A command line as a list, without a shell.
-
-    Raises:
-        UsageError: a quote is not closed.
-    """
+    """A command line as a list, without a shell. Raises UsageError: a quote is not closed."""
     try:
         return tuple(shlex.split(text))
     except ValueError as error:

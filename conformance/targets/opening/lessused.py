@@ -12,11 +12,7 @@ KIND, CHURN = "kind cluster", "Churn scenarios"
 
 
 def seconds_of(text: str) -> float:
-    """Seconds of a duration.
-
-    Raises:
-        UsageError: it is none, or longer than an hour.
-    """
+    """Seconds of a duration. Raises UsageError: it is none, or longer than an hour."""
     from conformance.scenario.base import parse_duration
 
     try:

@@ -188,8 +188,6 @@ def selector_of(slices: Iterable[Object], driver: str, device: Device) -> str:
 
     Args:
         slices: of the whole cluster, in resource.k8s.io/v1.
-        driver: the device's.
-        device: it must be published.
     """
     others = _attributes(slices, driver)
     for name, value in sorted(others.pop(device).items()):

@@ -213,11 +213,7 @@ class TargetOptions(LessUsed):
         return _load(self.profile_name).with_options(self.driver_options)
 
     def other_profile(self) -> DriverProfile | None:
-        """The profile of the second driver; None where there is none.
-
-        Raises:
-            UsageError: it does not exist, is malformed, or is of the same driver.
-        """
+        """The profile of the second driver; None where there is none. Raises UsageError."""
         profile = self.profile()
         if not self.other_driver:
             local = self.target == "cluster" and self.cluster == "local" and self.nodes > 0

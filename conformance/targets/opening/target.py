@@ -48,7 +48,6 @@ class Opened:
 
     Attributes:
         other: the profile of another driver on the same nodes, where there is one.
-        image: that scenario pods run.
         options: what was asked for, and what a cluster that ran already had where nothing was.
     """
 
@@ -109,9 +108,7 @@ def open_reference(
     """The in-process reference, for itself or to compare a cluster with.
 
     Args:
-        options: what was asked for.
         published: the ResourceSlices of the cluster that it is compared with, if there is one.
-        progress: told what the reference cannot do here.
         nodes: that cluster's nodes; None: those that slices name.
         start: its virtual time at the start, in seconds after its epoch.
 

@@ -30,9 +30,7 @@ class Cluster:
 
     Attributes:
         features: what the allocator may use, from the Kubernetes version and gates.
-        gates: feature gates of this version as they are set.
         minor: of Kubernetes, for example ``1.37``.
-        counts: what the components have counted.
         log: namespace and line of what happened lately, for diagnostics.
     """
 
@@ -87,10 +85,8 @@ class Cluster:
         """Record an Event for a namespaced object; the same one again only counts.
 
         Args:
-            obj: the object that it is about.
             level: ``Normal`` or ``Warning``.
             reason: in CamelCase, for example ``FailedScheduling``.
-            message: text.
             component: who says so, for example ``default-scheduler``.
         """
         namespace = namespace_of(obj)

@@ -19,12 +19,9 @@ class Kind:
 
     Attributes:
         name: ``kind``, for example ``ResourceClaim``.
-        plural: the resource's name in paths and messages.
         group: API group, empty for core.
         versions: served versions; the first is the one objects are stored in.
-        namespaced: False for cluster-scoped kinds.
         generation: ``metadata.generation`` is counted for it.
-        gates: feature gates without which it is not served.
     """
 
     name: str
@@ -110,7 +107,6 @@ def resolve(api_version: str, name: str, gates: Mapping[str, bool]) -> Kind:
     Args:
         api_version: its ``apiVersion``.
         name: its ``kind``.
-        gates: feature gates as they are set.
 
     Raises:
         ApiError: 404 NotFound, the answer to a path that the API server does not serve.

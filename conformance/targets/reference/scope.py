@@ -179,11 +179,7 @@ class ReferenceScope(Scope):
 
     @contextmanager
     def _requests(self) -> Iterator[None]:
-        """While nobody else changes anything.
-
-        Raises:
-            TargetError: the API server was stopped.
-        """
+        """While nobody else changes anything. Raises TargetError: the API server was stopped."""
         with self._lock:
             if not self._world.components.runs(""):
                 raise TargetError("the API server does not answer: a step has stopped it")

@@ -76,7 +76,6 @@ class ReferenceOptions:
     Attributes:
         kubernetes_version: whose rules and default feature gates apply.
         feature_gates: gates set on top of the version's defaults.
-        nodes: the nodes of the cluster's shape.
         devices: where the devices of each of them come from, and with them the driver.
         other: where those of another driver come from, which runs where a scenario needs it.
         seed: uids and generated names depend on it.

@@ -53,7 +53,6 @@ class Part:
 
     Attributes:
         component: whose process it is part of; empty: nobody stops it.
-        seen: moment and revision as it had its last turn.
     """
 
     component: str
@@ -79,7 +78,6 @@ class World:
         """Start it.
 
         Args:
-            kubernetes_version: whose rules apply.
             gates: every feature gate of that version, as it is set.
             seed: uids and generated names depend on it.
             start: virtual time at the start, in seconds after `clock.EPOCH`.

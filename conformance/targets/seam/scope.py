@@ -117,7 +117,6 @@ class Faults(Protocol):
         """Disturb a component, or all of a role (ability ``fault:<component>``).
 
         Args:
-            component: its name, or its role.
             action: ``restart``, ``kill`` (at once), ``stop`` or ``start``. One that was stopped or
                 killed does nothing until it is started; to start one that runs does nothing. Of a
                 driver also ``startNext``, ``startUnregistered``, ``killNext`` and ``replace``: a
@@ -130,11 +129,6 @@ class Faults(Protocol):
 
     def set_health(self, node: str, device: Obj, health: Health) -> None:
         """Have a node's driver find a device healthy or not (ability ``device-health``).
-
-        Args:
-            node: its name.
-            device: the device as its ResourceSlice has it.
-            health: what it is from now on.
 
         Raises:
             TargetError: the driver cannot be told.
@@ -188,7 +182,6 @@ class Target(Protocol):
         """What scenarios made, found by the run label (of one run, or of any), in deletion order.
 
         Args:
-            run: its id.
             every_kind: also what no scenario makes, but a driver's manifests.
         """
         ...

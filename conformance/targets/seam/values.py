@@ -58,8 +58,6 @@ class Query:
     """Which objects of one kind are meant, in the words that lists and watches have.
 
     Attributes:
-        api_version, kind: the version in which they are returned.
-        labels: all of which they have.
         namespace: in which they are; None is the scope's (or none, for a cluster-scoped kind).
         fields: a field selector, which the API server evaluates.
     """
@@ -76,8 +74,6 @@ class User:
     """A service account in whose name a request is made.
 
     Attributes:
-        namespace: of the account.
-        name: of the account.
         node: the node on which it acts, as the token of a pod there says; empty for none.
     """
 
@@ -102,13 +98,11 @@ class Request:
     """A request that changes something, as a scenario words it.
 
     Attributes:
-        verb: as RBAC knows it.
         ref: the object; for ``deletecollection`` its name is empty.
         body: the object, the patch (a mapping is a merge patch, a list a JSON patch), or the
             options of a deletion (``metav1.DeleteOptions``).
         subresource: for example ``status``; with ``create`` ``eviction`` or ``binding``.
         labels: of what is deleted by ``deletecollection``.
-        dry_run: nothing is stored.
         user: in whose name; None is who runs the suite.
         manager: of a patch that is a server-side apply; the body is what is applied.
     """
@@ -130,7 +124,6 @@ class Capabilities:
     Attributes:
         kubernetes_version: for example ``1.37.1``.
         served_apis: group/versions, for example ``resource.k8s.io/v1``, ``v1``.
-        tiers: the tiers that it can serve.
         unserved: tier -> why it is not served, where there is more to say than that.
         driver: the driver whose devices the ``node`` tier uses, None without one.
         nodes: nodes with a kubelet that the suite may use.
@@ -144,13 +137,12 @@ class Capabilities:
             no other device of the driver fits.
         abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
             ``kubelet-metrics``, ``metrics:<component>`` (read what it counts), ``pod-resources``
-            (ask kubelets by that API),
-            ``double-allocation`` (one device may be given to two claims), ``distinct-devices``
-            (``one_device`` is known), ``root-containers`` (containers may be root, and more),
-            ``impersonation`` (requests in the name of accounts that the suite gives rights),
-            ``fault:<component>`` (stop and start that component, or all of a role),
-            ``device-health`` (have the driver find devices healthy or not), ``image`` (run probe
-            containers).
+            (ask kubelets by that API), ``double-allocation`` (one device may be given to two
+            claims), ``distinct-devices`` (``one_device`` is known), ``root-containers`` (containers
+            may be root, and more), ``impersonation`` (requests in the name of accounts that the
+            suite gives rights), ``fault:<component>`` (stop and start that component, or all of a
+            role), ``device-health`` (have the driver find devices healthy or not), ``image`` (run
+            probe containers).
         lacking: ability -> why it is not there, where there is more to say than that; ``devices``
             says it of devices where none is free.
         feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
@@ -182,8 +174,6 @@ class Decision:
 
     Attributes:
         pod: name of the pod for which the claims were allocated.
-        namespace: namespace of the pod and its claims.
-        node: the node that was chosen.
         claims: the claims that were allocated together, as they were before (no allocation).
         allocations: ``status.allocation`` of each of them, in the same order.
         snapshot: everything else the allocation depends on, at that moment: a JSON document as

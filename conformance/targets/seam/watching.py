@@ -29,11 +29,7 @@ class Watching:
     """Keeps what it hears; safe for threads."""
 
     def __init__(self, stop: Callable[[], None] = lambda: None) -> None:
-        """Use ``Scope.watch``.
-
-        Args:
-            stop: ends the watch.
-        """
+        """Use ``Scope.watch``."""
         self._lock = threading.Lock()
         self._events: list[Event] = []
         self._lists = 0
@@ -48,11 +44,7 @@ class Watching:
                 self._events.append((change, obj))
 
     def events(self) -> list[Event]:
-        """All that came so far.
-
-        Raises:
-            TargetError: something may have happened that no event told.
-        """
+        """All that came so far. Raises TargetError."""
         with self._lock:
             if self._lists > 1:
                 raise TargetError(
@@ -78,9 +70,7 @@ class Following:
         """Use ``Scope.follow``.
 
         Args:
-            namespaces: others are not kept.
             catch_up: returns when all is heard that the target has said so far.
-            stop: ends the listening.
         """
         self.gap = False
         self._namespaces = frozenset(namespaces)
@@ -117,11 +107,7 @@ class Following:
             return sorted(self._versions, key=lambda version: version[0])
 
     def versions(self) -> list[Version]:
-        """All that the target has said, by resourceVersion.
-
-        Raises:
-            TargetError: a watch lags.
-        """
+        """All that the target has said, by resourceVersion. Raises TargetError: a watch lags."""
         self._catch_up(self)
         return self.heard()
 

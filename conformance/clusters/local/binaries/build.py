@@ -52,9 +52,7 @@ def make_go_mod(go: str, version: str, directory: Path, progress: Progress) -> P
     database where the user has not turned that off.
 
     Args:
-        go: the go command.
         version: for example "v1.34.0".
-        directory: an existing one.
         progress: told what is not pinned and who vouches for it.
 
     Raises:
@@ -146,9 +144,6 @@ def resolve_binaries(
 
     Args:
         given: that directory, whatever version they are of; None: the cache, built when empty.
-        cache: directory of all versions' directories.
-        needed: names of the binaries.
-        progress: told what takes time.
         version: of Kubernetes, for example "v1.37.1".
 
     Raises:

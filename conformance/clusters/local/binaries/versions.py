@@ -27,11 +27,9 @@ class Build:
     """One `go build`.
 
     Attributes:
-        title: what the progress line calls it.
         module: directory with go.mod, under the directory of Go modules.
         binaries: output file name -> Go package.
         flags: further arguments for `go build`, beside COMPILE.
-        cgo: whether it has C in it.
     """
 
     title: str

@@ -94,11 +94,7 @@ class Driver(OfNode):
             self._start_next(registers=action == "startNext")
 
     def wait_published(self, component: str) -> None:
-        """Wait until its slices for the node are complete.
-
-        Raises:
-            ClusterError: the component exited, or they are not for `ATTACH_SECONDS`.
-        """
+        """Wait until its slices for the node are complete. Raises ClusterError."""
         self._wait(
             component,
             lambda: published(self.cluster.api, self.driver_name, self.node.name),

@@ -34,11 +34,7 @@ RULES: list[dict[str, Any]] = [
 
 
 def create_role(api: LocalApi) -> None:
-    """Let the user `dra-conformance:driver` do what a driver must, and no more.
-
-    Raises:
-        ApiError: the API server refused it.
-    """
+    """Let the user `dra-conformance:driver` do what a driver must, and no more. Raises ApiError."""
     role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": _NAME}
     user = {"apiGroup": _RBAC, "kind": "User", "name": _NAME}
     for kind, body in (

@@ -132,7 +132,6 @@ def lose_memory(node: NodeLayout, init: int) -> None:
     own reads the machine's boot id, for it runs outside of the node.
 
     Args:
-        node: whose files are emptied.
         init: the process that holds its namespaces (`Processes.node_init`).
 
     Raises:

@@ -66,11 +66,7 @@ def taken_networks() -> list[str]:
 
 
 def create_bridge(layout: Layout, network: Network) -> None:
-    """Make the bridge and give it its address.
-
-    Raises:
-        ClusterError: the kernel refused it.
-    """
+    """Make the bridge and give it its address. Raises ClusterError: the kernel refused it."""
     with _rtnetlink() as rtnl:
         rtnl.link("add", ifname=layout.bridge, kind="bridge")
         (bridge,) = rtnl.link_lookup(ifname=layout.bridge)

@@ -71,9 +71,6 @@ class ComponentStatus:
 
     Attributes:
         name: "etcd", or "node-1/kubelet" for one of a node; "node-1" holds the node's namespaces.
-        running: whether its process runs.
-        pid: the process, as this machine numbers it.
-        log: its log file.
     """
 
     name: str

@@ -59,9 +59,7 @@ def decisions_of(
 
     Args:
         history: states of slices, classes, nodes and claims, reduced.
-        namespace: the claims'.
         pod_nodes: pod uid -> name of the pod's node.
-        kubernetes: version for the snapshots.
         gates: feature gates that are known, for the snapshots.
     """
     found = []

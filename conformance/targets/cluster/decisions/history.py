@@ -112,9 +112,7 @@ class History:
         Then the kind is known up to that version, however long nothing was said of it.
 
         Args:
-            kind: the kind of the list.
             listed: uid -> version of each listed object.
-            version: the list's own version.
             timeout: seconds.
         """
         deadline = time.monotonic() + timeout

@@ -45,7 +45,6 @@ class Recorder:
         """Begin to record for one scenario.
 
         Args:
-            namespace: the scenario's.
             informers: the scenario's; its pods are followed there.
 
         Raises:
@@ -68,11 +67,7 @@ class Recorder:
         self.history.prune(floor)
 
     def catch_up(self) -> None:
-        """Return when all is recorded that the API server has said so far.
-
-        Raises:
-            TargetError: the watches lag, or are interrupted.
-        """
+        """Return when all is recorded that the API server has said so far. Raises TargetError."""
         for resource in self._resources:
             found = request_list(self.api.connection, resource.path(), "recorder", _METADATA_ONLY)
             listed = {item["metadata"]["uid"]: version_of(item) for item in found["items"]}
@@ -91,7 +86,6 @@ class Recorder:
         """Decisions for pods of one namespace, oldest first.
 
         Args:
-            namespace: the pods'.
             pod_nodes: pod uid -> name of its node, as far as known.
         """
         capabilities = self._capabilities()
@@ -136,11 +130,7 @@ class Recording:
         attach(informers.informer(pods, namespace), self._take_pod)
 
     def decisions(self) -> list[Decision]:
-        """See `conformance.targets.seam.values.Scope.decisions`.
-
-        Raises:
-            TargetError: the record is incomplete.
-        """
+        """See `conformance.targets.seam.values.Scope.decisions`. Raises TargetError."""
         self._recorder.catch_up()
         return self._recorder.decisions(self._namespace, dict(self._nodes))
 
@@ -168,11 +158,7 @@ def follow(
     """See `Scope.follow`.
 
     Args:
-        api: the server.
-        informers: whose watches are followed.
         changes: told of each state, too.
-        namespaces: whose pods and claims.
-        agent: who asks, for the server's log.
     """
     pods = api.discovery.find("v1", "Pod")
     claims = api.discovery.find(api.discovery.dra_version(), "ResourceClaim")

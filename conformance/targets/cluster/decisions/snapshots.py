@@ -83,10 +83,8 @@ def document(
 
     Args:
         kubernetes: the version, for example ``1.37.1``.
-        gates: feature gates that are known to be on or off.
         objects: reduced slices, taint rules, classes, nodes and claims; of claims, the allocated
             ones count.
-        claims: the claims that wait for an allocation.
     """
     by_kind: dict[str, list[Obj]] = {kind: [] for kind in (*_KINDS, TAINT_RULE)}
     for obj in sorted(objects, key=_by_name):

@@ -30,10 +30,6 @@ class Objects:
     """The objects of a scenario's namespace, and those of the cluster.
 
     Args:
-        api: the server.
-        namespace: of what names none.
-        own: watches of namespaces.
-        shared: watches of the cluster, for all scenarios.
         changes: told of whatever a check has read, and of what was learned.
 
     Attributes:
@@ -56,11 +52,7 @@ class Objects:
         self.waiting = False
 
     def place(self, ref: Ref | Query) -> tuple[Resource, str | None]:
-        """The kind that is meant, and the namespace if it has one.
-
-        Raises:
-            ApiError: 404, the kind is not served.
-        """
+        """The kind that is meant, and the namespace if it has one. Raises ApiError."""
         resource = self._api.discovery.find(ref.api_version, ref.kind)
         return resource, self.namespace(resource, ref.namespace)
 
@@ -135,11 +127,7 @@ class Objects:
         self._changes.notify()
 
     def give_up_on_trouble(self) -> None:
-        """End a wait whose watches were interrupted for too long.
-
-        Raises:
-            TargetError: one was; with its trouble.
-        """
+        """End a wait whose watches were interrupted for too long. Raises TargetError."""
         for informer in self._changes.informers:
             trouble = informer.trouble
             if trouble is not None and time.monotonic() - trouble[0] > _TROUBLE_SECONDS:

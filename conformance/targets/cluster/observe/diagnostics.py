@@ -29,7 +29,6 @@ def diagnose(api: Api, logs: Mapping[str, Path], namespace: str) -> dict[str, st
     Args:
         api: where to ask.
         logs: component name -> its log file.
-        namespace: the scenario's.
     """
     found: dict[str, str] = {}
     pods: list[Obj] = []

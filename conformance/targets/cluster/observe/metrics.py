@@ -19,12 +19,7 @@ _PATIENCE = 2.0  # seconds
 
 
 def of_kubelet(connection: Connection, node: str, agent: str = "") -> str:
-    """The metrics of a node's kubelet.
-
-    Raises:
-        ApiError: they may not be read.
-        TargetError: no answer.
-    """
+    """The metrics of a node's kubelet. Raises ApiError or TargetError."""
     path = f"/api/v1/nodes/{node}/proxy/metrics"
     found = connection.text("GET", path, accept="text/plain", patience=_PATIENCE, agent=agent)
     return found.decode("utf-8", "replace")

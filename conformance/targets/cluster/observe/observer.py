@@ -50,9 +50,7 @@ class ClusterObservation:
     """Implements `Observation`; each run of a container is read to its end only once.
 
     Args:
-        shared: of the target.
         objects: of the scope; they know whether a check waits.
-        changes: told when to repeat it.
         namespace: of the pods, and who asks, for the server's log.
     """
 

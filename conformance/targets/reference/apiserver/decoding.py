@@ -25,7 +25,6 @@ def decode(kind: Kind, obj: Obj) -> Obj:
     """Refuse values of a wrong type, then unknown fields, as the API server does.
 
     Args:
-        kind: its kind.
         obj: as the client sends it; not changed.
 
     Returns:

@@ -21,7 +21,6 @@ def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
     """Complete a new object in its stored version, in place.
 
     Args:
-        obj: the object.
         clock: virtual time.
         submitted_as: ``apiVersion`` that the client used; v1beta1 has rules of its own.
     """

@@ -36,10 +36,7 @@ def mark(obj: Obj, grace: int, moment: str, kept: list[str]) -> None:
     """Note that an object is being deleted.
 
     Args:
-        obj: changed in place.
         grace: seconds that it has.
-        moment: when they are over.
-        kept: its finalizers.
     """
     meta = obj["metadata"]
     meta["deletionTimestamp"] = moment

@@ -25,11 +25,7 @@ class Handler:
         self.fields = FieldManagers()
 
     def create(self, obj: Obj, namespace: str, user: User | None) -> Obj:
-        """Create an object, in the name of an account if one is given.
-
-        Raises:
-            ApiError: refused.
-        """
+        """Create an object, in the name of an account if one is given. Raises ApiError: refused."""
         if user is not None:
             kind = kind_of(obj, self._cluster.gates)
             place = obj["metadata"].get("namespace", namespace)
@@ -38,10 +34,6 @@ class Handler:
 
     def handle(self, request: Request, namespace: str) -> Obj | None:
         """Carry out a request; returns the object that was changed, None where it was deleted.
-
-        Args:
-            request: what is wanted.
-            namespace: of objects that name none.
 
         Raises:
             ApiError: refused.

@@ -33,11 +33,7 @@ _TERM: Final = re.compile(
 
 
 def selects(kind: Kind, fields: Mapping[str, str], obj: Obj) -> bool:
-    """Whether an object has these values in these fields.
-
-    Raises:
-        ApiError: 400, there is no selecting by one of them.
-    """
+    """Whether an object has these values in these fields. Raises ApiError."""
     _check_fields(kind, fields)
     return all(_value(obj, field) == value for field, value in fields.items())
 
@@ -57,11 +53,7 @@ def field_selector(kind: Kind, text: str) -> Matches:
 
 
 def label_selector(text: str) -> Matches:
-    """What a label selector selects.
-
-    Raises:
-        ApiError: 400, it is malformed.
-    """
+    """What a label selector selects. Raises ApiError: 400, it is malformed."""
     # A comma within parentheses does not end a term.
     terms = [_TERM.fullmatch(one.strip()) for one in re.split(r",(?![^()]*\))", text) if text]
     found = [term for term in terms if term is not None]

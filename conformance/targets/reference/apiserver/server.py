@@ -58,7 +58,6 @@ class ApiServer:
 
         Args:
             obj: as the client sends it; not changed.
-            default_namespace: for a namespaced object that names none.
 
         Raises:
             ApiError: refused (400, 403, 404, 409 or 422).
@@ -109,11 +108,7 @@ class ApiServer:
         validation.check_update(kind, new, old, self._expressions, status=status)
 
     def get(self, ref: Ref, default_namespace: str) -> Obj | None:
-        """An object in the version that the reference names, or None.
-
-        Raises:
-            ApiError: 404 for a kind or version that is not served.
-        """
+        """An object in the version that the reference names, or None. Raises ApiError."""
         found = self._find(ref, default_namespace)
         return None if found is None else conversion.to_version(found, ref.api_version)
 
@@ -149,11 +144,7 @@ class ApiServer:
         fields: Mapping[str, str] | None,
         tell: Tell,
     ) -> Watch:
-        """Tell every change of what `list` would show, from now on.
-
-        Raises:
-            ApiError: as for `list`.
-        """
+        """Tell every change of what `list` would show, from now on. Raises ApiError."""
         kind = resolve(api_version, kind_name, self._cluster.gates)
         selects(kind, fields or {}, {})  # are there such fields?
 
@@ -218,10 +209,7 @@ class ApiServer:
         """Change an object in the version that the reference names, or its status.
 
         Args:
-            ref: the object.
-            change: from what it is to what it should be.
             subresource: ``status``, or none, which leaves the status as it is.
-            default_namespace: of a reference that names none.
             authorize: what the one who asks may not change of a status.
 
         Raises:

@@ -22,9 +22,7 @@ def as_seen(change: str, obj: Obj, before: Obj | None, selects: Matches) -> tupl
 
     Args:
         change: DELETED, or anything else.
-        obj: after the change.
         before: as it was, if it was selected.
-        selects: which objects are watched.
     """
     if change != "DELETED" and selects(obj):
         return "ADDED" if before is None else "MODIFIED", obj
@@ -39,8 +37,6 @@ class Watch:
 
     Args:
         store: where they are.
-        kind: theirs.
-        selects: which of them are watched.
         tell: called with ADDED, MODIFIED or DELETED and the object.
     """
 

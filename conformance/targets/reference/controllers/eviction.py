@@ -98,7 +98,6 @@ class RuleReporter:
     pkg/controller/devicetainteviction/device_taint_eviction.go.
 
     Args:
-        cluster: the cluster that they are in.
         evicted: rule uid -> pods that were evicted because of it.
     """
 

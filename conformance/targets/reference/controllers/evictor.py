@@ -31,7 +31,6 @@ class Evictor:
     Attributes:
         cluster: where the pods are.
         published: NoExecute taints that drivers have published, by device.
-        rules: DeviceTaintRules with the effect NoExecute.
     """
 
     cluster: Cluster

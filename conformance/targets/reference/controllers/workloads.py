@@ -33,8 +33,6 @@ class WorkloadController:
     """Reconciles the objects of one kind.
 
     Attributes:
-        kind: of its objects.
-        component: its name in events.
         watches: see `Controller`.
     """
 
@@ -86,8 +84,6 @@ class WorkloadController:
         """Make a pod; None if it is refused, which an event reports.
 
         Args:
-            owner: its controller, which has the template.
-            spec: the pod's.
             metadata: beside that of the template; labels are added to its own.
         """
         template: Mapping[str, Any] = owner["spec"]["template"].get("metadata") or {}

@@ -38,7 +38,6 @@ def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> Us
     """In whose name a request is made; None may do everything.
 
     Args:
-        headers: of the request, with names in lower case.
         tokens: bearer token -> the account that it is of, None for the administrator.
 
     Raises:
@@ -69,7 +68,6 @@ class Application:
     """Serves one backend.
 
     Args:
-        backend: what is served.
         tokens: bearer token -> whose it is; None may do everything.
     """
 

@@ -19,11 +19,7 @@ class Backend:
     """The objects of one cluster.
 
     Args:
-        cluster: the state.
-        api: its API server.
-        handler: what stands before that.
         kubernetes: version that is reported, for example 1.37.1.
-        lock: held while anything is read or changed.
     """
 
     def __init__(

@@ -47,11 +47,7 @@ def decode(method: str, content_type: str, data: bytes) -> Any:
 
 
 def check_object(call: Call, body: Obj) -> Obj:
-    """An object with the kind and the namespace of the path.
-
-    Raises:
-        ApiError: 400, it says otherwise, or has no metadata.
-    """
+    """An object with the kind and the namespace of the path. Raises ApiError."""
     typed = {"apiVersion": call.api_version, "kind": call.kind.name}
     meta = {} if body.get("metadata") is None else body["metadata"]
     if not isinstance(meta, dict):

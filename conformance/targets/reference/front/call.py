@@ -26,7 +26,6 @@ class Call:
     """A request for one kind.
 
     Attributes:
-        method: of HTTP.
         namespace: empty without one in the path.
         name: empty for a list or a creation.
         sub: subresource, such as ``status``; empty for the object itself.
@@ -64,22 +63,14 @@ class Call:
         return Attributes(verb, self.kind, self.sub, self.namespace, self.name)
 
     def number(self, name: str, default: int = 0) -> int:
-        """A parameter that is a whole number.
-
-        Raises:
-            ApiError: 400, it is none.
-        """
+        """A parameter that is a whole number. Raises ApiError: 400, it is none."""
         text = self.query.get(name) or str(default)
         if not re.fullmatch(r"\d{1,18}", text):
             raise ApiError(400, "BadRequest", f'Invalid value: "{text}": {name} must be a number')
         return int(text)
 
     def selection(self) -> Selection:
-        """Which objects of the kind are meant.
-
-        Raises:
-            ApiError: 400, a selector cannot be used.
-        """
+        """Which objects of the kind are meant. Raises ApiError: 400, a selector cannot be used."""
         return Selection(self)
 
 
@@ -110,11 +101,7 @@ def read_call(
     gates: Mapping[str, bool],
     user: User | None = None,
 ) -> Call:
-    """The call that a request is.
-
-    Raises:
-        ApiError: 404, there is no such resource.
-    """
+    """The call that a request is. Raises ApiError: 404, there is no such resource."""
     if found := _NAMESPACE_STATUS.fullmatch(path):
         return Call(method, KINDS["Namespace"], "v1", "", found[1], found[2], query, user)
     match = _PATH.fullmatch(path)

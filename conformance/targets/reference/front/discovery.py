@@ -41,9 +41,7 @@ def discovery(path: str, kubernetes: str, gates: Mapping[str, bool]) -> Obj | No
     """What a path of discovery answers; None for any other path.
 
     Args:
-        path: of the request.
         kubernetes: the version of the server, for example 1.37.1.
-        gates: feature gates as they are set.
     """
     kinds = [kind for kind in KINDS.values() if kind.is_served(gates)]
     groups: dict[str, list[str]] = {}

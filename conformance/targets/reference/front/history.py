@@ -27,7 +27,6 @@ class Event:
     """One change.
 
     Attributes:
-        type: ADDED, MODIFIED or DELETED.
         obj: the object after it, or as it was last, with the resourceVersion of the change.
         old: the object before it; None where there was none.
     """
@@ -50,13 +49,7 @@ class Event:
 
 
 class History:
-    """Events of a store since this was made. The lock guards the store and all of this.
-
-    Args:
-        store: whose.
-        lock: held by whoever changes the store.
-        capacity: how many events are kept.
-    """
+    """Events of a store since this was made. The lock guards the store and all of this."""
 
     def __init__(self, store: Store, lock: threading.RLock, capacity: int = CAPACITY) -> None:
         self._grown = threading.Condition(lock)
@@ -69,11 +62,7 @@ class History:
             store.listen(kind, self._hear)
 
     def since(self, revision: int) -> list[Event]:
-        """The events after a revision of the store, oldest first.
-
-        Raises:
-            ApiError: 410, not all of them are known any more.
-        """
+        """The events after a revision of the store, oldest first. Raises ApiError."""
         if revision < self._oldest:
             text = f"too old resource version: {revision} ({self._oldest})"
             raise ApiError(410, "Expired", text)

@@ -44,14 +44,8 @@ class Front(Application):
     """A server, from now until it is closed.
 
     Args:
-        backend: what is served.
         folder: of certificates and the kubeconfig ``kubeconfig`` of the administrator.
-        name: of the cluster in the kubeconfig.
         tokens: further bearer tokens -> the accounts that they are of.
-
-    Attributes:
-        url: of the server.
-        kubeconfig: the administrator's.
     """
 
     def __init__(

@@ -67,11 +67,7 @@ class RealTime(Backend):
             self._changed.notify_all()
 
     def run(self) -> None:
-        """Let time pass, until an exception ends it.
-
-        Raises:
-            TargetError: the reference does not settle.
-        """
+        """Let time pass, until an exception ends it. Raises TargetError."""
         with self._changed:
             while True:
                 self._catch_up()
@@ -88,9 +84,6 @@ class RealTime(Backend):
 
 class ServedReference:
     """The served reference of a name, which this process or another one runs.
-
-    Args:
-        name: its name.
 
     Raises:
         ClusterUsageError: the name is none that can be a file name and a context name.
@@ -146,11 +139,7 @@ class ServedReference:
         return found if found.alive() else None
 
     def down(self) -> bool:
-        """End it and remove its files; False where there was none.
-
-        Raises:
-            ClusterError: its process does not end.
-        """
+        """End it and remove its files; False where there was none. Raises ClusterError."""
         with file_lock(self._layout.lock):
             process = self.process()
             if process is not None:

@@ -45,9 +45,7 @@ class Run:
     """One run of a container.
 
     Attributes:
-        view: what it saw.
         started_at, ends_at: virtual time; ends_at is None while it runs until it is told to end.
-        restarts: how often it was started before.
     """
 
     probe: Probe

@@ -31,7 +31,6 @@ class DescribedDriver(NodeDriver):
         profile: its classes are not used here, only ``driver``, ``config``, ``traits``,
             ``stimulus`` and ``simulated``.
         cdi: where its CDI specs are.
-        slices: what it publishes on this node.
         network: what is published for all nodes, and what it can prepare as well.
     """
 

@@ -23,8 +23,6 @@ class SimulatedGpus:
 
     Attributes:
         profile: the simulated GPUs of a node whose shape names none.
-        driver: the driver's name in slices and allocations.
-        dynamic_mig: offer all MIG devices that could be made.
         prefix: stands before the names of what containers get.
     """
 
@@ -69,7 +67,6 @@ class DescribedDevices:
     """A driver that is only described.
 
     Attributes:
-        profile: of the driver.
         slices: ResourceSlices (v1) of a cluster, published on nodes of the same names; None: each
             node has the devices of the profile.
     """
@@ -106,11 +103,7 @@ class DescribedDevices:
         return sum(len(item["spec"].get("devices") or ()) for item in self._own(node))
 
     def start(self, node: ShapeNode, _root: Path, cdi: Path) -> NodeDriver:
-        """Start the driver on a node, with its CDI specs in ``cdi``.
-
-        Raises:
-            UsageError: an API server would refuse the devices.
-        """
+        """Start the driver on a node, with its CDI specs in ``cdi``. Raises UsageError."""
         from conformance.targets.reference.nodes.described import DescribedDriver
 
         own, network = self._own(node), self.network
@@ -128,11 +121,7 @@ def named(resource_slice: Obj) -> Obj:
 
 @dataclass(frozen=True, slots=True)
 class NoDriver:
-    """Nodes without a driver: only the ``allocation`` tier is served.
-
-    Attributes:
-        why: for reports.
-    """
+    """Nodes without a driver: only the ``allocation`` tier is served."""
 
     why: str
 

@@ -112,11 +112,7 @@ class DRAManager:
             entry.complete = False
 
     def unprepare(self, pod_uid: str) -> None:
-        """Let go of a pod's claims.
-
-        Raises:
-            NotPreparedError: a claim could not be unprepared; call again.
-        """
+        """Let go of a pod's claims. Raises NotPreparedError."""
         with self._counted("UnprepareResources"), self._one_call(_UNPREPARE):
             self._let_go(pod_uid)
 
@@ -162,11 +158,7 @@ class DRAManager:
                 )
 
     def edits(self, pod: Obj, container: Obj) -> ContainerEdits:
-        """What a container of a prepared pod gets through CDI.
-
-        Raises:
-            NotPreparedError: a CDI device cannot be resolved.
-        """
+        """What a container of a prepared pod gets through CDI. Raises NotPreparedError."""
         ids = list(dict.fromkeys(self.cdi_device_ids(pod, container)))
         if not ids or not self.drivers:
             return ContainerEdits({}, ())

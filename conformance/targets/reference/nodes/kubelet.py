@@ -37,7 +37,6 @@ class Kubelet:
     """The kubelet of one node, and what it talks to there.
 
     Attributes:
-        component: its name among the components.
         driver: the node's, if it has one.
         other: another one, from when it was started until it is removed.
         runtime_runs: whether containerd can be asked; without it no pod is looked at.

@@ -23,12 +23,9 @@ class NvmlDriver(NodeDriver):
     """Discovery, preparation and CDI specs are those of ``nvml_driver``.
 
     Args:
-        name: the driver's.
-        node: the node's name.
         root: where its files are, but for CDI specs.
         cdi: where those are.
         simulated: makes the simulated GPUs of a node that was just switched on.
-        features: what it publishes.
         prefix: stands before the names of what containers get.
     """
 
@@ -110,11 +107,7 @@ _CONDITIONS: Final[Mapping[Health, Condition]] = {
 
 
 class Conditions:
-    """Of the GPUs of one node, since its driver was started: events are not told twice.
-
-    Args:
-        driver: its name, the domain of the taints' keys.
-    """
+    """Of the GPUs of one node, since its driver was started: events are not told twice."""
 
     def __init__(self, driver: str) -> None:
         self._driver = driver

@@ -16,8 +16,6 @@ class PodRun:
     """What the kubelet knows of a pod.
 
     Attributes:
-        pod: as seen last.
-        prepared: its claims are.
         problem: why it does not get on, empty if it does.
         retry_at: virtual time of the next attempt.
         runs: container name -> its latest run.

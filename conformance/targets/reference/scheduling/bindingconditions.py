@@ -73,9 +73,6 @@ class WaitingPods:
     """Binds pods at once, or when their devices are ready.
 
     Args:
-        cluster: the cluster that they are in.
-        binder: gives them their node.
-        conditions: says what they wait for.
         assumed: pod uid -> node, of those that wait; kept up to date here.
     """
 

@@ -26,7 +26,6 @@ class Misfit:
     """Why a node does not suit.
 
     Attributes:
-        reason: in the scheduler's words.
         resolvable: whether removing pods could help (Unschedulable as opposed to
             UnschedulableAndUnresolvable).
     """
@@ -41,9 +40,6 @@ def misfits(
     """Why a pod cannot run on a node; empty if it can.
 
     Args:
-        pod: the pod.
-        node: the node.
-        others: pods that are on the node.
         backed_by_devices: extended resources that a DeviceClass provides.
 
     Raises:

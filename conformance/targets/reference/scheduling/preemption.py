@@ -35,8 +35,6 @@ class Preemption:
         """Make room for a pod that has found no node.
 
         Args:
-            pod: the pod.
-            claims: its claims.
             unfit: node -> why it does not suit.
 
         Returns:

@@ -35,9 +35,7 @@ class Scheduler:
 
     Attributes:
         decisions: the allocations that it decided on, oldest first.
-        filter, binder: find a node, and write what was found.
         conditions: what devices say before a pod may be bound.
-        preemption: makes room for pods of higher priority.
     """
 
     watches = frozenset({"Pod", *_EVENTS})

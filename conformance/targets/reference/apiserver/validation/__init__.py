@@ -29,8 +29,6 @@ def check_create(
     """Check a new object in its stored version, complete with name and defaults.
 
     Args:
-        kind: its kind.
-        obj: the object.
         namespace_labels: labels of its namespace (admin access depends on one).
         expressions: what new CEL expressions may use.
 

@@ -19,7 +19,6 @@ class Expressions:
 
     Attributes:
         kubernetes: its minor, for example ``1.37``.
-        gates: feature gates as they are set.
     """
 
     kubernetes: str
