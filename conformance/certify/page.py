@@ -29,10 +29,7 @@ MARKS: Final = {
     Support.FAILED: "\u2717",
     Support.NOT_TESTED: "?",
 }
-_COLOURS: Final = {
-    Result.SUCCESS: "#1a7f37",
-    Result.FAILURE: "#c62828",
-}
+_COLOURS: Final = {Result.SUCCESS: "#1a7f37", Result.FAILURE: "#c62828"}
 _GREY: Final = "#57606a"
 _CHARACTER: Final = 7
 """Pixels; of Verdana at 11, about which a badge's texts are laid out."""

@@ -35,7 +35,6 @@ REMOVE: Final = "remove"
 Progress = Callable[[str], None]
 """Called with one line (no newline at its end) as each phase of a start or stop begins."""
 
-
 Watch = Callable[[Callable[[str], None]], Callable[[], None]]
 """Begins to watch a cluster and returns what ends the watch. The argument is called once, with one
 message (a line, then details), when a component has ended that nobody stopped."""

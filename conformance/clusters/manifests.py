@@ -95,11 +95,7 @@ def _json_values(text: str) -> list[Obj]:
 
 @contextmanager
 def installed(
-    objects: Sequence[Obj],
-    access: ClusterAccess,
-    driver: str,
-    progress: Progress,
-    removes: bool,
+    objects: Sequence[Obj], access: ClusterAccess, driver: str, progress: Progress, removes: bool
 ) -> Iterator[None]:
     """Make the objects and wait for the driver's slices; perhaps delete them at the end.
 

@@ -33,7 +33,6 @@ from conformance.text import inline_code, is_address, shorten, visible
 MAX_CHARACTERS = 200_000
 """The most that the page shows of one attachment; the result file has all of it."""
 
-
 PAGES = {"html": HTML, "markdown": SUMMARY, "json": SUMMARY_JSON}
 
 

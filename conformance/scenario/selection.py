@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 Tier = Literal["allocation", "node", "device"]
 Level = Literal["core", "extended"]
 
-
 _GROUP = "Selection"
 
 

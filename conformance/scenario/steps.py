@@ -32,7 +32,7 @@ class Fault(Strict):
         description=(
             "etcd, kube-apiserver, kube-controller-manager, kube-scheduler, or of each node:"
             " containerd, kubelet, driver, other-driver, node (the whole of it)"
-        ),
+        )
     )
     action: Literal["restart", "kill", "stop", "start"] | NextVersion = Field(
         default="restart",

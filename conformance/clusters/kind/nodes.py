@@ -61,11 +61,7 @@ def cdi_files(engine: str, nodes: Sequence[str]) -> Iterator[tuple[str, bytes]]:
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=_SECONDS,
+            command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ClusterError(f"`{' '.join(command)}` did not work: {error}") from None

@@ -12,7 +12,6 @@ from conformance.clusters.local.binaries.versions import KUBERNETES
 
 MAX_NODES = 9
 
-
 SIMULATE, DYNAMIC_MIG = "--simulate", "--dynamic-mig"
 
 

@@ -42,7 +42,6 @@ _WORDS: Final = {
 }
 """Type of a pydantic error -> what the author of a document is told."""
 
-
 USES: Final = {
     "BehaviourList": "it only belongs to the suite",
     "ClusterShape": "give it to --simulate",

@@ -81,7 +81,7 @@ class ClusterTarget:
         )
 
     def capabilities(self) -> Capabilities:
-        """See `Target.capabilities`; found out once. Raises TargetError or ApiError."""
+        """Found out once. Raises TargetError or ApiError."""
         with self._lock:
             if self._capabilities is None:
                 abilities = self._shared.reach.abilities
@@ -104,7 +104,6 @@ class ClusterTarget:
             return self._capabilities
 
     def scope(self, namespace: str) -> ClusterScope:
-        """See `Target.scope`."""
         self._shared.health.start()
         self._watch_claims()
         opened = ClusterScope(self._shared, namespace)
@@ -113,15 +112,14 @@ class ClusterTarget:
         return opened
 
     def owned(self, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
-        """See `Target.owned`."""
         return owned(self.api, run, every_kind=every_kind)
 
     def now(self) -> float:
-        """See `Target.now`: a monotonic clock."""
+        """A monotonic clock."""
         return time.monotonic()
 
     def close(self) -> None:
-        """See `Target.close`; scopes that are still open are closed too."""
+        """Scopes that are still open are closed too."""
         self._shared.health.stop()
         with self._lock:
             scopes = list(self._scopes)

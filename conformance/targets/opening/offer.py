@@ -37,7 +37,6 @@ ENOUGH_NODES: Final = 64
 COUNTED_CLASS: Final = "gpu"
 """The class of the profile whose devices count; its first where it has none of that name."""
 
-
 Device = tuple[str, str]
 """Pool and name."""
 

@@ -11,12 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from conformance.clusters.base import (
-    DEFAULT_IMAGE,
-    ClusterAccess,
-    Progress,
-    silent,
-)
+from conformance.clusters.base import DEFAULT_IMAGE, ClusterAccess, Progress, silent
 from conformance.data import scenarios_dir
 from conformance.errors import UsageError
 from conformance.targets.opening.checks import check_options, shape_of
@@ -90,10 +85,7 @@ def open_target(options: TargetOptions, progress: Progress = silent) -> Iterator
         with open_reference(options, progress=progress) as opened:
             yield opened
         return
-    with (
-        open_cluster(options, progress) as (access, found),
-        connect(access, found) as opened,
-    ):
+    with open_cluster(options, progress) as (access, found), connect(access, found) as opened:
         yield opened
 
 

@@ -10,13 +10,7 @@ from typing import Any, Final
 from conformance.targets.reference import pods
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.counts import Counts
-from conformance.targets.reference.store import (
-    Identity,
-    Store,
-    name_of,
-    namespace_of,
-    uid_of,
-)
+from conformance.targets.reference.store import Identity, Store, name_of, namespace_of, uid_of
 from conformance.targets.seam.values import Obj
 from reference_allocator.features import Features
 from reference_allocator.taintrules import apply_taint_rules

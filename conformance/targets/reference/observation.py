@@ -26,7 +26,7 @@ from reference_allocator.extended import ANNOTATION
 
 
 def samples(world: World, component: str, name: str, node: str | None) -> Sequence[Sample] | None:
-    """See `Observation.samples`; None where the component does not run."""
+    """None where the component does not run."""
     kubelet = next((item for item in world.kubelets if item.node == node), None)
     if node is not None:
         if kubelet is None:

@@ -89,12 +89,7 @@ class ReferenceScope(Scope):
             self._world.settle()
 
     @override
-    def grant(
-        self,
-        user: User,
-        rules: Sequence[Obj],
-        labels: Mapping[str, str],
-    ) -> None:
+    def grant(self, user: User, rules: Sequence[Obj], labels: Mapping[str, str]) -> None:
         with self._lock:
             self._world.handler.authorizer.grant(user, rules)
 

@@ -12,7 +12,6 @@ from conformance.kubeapi.store import version_of
 Event = tuple[str, Mapping[str, Any]]
 """``ADDED``, ``MODIFIED`` or ``DELETED``, and the object."""
 
-
 Obj = dict[str, Any]
 
 Version = tuple[int, str, Obj | None]
@@ -36,7 +35,7 @@ class Watching:
         self.stop = stop
 
     def hear(self, change: str, obj: Mapping[str, Any]) -> None:
-        """See ``kubeapi.informer.Listener``: one list, and then the changes since."""
+        """One list, and then the changes since."""
         with self._lock:
             if change == "LISTED":
                 self._lists += 1
@@ -81,7 +80,6 @@ class Following:
         self._versions: list[Version] = []
 
     def hear(self, change: str, obj: Mapping[str, Any]) -> None:
-        """See ``kubeapi.informer.Listener``."""
         if change == "LISTED":
             self.gap = True
         elif change != "TROUBLE" and obj["metadata"].get("namespace") in self._namespaces:

@@ -65,12 +65,7 @@ def minor_number(version: str) -> int:
 def _kubernetes_ldflags(version: str) -> str:
     major, minor = version.removeprefix("v").split(".")[:2]
     package = "k8s.io/component-base/version"
-    stamps = {
-        "gitVersion": version,
-        "gitMajor": major,
-        "gitMinor": minor,
-        "gitTreeState": "clean",
-    }
+    stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     return "-s -w " + " ".join(f"-X {package}.{name}={value}" for name, value in stamps.items())
 
 
@@ -81,11 +76,7 @@ COMPILE = ("-gcflags=all=-dwarf=false -l",)
 """Neither debug information nor inlining: a quarter less work for the build, and what is built is
 as correct. `ci/test` gives the same to its other builds, so that packages compile once."""
 
-_PLUGINS = {
-    "bridge": "main/bridge",
-    "host-local": "ipam/host-local",
-    "loopback": "main/loopback",
-}
+_PLUGINS = {"bridge": "main/bridge", "host-local": "ipam/host-local", "loopback": "main/loopback"}
 
 RUNTIME = "runc-without-seccomp"
 """What containerd calls to run a container (see the program's own comment)."""

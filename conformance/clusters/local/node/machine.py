@@ -43,7 +43,6 @@ KERNEL_SETTINGS = {
 (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables). Inside the node it reads them from
 files, so the machine's own settings stay as they are."""
 
-
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _GONE_SECONDS = 20.0
 

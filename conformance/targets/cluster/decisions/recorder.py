@@ -130,7 +130,7 @@ class Recording:
         attach(informers.informer(pods, namespace), self._take_pod)
 
     def decisions(self) -> list[Decision]:
-        """See `conformance.targets.seam.values.Scope.decisions`. Raises TargetError."""
+        """What `Scope.decisions` returns. Raises TargetError: the record is incomplete."""
         self._recorder.catch_up()
         return self._recorder.decisions(self._namespace, dict(self._nodes))
 

@@ -74,10 +74,7 @@ def allocation_of(claim: Mapping[str, Any]) -> Obj | None:
 
 
 def document(
-    kubernetes: str,
-    gates: Mapping[str, bool],
-    objects: Iterable[Obj],
-    claims: Iterable[Obj],
+    kubernetes: str, gates: Mapping[str, bool], objects: Iterable[Obj], claims: Iterable[Obj]
 ) -> Obj:
     """A snapshot as JSON.
 

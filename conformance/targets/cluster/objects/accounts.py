@@ -30,11 +30,7 @@ def headers_of(user: User | None) -> dict[str, str]:
 
 
 def give_rights(
-    connection: Connection,
-    user: User,
-    rules: Sequence[Obj],
-    labels: Mapping[str, str],
-    agent: str,
+    connection: Connection, user: User, rules: Sequence[Obj], labels: Mapping[str, str], agent: str
 ) -> None:
     """Make a Role and its RoleBinding, which go with the namespace.
 

@@ -61,7 +61,6 @@ class Objects:
         return (given or self._default) if resource.namespaced else None
 
     def get(self, ref: Ref) -> Obj | None:
-        """See `Objects.get` of the seam."""
         resource, namespace = self.place(ref)
         informer = self._watched(resource, namespace)
         if informer is not None:
@@ -69,7 +68,6 @@ class Objects:
         return self._api.read(resource, namespace, ref.name, self._default)
 
     def find(self, query: Query) -> list[Obj]:
-        """See `Objects.find` of the seam."""
         resource, namespace = self.place(query)
         informer = self._watched(resource, namespace)
         if informer is not None and not query.fields:

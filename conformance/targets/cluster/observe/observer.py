@@ -42,7 +42,6 @@ _PATIENCE: Final = 2.0
 _AFTER_END: Final = 10
 """Reads of a log after its container ended: the probe will not come any more."""
 
-
 _SECONDS: Final = 5.0
 
 

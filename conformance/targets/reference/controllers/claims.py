@@ -31,7 +31,6 @@ class ClaimController:
         self._reported: dict[str, str] = {}
 
     def restart(self) -> None:
-        """See `Remembers.restart`."""
         self._reported.clear()
         self._cluster.counts.forget(_COMPONENT)
 

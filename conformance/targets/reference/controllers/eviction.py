@@ -46,7 +46,6 @@ class EvictionController:
         self.reporter = RuleReporter(cluster, self._evicted)
 
     def restart(self) -> None:
-        """See `Remembers.restart`."""
         self._evicted.clear()
         self.reporter.restart()
 
@@ -108,7 +107,7 @@ class RuleReporter:
         self._reported: dict[str, tuple[int, float]] = {}
 
     def restart(self) -> None:
-        """See `Remembers.restart`: what was reported stands in the rules."""
+        """What was reported stands in the rules."""
         self._reported.clear()
 
     def report(self) -> None:

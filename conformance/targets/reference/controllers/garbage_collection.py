@@ -32,7 +32,7 @@ class GarbageCollector:
         self._orphaned_at: dict[str, float] = {}
 
     def restart(self) -> None:
-        """See `Remembers.restart`: pods of gone nodes are waited for anew."""
+        """Pods of gone nodes are waited for anew."""
         self._orphaned_at.clear()
 
     def sync(self) -> None:

@@ -42,7 +42,6 @@ class NodeLifecycleController:
         """Pod uid -> when it was first seen to have to go, at once or later."""
 
     def restart(self) -> None:
-        """See `Remembers.restart`."""
         self._noticed.clear()
 
     def sync(self) -> None:

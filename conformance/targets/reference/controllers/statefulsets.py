@@ -10,10 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from conformance.targets.reference import pods
-from conformance.targets.reference.controllers.workloads import (
-    WorkloadController,
-    template_hash,
-)
+from conformance.targets.reference.controllers.workloads import WorkloadController, template_hash
 from conformance.targets.reference.store import clone, name_of
 from conformance.targets.seam.values import Obj
 

@@ -13,7 +13,7 @@ from conformance.targets.reference.resources import KINDS, Kind
 from conformance.targets.seam.values import Obj
 
 _VERBS: Final = [
-    *("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"),
+    *("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 ]
 _SHORT: Final = {
     "DaemonSet": ["ds"],

@@ -49,11 +49,7 @@ class Front(Application):
     """
 
     def __init__(
-        self,
-        backend: Backend,
-        folder: Path,
-        name: str,
-        tokens: Mapping[str, User] | None = None,
+        self, backend: Backend, folder: Path, name: str, tokens: Mapping[str, User] | None = None
     ) -> None:
         admin = secrets.token_urlsafe(32)
         super().__init__(backend, {**(tokens or {}), admin: None})
@@ -89,12 +85,7 @@ class Front(Application):
     def write_kubeconfig(self, path: Path, user: str, token: str) -> None:
         """Write a kubeconfig that only its owner may read, for the user with a token."""
         write_kubeconfig(
-            path,
-            cluster=self._name,
-            server=self.url,
-            ca=self._certificate,
-            user=user,
-            token=token,
+            path, cluster=self._name, server=self.url, ca=self._certificate, user=user, token=token
         )
 
     def close(self) -> None:

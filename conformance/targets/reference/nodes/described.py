@@ -51,7 +51,7 @@ class DescribedDriver(NodeDriver):
         self._cdi_root.mkdir(parents=True, exist_ok=True)
 
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
-        """See `NodeDriver.prepare`: writes the claim's CDI spec."""
+        """Writes the claim's CDI spec."""
         uid, allocation = claim["metadata"]["uid"], claim["status"]["allocation"]["devices"]
         results = [item for item in allocation["results"] if item["driver"] == self.name]
         for result in results:
@@ -82,12 +82,12 @@ class DescribedDriver(NodeDriver):
         ]
 
     def unprepare(self, uid: str) -> None:
-        """See `NodeDriver.unprepare`: removes the claim's CDI spec."""
+        """Removes the claim's CDI spec."""
         self._held.pop(uid, None)
         cdi.spec_path(self._cdi_root, self.name, uid).unlink(missing_ok=True)
 
     def set_health(self, device: str, health: Health) -> None:
-        """See `NodeDriver.set_health`: it taints the device where its profile says so."""
+        """It taints the device where its profile says so."""
         self._not_healthy.pop(device, None)
         if health != "Healthy":
             self._not_healthy[device] = health

@@ -58,31 +58,27 @@ class NvmlDriver(NodeDriver):
         self._first = (self._core, self._conditions)
 
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
-        """See `NodeDriver.prepare`."""
         return self._core.prepare(claim)
 
     def unprepare(self, uid: str) -> None:
-        """See `NodeDriver.unprepare`."""
         self._core.unprepare(uid)
 
     def restart(self) -> None:
-        """See `NodeDriver.restart`: what is on disk stays."""
+        """What is on disk stays."""
         self._core = DriverCore(self._options, self._library)
         self._conditions = Conditions(self.name)
         self._publish({})
 
     def start_next(self) -> None:
-        """See `NodeDriver.start_next`: nothing but the disk joins the two."""
+        """Nothing but the disk joins the two."""
         self._first = (self._core, self._conditions)
         self.restart()
 
     def end_next(self) -> None:
-        """See `NodeDriver.end_next`."""
         self._core, self._conditions = self._first
         self._publish(self._conditions.taints(self._core.inventory))
 
     def set_health(self, device: str, health: Health) -> None:
-        """See `NodeDriver.set_health`."""
         self._conditions.tell(self._core.inventory, device, health)
         self._publish(self._conditions.taints(self._core.inventory))
 
@@ -90,7 +86,7 @@ class NvmlDriver(NodeDriver):
         return self._conditions.health(self._core.inventory, device)
 
     def reboot(self) -> None:
-        """See `NodeDriver.reboot`: the node has another boot id, too.
+        """The node has another boot id, too.
 
         MIG devices do not outlive a reboot (NVIDIA's MIG User Guide, "Creating GPU Instances").
         """

@@ -53,7 +53,7 @@ class Scheduler:
         self._waiting = WaitingPods(cluster, self.binder, self.conditions, self.filter.assumed)
 
     def restart(self) -> None:
-        """See `Remembers.restart`: pods that were about to be bound are scheduled again."""
+        """Pods that were about to be bound are scheduled again."""
         self._tried.clear()
         self.filter.assumed.clear()
         self._cluster.counts.forget(COMPONENT)

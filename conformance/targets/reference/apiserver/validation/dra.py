@@ -11,10 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from conformance.targets.reference.apiserver.validation import (
-    device_requests,
-    names,
-)
+from conformance.targets.reference.apiserver.validation import device_requests, names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     each,
@@ -31,7 +28,6 @@ from reference_allocator.api.limits import CONFIGS_MAX, RESERVED_FOR_MAX
 from reference_allocator.api.names import label_key_problems
 
 _ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
-
 
 Labels = Mapping[str, str]
 
@@ -68,11 +64,7 @@ def check_status(new: Obj, old: Obj) -> Iterator[FieldError]:
     status, before = new.get("status") or {}, old.get("status") or {}
     users = status.get("reservedFor") or []
     yield from unique(
-        users,
-        RESERVED_FOR_MAX,
-        _user,
-        lambda user: str(user.get("uid")),
-        "status.reservedFor",
+        users, RESERVED_FOR_MAX, _user, lambda user: str(user.get("uid")), "status.reservedFor"
     )
     yield from check_devices(status)
     if users and status.get("allocation") is None:
@@ -107,10 +99,7 @@ def check_class(
     checked = None if stored else expressions
     yield from device_requests.selectors(found, "spec.selectors", checked)
     yield from each(
-        spec.get("config") or [],
-        CONFIGS_MAX,
-        device_requests.device_config,
-        "spec.config",
+        spec.get("config") or [], CONFIGS_MAX, device_requests.device_config, "spec.config"
     )
     extended = spec.get("extendedResourceName")
     if extended is not None:

@@ -86,10 +86,7 @@ def invalid_status(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiEr
 
 
 def each(
-    items: Sequence[Any],
-    limit: int,
-    check: Callable[[Any, str], Iterator[FieldError]],
-    path: str,
+    items: Sequence[Any], limit: int, check: Callable[[Any, str], Iterator[FieldError]], path: str
 ) -> Iterator[FieldError]:
     """Every item of a list that may have ``limit`` of them."""
     if len(items) > limit:

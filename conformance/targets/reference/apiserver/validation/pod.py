@@ -79,11 +79,7 @@ def _pod_claims(claims: Sequence[Obj], path: str) -> Iterator[FieldError]:
             yield from names.label(name, f"{inner}.name")
             seen.add(name)
         # What the API server prints is its internal type, which has no JSON names.
-        shown = {
-            "Name": name,
-            "ResourceClaimName": direct,
-            "ResourceClaimTemplateName": template,
-        }
+        shown = {"Name": name, "ResourceClaimName": direct, "ResourceClaimTemplateName": template}
         if direct is not None and template is not None:
             yield invalid(
                 inner,
