@@ -68,8 +68,8 @@ def driver_check(
     """
     from conformance.drivercheck.bench import Bench
     from conformance.drivercheck.catalogue import chosen
-    from conformance.drivercheck.output import junit_xml, lines_of, summary
     from conformance.drivercheck.process import CommandStarter
+    from conformance.drivercheck.result import junit_xml, lines_of, summary
     from conformance.drivercheck.run import run
 
     checks = chosen(check or ())

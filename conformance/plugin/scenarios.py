@@ -27,8 +27,15 @@ from conformance.files import write_whole
 from conformance.options import from_given
 from conformance.plugin import given
 from conformance.plugin.items import ScenarioFile, ScenarioItem, load
-from conformance.plugin.results import SessionResults, carried
-from conformance.plugin.session import SESSION, Session, classes_for, lock_file, setup_of
+from conformance.plugin.session import (
+    SESSION,
+    Session,
+    SessionResults,
+    carried,
+    classes_for,
+    lock_file,
+    setup_of,
+)
 from conformance.report.allure_run import write_run
 from conformance.resultfile.resume import only_failed
 from conformance.scenario.documents.yamlfile import YAML

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.clusters.base import ClusterAccess, ClusterError
-from conformance.clusters.kind.nodes import cdi_files, engine_of
+from conformance.clusters.kind.command import cdi_files, engine_of
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import reach_of
 

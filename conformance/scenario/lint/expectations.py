@@ -10,9 +10,9 @@ from conformance.scenario.changes import Changes
 from conformance.scenario.documents.validate import hint
 from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.expectations.base import Path, Pods, Timed
-from conformance.scenario.lint.expressions import condition_problems
 from conformance.scenario.lint.made import Made, PodShape, name_of, namespace_of
 from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
+from conformance.scenario.lint.variables import condition_problems
 from conformance.scenario.model import Scenario
 from conformance.scenario.steps import together
 from reference_allocator.api import schema

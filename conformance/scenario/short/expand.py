@@ -12,8 +12,17 @@ from typing import Any, Final
 from conformance.scenario.documents.validate import InvalidDocumentError, hint
 from conformance.scenario.documents.yamlfile import MAX_VALUES, Document, Problem
 from conformance.scenario.registry import ManifestSet, load_manifests, load_registry
-from conformance.scenario.short.foreach import Repeater, RepeatError
-from conformance.scenario.short.tree import Node, document, made, merged, pruned, values_in, written
+from conformance.scenario.short.foreach import (
+    Node,
+    Repeater,
+    RepeatError,
+    document,
+    made,
+    merged,
+    pruned,
+    values_in,
+    written,
+)
 from reference_allocator.api import schema
 
 _ALL: Final = "*"

@@ -14,7 +14,7 @@ from conformance.scenario.expectations.conditions import differences
 from conformance.scenario.observation import CONTROL_PLANE, ability
 from conformance.scenario.registry import GateProbe, load_registry
 from conformance.targets.cluster.objects.accounts import why_no_accounts
-from conformance.targets.cluster.observe.metrics import why_not
+from conformance.targets.cluster.observe.reading import why_not
 from conformance.targets.seam.components import START_ORDER
 from conformance.targets.seam.simulation import simulated_devices
 from conformance.targets.seam.values import (

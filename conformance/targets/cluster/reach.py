@@ -13,7 +13,7 @@ from conformance.scenario.driver.simulated import DEVICE_HEALTH, Health, Stimulu
 from conformance.scenario.observation import CONTROL_PLANE, ability
 from conformance.targets.cluster.decisions.recorder import Recorder
 from conformance.targets.cluster.health import Health as ClusterHealth
-from conformance.targets.cluster.objects.hollow import HollowNodes
+from conformance.targets.cluster.objects.creator import HollowNodes
 from conformance.targets.seam.components import API, fault_abilities, meant
 from conformance.targets.seam.overlaps import ClaimHolders
 from conformance.targets.seam.values import POD_RESOURCES, Capabilities, Obj, TargetError

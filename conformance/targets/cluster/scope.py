@@ -10,10 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing_extensions import override
 
 from conformance.kubeapi.api import selection
-from conformance.kubeapi.changes import Changes
 from conformance.kubeapi.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
 from conformance.kubeapi.informer import Informer
-from conformance.kubeapi.informers import InformerFactory
+from conformance.kubeapi.informers import Changes, InformerFactory
 from conformance.targets.cluster.decisions.recorder import follow
 from conformance.targets.cluster.decisions.snapshots import present_snapshot
 from conformance.targets.cluster.objects.accounts import give_rights, may

@@ -13,7 +13,7 @@ from conformance.kubeapi.informers import InformerFactory
 from conformance.targets.cluster.capabilities import discover_capabilities
 from conformance.targets.cluster.decisions.recorder import Recorder, attach
 from conformance.targets.cluster.health import Health
-from conformance.targets.cluster.objects.hollow import HollowNodes
+from conformance.targets.cluster.objects.creator import HollowNodes
 from conformance.targets.cluster.objects.ownership import owned
 from conformance.targets.cluster.reach import ClusterFaults, Reach, Shared
 from conformance.targets.cluster.scope import ClusterScope

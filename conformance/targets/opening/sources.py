@@ -147,11 +147,11 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
 
 def reach_of(options: TargetOptions, access: ClusterAccess) -> Reach:
     """What can be reached of a cluster beside its API server, by where it comes from."""
-    from conformance.targets.cluster.observe.cdi import spec_files
+    from conformance.targets.cluster.observe.reading import spec_files
     from conformance.targets.cluster.reach import ControlFiles, Reach
 
     if options.cluster == "kind" and access.nodes:
-        from conformance.clusters.kind.nodes import cdi_files, engine_of
+        from conformance.clusters.kind.command import cdi_files, engine_of
 
         engine = engine_of(access.nodes[0])
         return Reach(cdi=partial(cdi_files, engine, access.nodes) if engine else None)

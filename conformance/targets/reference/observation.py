@@ -16,7 +16,7 @@ from conformance.scenario.observation import (
     ListedClaim,
     Sample,
 )
-from conformance.targets.reference.counts import admin_access
+from conformance.targets.reference.cluster import admin_access
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.world import World
 from conformance.targets.seam.claims_in_use import in_use

@@ -14,8 +14,8 @@ from typing import Final
 from conformance.clusters.base import OTHER_DRIVER
 from conformance.scenario.driver.simulated import Health
 from conformance.scenario.shape import ShapeNode
+from conformance.targets.reference.apiserver.admission import QuotaController
 from conformance.targets.reference.apiserver.handling import Handler
-from conformance.targets.reference.apiserver.quota import QuotaController
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import Cluster

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from conformance.kubeapi.connection import Connection
-from conformance.targets.cluster.objects.hollow import HollowNodes
-from conformance.targets.cluster.observe.cdi import claims_in, spec_files, specs_in
+from conformance.targets.cluster.objects.creator import HollowNodes
+from conformance.targets.cluster.observe.reading import claims_in, spec_files, specs_in
 from conformance.targets.cluster.reach import Reach
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.seam.values import RUN_LABEL, ApiError, Ref, TargetError

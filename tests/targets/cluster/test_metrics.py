@@ -9,7 +9,7 @@ import pytest
 
 from conformance.kubeapi.connection import Connection
 from conformance.scenario.observation import CREATES, OPERATIONS, PREPARED, total
-from conformance.targets.cluster.observe.metrics import of_kubelet, samples_in, why_not
+from conformance.targets.cluster.observe.reading import of_kubelet, samples_in, why_not
 from conformance.targets.seam.values import ApiError
 
 TEXT = """# HELP dra_resource_claims_in_use [ALPHA] The number of ResourceClaims

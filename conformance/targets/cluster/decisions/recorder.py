@@ -11,10 +11,9 @@ import threading
 from collections.abc import Callable, Sequence
 
 from conformance.kubeapi.api import Api, request_list
-from conformance.kubeapi.changes import Changes
 from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.informer import Informer, Listener
-from conformance.kubeapi.informers import InformerFactory
+from conformance.kubeapi.informers import Changes, InformerFactory
 from conformance.kubeapi.store import version_of
 from conformance.targets.cluster.decisions.decisions import decisions_of
 from conformance.targets.cluster.decisions.history import History

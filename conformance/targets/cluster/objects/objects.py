@@ -12,10 +12,9 @@ import time
 from collections.abc import Mapping
 
 from conformance.kubeapi.api import Api
-from conformance.kubeapi.changes import Changes
 from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.informer import Informer
-from conformance.kubeapi.informers import InformerFactory
+from conformance.kubeapi.informers import Changes, InformerFactory
 from conformance.kubeapi.store import has_labels
 from conformance.targets.cluster.objects.accounts import headers_of
 from conformance.targets.seam.values import Obj, Query, Ref, TargetError, User

@@ -14,8 +14,8 @@ from typing import Final
 import grpc
 
 from conformance import probe
-from conformance.kubeapi.changes import Changes
 from conformance.kubeapi.errors import PASSING
+from conformance.kubeapi.informers import Changes
 from conformance.scenario.observation import (
     Component,
     ContainerView,
@@ -24,8 +24,7 @@ from conformance.scenario.observation import (
     Sample,
 )
 from conformance.targets.cluster.objects.objects import Objects
-from conformance.targets.cluster.observe.cdi import claims_in, specs_in
-from conformance.targets.cluster.observe.metrics import of_kubelet, samples_in
+from conformance.targets.cluster.observe.reading import claims_in, of_kubelet, samples_in, specs_in
 from conformance.targets.cluster.reach import Shared
 from conformance.targets.seam.claims_in_use import in_use
 from conformance.targets.seam.values import ApiError, Obj, Ref, TargetError

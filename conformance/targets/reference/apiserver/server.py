@@ -15,11 +15,10 @@ from conformance.targets.reference.apiserver import (
     defaulting,
     deletion,
     disabled_fields,
-    priority,
     validation,
 )
+from conformance.targets.reference.apiserver.admission import Quotas, set_priority
 from conformance.targets.reference.apiserver.patches import merge
-from conformance.targets.reference.apiserver.quota import Quotas
 from conformance.targets.reference.apiserver.selectors import selects
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
 from conformance.targets.reference.apiserver.watches import Tell, Watch
@@ -78,7 +77,7 @@ class ApiServer:
         if kind.name == "Node":
             new["status"] = status or {}
         if kind.name == "Pod":
-            priority.admit(self._store, new)
+            set_priority(self._store, new)
         disabled_fields.drop(self._cluster.gates, new)
         labels = deletion.namespace_labels(
             self._store, kind, meta.get("namespace", ""), meta.get("name", "")

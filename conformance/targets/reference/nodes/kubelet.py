@@ -19,8 +19,7 @@ from conformance.targets.reference.nodes import containers, podstatus
 from conformance.targets.reference.nodes.containers import Run
 from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
 from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.nodes.podresources import PodResources
-from conformance.targets.reference.nodes.podstatus import PodRun
+from conformance.targets.reference.nodes.podstatus import PodResources, PodRun
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from conformance.targets.seam.values import Obj
 

@@ -15,8 +15,8 @@ from conformance.targets.reference.apiserver.validation import (
     resource_slice,
     workloads,
 )
+from conformance.targets.reference.apiserver.validation.constraints import Expressions
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
-from conformance.targets.reference.apiserver.validation.expressions import Expressions
 from conformance.targets.reference.resources import Kind
 from conformance.targets.seam.values import Obj
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.constraints import (
+    Expressions,
     check_constraint,
     check_derived,
     check_references,
@@ -25,7 +26,6 @@ from conformance.targets.reference.apiserver.validation.errors import (
     too_long,
     unique,
 )
-from conformance.targets.reference.apiserver.validation.expressions import Expressions
 from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import (
     CONFIGS_MAX,

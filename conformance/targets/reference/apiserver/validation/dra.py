@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from conformance.targets.reference.apiserver.validation import device_requests, names
+from conformance.targets.reference.apiserver.validation.constraints import Expressions
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     each,
@@ -22,7 +23,6 @@ from conformance.targets.reference.apiserver.validation.errors import (
     too_many,
     unique,
 )
-from conformance.targets.reference.apiserver.validation.expressions import Expressions
 from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import CONFIGS_MAX, RESERVED_FOR_MAX
 from reference_allocator.api.names import label_key_problems

@@ -1,8 +1,8 @@
-"""ResourceQuota: how many claims and devices a namespace may ask for.
+"""The admission plugins ResourceQuota and Priority.
 
-Sources: pkg/quota/v1/evaluator/core/resource_claims.go and pods.go, and the admission plugin
-ResourceQuota (CheckRequest in k8s.io/apiserver). What is used is counted from what is there; what a
-quota limits is what its status says, once the controller has noted it there (`QuotaController`).
+Sources: plugin/pkg/admission/priority/admission.go (without the two system classes);
+pkg/quota/v1/evaluator/core/resource_claims.go and pods.go, CheckRequest in k8s.io/apiserver. A
+quota limits what its status says, once the controller has noted it there (`QuotaController`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,52 @@ from typing import Any, Final
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import KINDS
-from conformance.targets.reference.store import clone, name_of, namespace_of
+from conformance.targets.reference.store import Store, clone, name_of, namespace_of
 from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.extended import ANNOTATION, IMPLICIT_PREFIX, is_extended_resource
+
+
+def set_priority(store: Store, pod: Obj) -> None:
+    """Give a new pod the priority of its class, or of the default class, in place.
+
+    Raises:
+        ApiError: 403 Forbidden: there is no such class, or the pod says another priority.
+    """
+    spec = pod["spec"]
+    wanted = spec.get("priorityClassName")
+    if wanted:
+        found = store.get("PriorityClass", "", wanted)
+        if found is None:
+            raise _refused(pod, f"no PriorityClass with name {wanted} was found")
+    else:
+        defaults = [c for c in store.all("PriorityClass") if c.get("globalDefault")]
+        found = min(defaults, key=lambda c: int(c["value"]), default=None)
+        if found is not None:
+            spec["priorityClassName"] = name_of(found)
+    value = found["value"] if found is not None else 0
+    if spec.get("priority", value) != value:
+        text = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
+            f"priority admission controller computed {value} from the given PriorityClass name"
+        )
+        raise _refused(pod, text)
+    policy = found["preemptionPolicy"] if found is not None else "PreemptLowerPriority"
+    if spec.get("preemptionPolicy", policy) != policy:
+        text = (
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be "
+            f"provided in pod spec; priority admission controller computed {policy} from the given "
+            "PriorityClass name"
+        )
+        raise _refused(pod, text)
+    spec["priority"], spec["preemptionPolicy"] = value, policy
+
+
+def _refused(pod: Obj, why: str) -> ApiError:
+    name = pod["metadata"].get("name") or ""
+    return ApiError(403, "Forbidden", f'pods "{name}" is forbidden: {why}')
+
 
 _COUNT: Final = "count/resourceclaims.resource.k8s.io"
 _OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
