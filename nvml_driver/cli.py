@@ -163,7 +163,6 @@ def dump(
 
 
 def main() -> None:
-    """The console command."""
     try:
         app()
     except DriverError as error:

@@ -51,7 +51,6 @@ class Entry:
 
     @property
     def minor(self) -> str:
-        """Of Kubernetes."""
         return str(folder_of(self.report).parent)
 
     @property
@@ -61,7 +60,6 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """The name of the certified project."""
         return self.report.implementation.project
 
     def feature(self, name: str) -> FeatureResult | None:

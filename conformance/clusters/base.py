@@ -84,7 +84,6 @@ class ClusterAccess:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ClusterAccess:
-        """The inverse of :meth:`to_json`."""
         return _access().validate_python(data)
 
 
@@ -118,7 +117,6 @@ class Cluster(Protocol):
 
 
 def is_ready(node: Mapping[str, Any]) -> bool:
-    """Whether a node says so itself."""
     return any(
         condition.get("type") == "Ready" and condition.get("status") == "True"
         for condition in (node.get("status") or {}).get("conditions") or []

@@ -123,7 +123,6 @@ def installed(
 
 
 def _create(api: Api, obj: Obj, run: str) -> str:
-    """Make one object; its path."""
     deadline = time.monotonic() + _SERVED_SECONDS
     meta = obj["metadata"]
     meta["labels"] = {**(meta.get("labels") or {}), RUN_LABEL: run}

@@ -80,11 +80,9 @@ class Informer:
         self._listeners = [*self._listeners, listener]
 
     def unlisten(self, listener: Listener) -> None:
-        """Stop calling it."""
         self._listeners = [other for other in self._listeners if other != listener]
 
     def stop(self) -> None:
-        """End the watch and its thread."""
         self._stopping.set()
         with self._lock:
             stream = self._stream

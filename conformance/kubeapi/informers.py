@@ -41,12 +41,10 @@ class InformerFactory:
             return informer
 
     def all(self) -> list[Informer]:
-        """All informers that were started."""
         with self._lock:
             return list(self._informers.values())
 
     def stop(self) -> None:
-        """End all watches."""
         with self._lock:
             informers = list(self._informers.values())
             self._informers.clear()
@@ -94,7 +92,6 @@ class Changes:
         self.notify()
 
     def notify(self) -> None:
-        """Something changed."""
         with self._condition:
             self._count += 1
             self._condition.notify_all()

@@ -63,7 +63,6 @@ class ClientConfig:
         return f"context {self.context!r} of {self.where}"
 
     def wrong(self, what: str) -> KubeconfigError:
-        """An error of the file's."""
         return KubeconfigError(f"{self.where}: {what}")
 
 

@@ -87,7 +87,6 @@ class SessionResults:
         self._dispatcher.dispatch(event)
 
     def take(self, lines: Sequence[str]) -> None:
-        """Record what a test's report carried."""
         assert self._dispatcher is not None, "a test ended before the collection did"
         for line in lines:
             event = from_line(json.loads(line), self._planned)

@@ -138,7 +138,6 @@ def _code(text: object) -> str:
 
 
 def _block(text: object) -> str:
-    """A block of code, indented as in a list item."""
     lines = ["~~~", *_safe(text).split("\n"), "~~~"]
     return "\n".join(f"  {line}" for line in lines)
 

@@ -87,7 +87,6 @@ class Selection:
         )
 
     def fits(self, loaded: LoadedScenario) -> bool:
-        """Whether a scenario matches every filter."""
         return self.wants(loaded.id) and all(
             fits(loaded.scenario.spec) for _, fits in self._filters()
         )

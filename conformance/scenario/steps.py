@@ -93,7 +93,6 @@ class CopyAllocation(Strict):
         known.needed(("copyAllocation",), "ability", "double-allocation")
 
     def describe(self) -> str:
-        """In words."""
         return f"allocate to {self.to} what {self.source} has"
 
 
@@ -199,7 +198,6 @@ class Step(Changes):
         return self.verbs[0]
 
     def describe(self) -> str:
-        """In a line: for the report, not for machines."""
         how = f" as {self.account}" if self.account else ""
         return self._done() + how + (" in parallel" if self.parallel else "")
 

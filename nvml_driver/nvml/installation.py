@@ -35,7 +35,6 @@ class DriverRoot:
         return self._first(TOOL_FOLDERS, name)
 
     def library(self, name: str) -> Path | None:
-        """A library, likewise."""
         return self._first(LIBRARY_FOLDERS, name)
 
     def resolve(self, path: Path) -> Path | None:

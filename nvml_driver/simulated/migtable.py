@@ -79,7 +79,6 @@ class MigProfile(Model):
         return self
 
     def describe(self) -> str:
-        """The line for the C library."""
         numbers = (
             *(self.index, self.id, self.slices, self.instances, self.multiprocessors),
             *(self.copy_engines, self.decoders, self.encoders, self.jpeg_engines),

@@ -62,7 +62,6 @@ class Running:
 
     @cached_property
     def nodes(self) -> dict[str, NodeLayout]:
-        """Name -> files of each node."""
         nodes = map(self.layout.node, range(1, self.state.nodes + 1))
         return {node.name: node for node in nodes}
 
@@ -88,7 +87,6 @@ class Component:
         return record.spec
 
     def is_ready(self) -> bool:
-        """Whether it does its work."""
         raise NotImplementedError
 
     def wait_ready(self) -> None:
@@ -125,5 +123,4 @@ class OfNode(Component):
 
     @cached_property
     def kubelet(self) -> LocalApi:
-        """The node's kubelet."""
         return self.cluster.kubelet(self.node)

@@ -49,7 +49,6 @@ class Server(Component):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
         return self.ports[self.name](self.cluster.state.ports)
 
     def is_ready(self) -> bool:
@@ -105,7 +104,6 @@ class Containerd(OfNode):
     awaited = "its socket"
 
     def is_ready(self) -> bool:
-        """Whether it answers at its socket."""
         return accepts_connections(self.node.containerd_socket)
 
 

@@ -67,11 +67,9 @@ class Network:
 
     @property
     def prefix(self) -> int:
-        """Length of the subnet's prefix."""
         return ipaddress.ip_network(self.subnet).prefixlen
 
     def node_address(self, index: int) -> str:
-        """Address of node `index` (from 1)."""
         return str(ipaddress.ip_network(self.subnet)[_FIRST_NODE + index])
 
 

@@ -201,7 +201,6 @@ class Expectation(Strict):
 
     @classmethod
     def key(cls) -> str:
-        """The key by which it is known."""
         fields = cls.model_fields.items()
         return next(item.alias or name for name, item in fields if name not in Timed.model_fields)
 

@@ -35,7 +35,6 @@ class Metrics(MetricOf):
         )
 
     def wanted(self) -> str:
-        """The bounds, in words."""
         bounds = {"at least": self.at_least, "at most": self.at_most, "exactly": self.exactly}
         return " and ".join(
             f"{word} {value:g}" for word, value in bounds.items() if value is not None

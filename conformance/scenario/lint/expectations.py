@@ -76,7 +76,6 @@ class _KnownAt:
             self._checked |= _MADE_BY_STEPS_WITHOUT_DRIVER
 
     def below(self, *path: str | int) -> _KnownAt:
-        """The same, for paths below one of the step's."""
         return _KnownAt(self._scenario, self._made, self._step, self._problems, self._begin, path)
 
     def step(self, path: Path, name: str) -> None:

@@ -182,7 +182,6 @@ def lint_documents(
 
 
 def _told(document: Document, problems: Iterable[Problem]) -> list[LintLine]:
-    """Problems of a document by line."""
     ordered = sorted(problems, key=lambda problem: document.line(problem.path))
     return [LintLine(document.tell(item), item.severity == "error") for item in ordered]
 
@@ -218,6 +217,5 @@ def _own(
 
 @cache
 def _profiles() -> tuple[DriverProfile, ...]:
-    """The shipped driver profiles."""
     folder = scenarios_dir() / "drivers"
     return tuple(load_profile(file.stem, folder) for file in sorted(folder.glob("*.yaml")))

@@ -37,7 +37,6 @@ _WORDS = {
 
 
 def check_manifests(scenario: Scenario) -> Iterator[Problem]:
-    """Problems of every object that is applied."""
     for path, manifest in applied(scenario):
         yield from _manifest(manifest, scenario.spec.requires.apis, path)
         yield from selector_problems(manifest, path)
@@ -229,7 +228,6 @@ def misspelt(shape: str, value: Any, path: PathTuple) -> Iterator[Problem]:
 
 
 def _shape_inside(shape: str, key: str | int) -> str:
-    """The shape of an element, or of a field."""
     for of_elements in (schema.LIST, schema.MAP):
         if shape.startswith(of_elements):
             return shape.removeprefix(of_elements)

@@ -115,7 +115,6 @@ class ClusterTarget:
         return owned(self.api, run, every_kind=every_kind)
 
     def now(self) -> float:
-        """A monotonic clock."""
         return time.monotonic()
 
     def close(self) -> None:

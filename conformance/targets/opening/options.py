@@ -195,7 +195,6 @@ class TargetOptions(LessUsed):
 
     @property
     def profile_name(self) -> str:
-        """Name or file of the driver profile."""
         own = self.target == "reference" or (self.cluster == "local" and not self.driver_command)
         return self.driver or (OWN_PROFILE if own else NVIDIA_PROFILE)
 

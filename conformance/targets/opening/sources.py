@@ -96,7 +96,6 @@ def check_context(options: TargetOptions) -> None:
 
 
 def kubeconfig_cluster(options: TargetOptions) -> KubeconfigCluster:
-    """The cluster that a kubeconfig leads to."""
     from conformance.clusters.kubeconfig import KubeconfigCluster
 
     return KubeconfigCluster(
@@ -105,7 +104,6 @@ def kubeconfig_cluster(options: TargetOptions) -> KubeconfigCluster:
 
 
 def kind_cluster(options: TargetOptions) -> KindCluster:
-    """The kind cluster of that name."""
     from conformance.clusters.kind import KindCluster
 
     return KindCluster(
@@ -118,7 +116,6 @@ def kind_cluster(options: TargetOptions) -> KindCluster:
 
 
 def local_cluster(options: TargetOptions) -> LocalCluster:
-    """The local cluster of that name."""
     from conformance.clusters.local import LocalCluster, LocalOptions, Simulation
 
     profile, other = options.profile(), options.other_profile()

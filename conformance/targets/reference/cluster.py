@@ -26,7 +26,6 @@ class Counts:
         self._series: Counter[_Series] = Counter()
 
     def count(self, component: str, metric: str, **labels: str) -> None:
-        """One more."""
         self._series[component, metric, tuple(sorted(labels.items()))] += 1
 
     def created(self, component: str, claim: Obj, *, success: bool) -> None:

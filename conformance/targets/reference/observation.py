@@ -26,7 +26,6 @@ from reference_allocator.extended import ANNOTATION
 
 
 def samples(world: World, component: str, name: str, node: str | None) -> Sequence[Sample] | None:
-    """None where the component does not run."""
     kubelet = next((item for item in world.kubelets if item.node == node), None)
     if node is not None:
         if kubelet is None:
@@ -101,7 +100,6 @@ class ReferenceObservation:
             return [item for driver in drivers for item in driver.specs()]
 
     def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
-        """None where the component does not run."""
         with self._lock:
             return samples(self._world, component, name, node)
 
@@ -118,7 +116,6 @@ class ReferenceObservation:
             return kubelet.pod_resources.listed(found, container)
 
     def claims_in_use(self, node: str, driver: str) -> int:
-        """As the store has them."""
         with self._lock:
             return in_use(self._world.cluster.store.all("ResourceClaim"), driver, node)
 

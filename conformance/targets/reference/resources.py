@@ -34,12 +34,10 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        """``apiVersion`` of the stored form."""
         return self.at(self.versions[0])
 
     @property
     def api_versions(self) -> tuple[str, ...]:
-        """Every served ``apiVersion``."""
         return tuple(self.at(version) for version in self.versions)
 
     @property

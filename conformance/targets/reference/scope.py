@@ -26,7 +26,6 @@ class ReferenceScope(Scope):
     """A namespace of the reference, and the cluster-scoped objects around it."""
 
     def __init__(self, world: World, lock: threading.RLock, namespace: str) -> None:
-        """Use ``ReferenceTarget.scope``."""
         self.namespace = namespace
         self.observe = ReferenceObservation(world, lock, namespace)
         self.faults = ReferenceFaults(world, lock)

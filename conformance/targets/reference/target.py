@@ -152,7 +152,6 @@ class ReferenceTarget:
         return self.options.other.start(node, root / OTHER_DRIVER, root / "cdi")
 
     def capabilities(self) -> Capabilities:
-        """What it is and can do."""
         devices = self.options.devices
         nodes = usable_nodes(self.world.cluster.store.all("Node"))
         return Capabilities(

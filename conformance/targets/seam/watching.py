@@ -28,14 +28,12 @@ class Watching:
     """Keeps what it hears; safe for threads."""
 
     def __init__(self, stop: Callable[[], None] = lambda: None) -> None:
-        """Use ``Scope.watch``."""
         self._lock = threading.Lock()
         self._events: list[Event] = []
         self._lists = 0
         self.stop = stop
 
     def hear(self, change: str, obj: Mapping[str, Any]) -> None:
-        """One list, and then the changes since."""
         with self._lock:
             if change == "LISTED":
                 self._lists += 1
@@ -115,7 +113,6 @@ class Following:
         return [state for state in last.values() if state is not None]
 
     def close(self) -> None:
-        """Stop listening."""
         self._stop(self)
 
 

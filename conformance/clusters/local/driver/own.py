@@ -84,7 +84,6 @@ def reboot(node: NodeLayout) -> None:
 
 
 def shown(simulate: str) -> int:
-    """How many simulated GPUs a profile shows."""
     return len(load(simulate).shown)
 
 

@@ -50,7 +50,6 @@ class Driver(OfNode):
         self._unregistered = self.node.driver / "unregistered"  # where no kubelet looks
 
     def alive(self) -> bool:
-        """Whether it runs."""
         return self.processes.alive(self.name)
 
     def start(self) -> None:
@@ -216,7 +215,6 @@ class OtherDriver(Driver):
         self._shown = cluster.other_driver
 
     def spec(self) -> ProcessSpec:
-        """How it is started, also for the first time."""
         return other_spec(self.cluster.layout, self._shown, self.node)
 
     def start(self) -> None:

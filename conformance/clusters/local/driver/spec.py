@@ -46,7 +46,6 @@ def create_role(api: LocalApi) -> None:
 
 
 def driver_environment(layout: Layout, node: NodeLayout) -> dict[str, str]:
-    """The variables that every driver gets."""
     return {
         "NODE_NAME": node.name,
         "KUBECONFIG": str(layout.kubeconfig_for("driver")),

@@ -97,7 +97,6 @@ def containerd_spec(layout: Layout, state: State, index: int) -> ProcessSpec:
 
 
 def kubelet_spec(layout: Layout, state: State, index: int) -> ProcessSpec:
-    """The kubelet."""
     assert state.network is not None, "a cluster with nodes has a network"
     node = layout.node(index)
     name = f"{node.name}/kubelet"

@@ -150,5 +150,4 @@ def _rtnetlink() -> Iterator[IPRoute]:
 
 
 def interfaces(layout: Layout) -> list[str]:
-    """This cluster's interfaces on this machine."""
     return sorted(path.name for path in Path("/sys/class/net").glob(f"{layout.bridge}*"))

@@ -61,7 +61,6 @@ _statuses: dict[Identity, int] = {}
 
 
 def boot_id() -> str:
-    """The kernel's random id of this boot."""
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 

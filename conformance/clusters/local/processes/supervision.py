@@ -187,7 +187,6 @@ class Processes:
             return False
 
     def forget(self, name: str) -> None:
-        """Remove a record."""
         self._path(name).unlink(missing_ok=True)
 
     def rename(self, name: str, new: str) -> None:

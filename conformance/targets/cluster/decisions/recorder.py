@@ -134,7 +134,6 @@ class Recording:
         return self._recorder.decisions(self._namespace, dict(self._nodes))
 
     def close(self) -> None:
-        """End it."""
         self._recorder.close(self)
 
     def _take_pod(self, change: str, obj: Obj) -> None:

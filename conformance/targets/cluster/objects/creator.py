@@ -65,7 +65,6 @@ class HollowNodes:
         return written
 
     def close(self) -> None:
-        """Stop renewing."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(10)

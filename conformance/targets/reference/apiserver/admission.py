@@ -124,7 +124,6 @@ class QuotaController:
         self._quotas = quotas
 
     def sync(self) -> None:
-        """One round."""
         for quota in self._store.all("ResourceQuota"):
             hard = dict(quota["spec"].get("hard") or {})
             used = self._quotas.used_in(namespace_of(quota))

@@ -31,7 +31,6 @@ class Attributes:
 
     @property
     def resource(self) -> str:
-        """As rules name it."""
         return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
 
 

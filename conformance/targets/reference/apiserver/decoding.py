@@ -70,7 +70,6 @@ def _decoded(shape: str, value: Any) -> Any:
 
 
 def _zero(shape: str) -> Any:
-    """Go's zero value."""
     if shape in schema.types() or shape.startswith(MAP):
         return {}
     return [] if shape.startswith(LIST) else _ZEROS.get(shape)

@@ -60,5 +60,4 @@ class Watch:
         self._tell(*seen)
 
     def stop(self) -> None:
-        """Call it no more."""
         self._store.unlisten(self._kind, self.hear)

@@ -35,7 +35,6 @@ class ClaimController:
         self._cluster.counts.forget(_COMPONENT)
 
     def sync(self) -> None:
-        """One round over all pods and claims."""
         for pod in self._store.all("Pod"):
             if pod["spec"].get("resourceClaims") and not pods.is_deleted(pod):
                 self._sync_pod(pod)

@@ -36,7 +36,6 @@ class GarbageCollector:
         self._orphaned_at.clear()
 
     def sync(self) -> None:
-        """One round."""
         for found in self._store.everything():
             obj = self._store.by_uid(uid_of(found))
             if obj is None:
@@ -134,7 +133,6 @@ class NamespaceController:
         self._api = api
 
     def sync(self) -> None:
-        """One round."""
         for namespace in self._store.all("Namespace"):
             if not pods.is_deleted(namespace):
                 continue

@@ -45,7 +45,6 @@ class NodeLifecycleController:
         self._noticed.clear()
 
     def sync(self) -> None:
-        """One round over all nodes."""
         for kubelet in self._kubelets:
             self._hear(kubelet)
         for each in self._store.all("Node"):

@@ -110,7 +110,6 @@ class WorkloadController:
         return made
 
     def event(self, workload: Obj, reason: str, message: str, level: str = "Normal") -> None:
-        """Record an event about a workload."""
         self._cluster.event(workload, level, reason, message, self.component)
 
     def report(self, workload: Obj, status: Mapping[str, Any], **omitempty: int) -> None:

@@ -87,7 +87,6 @@ class Application:
         """Called when a request was refused."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI)."""
         request = Request(scope, receive)
         try:
             response = await self._answer(request)

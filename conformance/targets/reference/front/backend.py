@@ -90,7 +90,6 @@ class History:
             return self._grown.wait_for(condition, seconds)
 
     def close(self) -> None:
-        """End all watches."""
         with self._grown:
             self.closed = True
             self._publish(None)

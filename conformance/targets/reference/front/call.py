@@ -44,12 +44,10 @@ class Call:
 
     @property
     def ref(self) -> Ref:
-        """The object that it is for."""
         return Ref(self.api_version, self.kind.name, self.name, self.namespace or None)
 
     @property
     def is_watch(self) -> bool:
-        """Whether it asks for events."""
         return self.method == "GET" and self.query.get("watch") in ("1", "true")
 
     @property

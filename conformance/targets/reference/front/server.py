@@ -89,7 +89,6 @@ class Front(Application):
         )
 
     def close(self) -> None:
-        """End all watches and stop serving."""
         self.backend.history.close()
         self._server.should_exit = True
         self._thread.join()

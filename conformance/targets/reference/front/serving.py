@@ -94,7 +94,6 @@ class ServedReference:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
         return self._layout.kubeconfig
 
     @property

@@ -51,7 +51,6 @@ class DescribedDriver(NodeDriver):
         self._cdi_root.mkdir(parents=True, exist_ok=True)
 
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
-        """Writes the claim's CDI spec."""
         uid, allocation = claim["metadata"]["uid"], claim["status"]["allocation"]["devices"]
         results = [item for item in allocation["results"] if item["driver"] == self.name]
         for result in results:
@@ -82,7 +81,6 @@ class DescribedDriver(NodeDriver):
         ]
 
     def unprepare(self, uid: str) -> None:
-        """Removes the claim's CDI spec."""
         self._held.pop(uid, None)
         cdi.spec_path(self._cdi_root, self.name, uid).unlink(missing_ok=True)
 

@@ -39,7 +39,6 @@ class SimulatedGpus:
     network: ClassVar[Sequence[Obj]] = ()
 
     def count(self, node: ShapeNode) -> int:
-        """How many GPUs a node has."""
         from nvml_driver.simulated.profile import load
 
         return len(load(str(node.gpus or self.profile)).shown)
@@ -81,7 +80,6 @@ class DescribedDevices:
 
     @property
     def simulated(self) -> str:
-        """What is simulated, for reports."""
         source = "its profile" if self.slices is None else "ResourceSlices"
         return f"the devices of {self.driver} (as {source} describes them)"
 
@@ -99,7 +97,6 @@ class DescribedDevices:
         return [named(item) for item in self.slices if item["spec"].get("nodeName") == node.name]
 
     def count(self, node: ShapeNode) -> int:
-        """How many devices a node has."""
         return sum(len(item["spec"].get("devices") or ()) for item in self._own(node))
 
     def start(self, node: ShapeNode, _root: Path, cdi: Path) -> NodeDriver:

@@ -136,7 +136,6 @@ class SlicePublisher:
         """Name -> spec as the API server has stored it."""
 
     def sync(self) -> None:
-        """One round over all nodes that are there."""
         if not self._cluster.gates.get("DynamicResourceAllocation"):
             return
         for node_name, wanted in self._published:

@@ -75,7 +75,6 @@ class Kubelet:
         return seen if present is None or uid_of(present) == uid else None
 
     def sync(self) -> None:
-        """One round over the node's pods."""
         now = self._cluster.clock.now
         for driver in self.dra_manager.drivers:
             if driver.stopped_at is not None and now >= driver.stopped_at + _WIPING_DELAY:
@@ -198,7 +197,6 @@ class Kubelet:
         return True
 
     def _report(self, run: PodRun) -> None:
-        """Write the pod's status."""
         if self._store.by_uid(uid_of(run.pod)) is None:
             return
         status = podstatus.build(run, self._cluster.clock)

@@ -26,7 +26,6 @@ class Listers:
         return self._cluster.slices()
 
     def device_classes(self) -> list[Obj]:
-        """All DeviceClasses."""
         return self._cluster.store.all("DeviceClass")
 
     def claims(self) -> list[Obj]:

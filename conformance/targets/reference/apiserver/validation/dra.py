@@ -44,7 +44,6 @@ def check_claim(
 def check_template(
     template: Obj, namespace_labels: Labels, expressions: Expressions
 ) -> Iterator[FieldError]:
-    """A new ResourceClaimTemplate."""
     spec = template.get("spec") or {}
     meta = spec.get("metadata") or {}
     yield from names.labels(meta.get("labels") or {}, "spec.names.labels")
@@ -141,7 +140,6 @@ _NO_LIMIT: Final = 1 << 31
 
 
 def check_devices(status: Obj) -> Iterator[FieldError]:
-    """``status.devices`` of a claim's status."""
     allocation = status.get("allocation") or {}
     results = (allocation.get("devices") or {}).get("results") or []
     allocated = {_key(result) for result in results}

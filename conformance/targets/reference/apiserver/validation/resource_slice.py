@@ -36,7 +36,6 @@ _LISTS: Final = ("bools", "ints", "strings", "versions")
 
 
 def check_slice(resource_slice: Obj) -> Iterator[FieldError]:
-    """A new or changed ResourceSlice."""
     spec = resource_slice.get("spec") or {}
     yield from names.driver(spec.get("driver") or "", "spec.driver")
     pool = spec.get("pool") or {}
