@@ -22,7 +22,7 @@ from conformance.engine.result import count_verdicts
 from conformance.engine.verdicts import ScenarioCompared
 from conformance.errors import ConformanceError, ExitCode
 from conformance.resultfile.read import RecordedRun
-from conformance.targets.seam.simulation import simulated_devices
+from conformance.targets.seam.values import simulated_devices
 
 MAX_LINES = 20
 """The most lines of one error message."""

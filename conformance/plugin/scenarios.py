@@ -37,7 +37,7 @@ from conformance.plugin.session import (
     setup_of,
 )
 from conformance.report.allure_run import write_run
-from conformance.resultfile.resume import only_failed
+from conformance.resultfile.merge import only_failed
 from conformance.scenario.documents.yamlfile import YAML
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection

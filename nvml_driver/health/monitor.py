@@ -18,8 +18,7 @@ import pynvml
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.health.conditions import APPLICATION_XIDS, HealthReport
 from nvml_driver.health.gpu import GpuConditions
-from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.nvml.query import LOST
+from nvml_driver.nvml.library import LOST, NvmlLibrary
 from nvml_driver.worker import Worker
 
 _LOG = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from typing import Any
 import pynvml
 
 from nvml_driver.model.inventory import MigPlace
-from nvml_driver.nvml.query import LOST, GpuUnusableError
+from nvml_driver.nvml.library import LOST, GpuUnusableError
 
 _LOG = logging.getLogger(__name__)
 _MIB = 2**20

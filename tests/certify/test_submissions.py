@@ -19,7 +19,7 @@ from conformance.certify.signature import SignatureError
 from conformance.certify.submission import EVIDENCE, SIGNATURE, check_folder, submissions
 from conformance.certify.values import Result
 from conformance.certify.verify import Verification
-from conformance.cli.reports.certified import catalogue
+from conformance.cli.reports.report import catalogue
 from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.read import load_results
 from tests.certify.evidence import PROFILES, WAITS, Forgery

@@ -28,7 +28,7 @@ from conformance.errors import UsageError
 from conformance.options import given
 from conformance.report.folder import OutputFolder
 from conformance.report.pages import write_pages
-from conformance.resultfile.resume import only_failed, resumed, to_resume
+from conformance.resultfile.merge import only_failed, resumed, to_resume
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
 from conformance.targets.opening.checks import check_options

@@ -17,7 +17,7 @@ from conformance.data import scenarios_dir
 from conformance.engine.options import RunOptions
 from conformance.engine.shards import shard_of
 from conformance.errors import UsageError
-from conformance.resultfile.resume import only_failed
+from conformance.resultfile.merge import only_failed
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.registry import load_behaviours, load_registry
 from conformance.scenario.selection import Selection, select

@@ -16,7 +16,6 @@ from conformance.scenario.registry import GateProbe, load_registry
 from conformance.targets.cluster.objects.accounts import why_no_accounts
 from conformance.targets.cluster.observe.reading import why_not
 from conformance.targets.seam.components import START_ORDER
-from conformance.targets.seam.simulation import simulated_devices
 from conformance.targets.seam.values import (
     CONSTRAINTS,
     KUBELET_METRICS,
@@ -27,6 +26,7 @@ from conformance.targets.seam.values import (
     Obj,
     TargetError,
     Tier,
+    simulated_devices,
 )
 from reference_allocator.gates import needed_by, settled
 

@@ -19,8 +19,8 @@ from conformance.scenario.observation import (
 from conformance.targets.reference.cluster import admin_access
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.world import World
-from conformance.targets.seam.claims_in_use import in_use
 from conformance.targets.seam.components import meant
+from conformance.targets.seam.overlaps import in_use
 from conformance.targets.seam.values import Obj, TargetError
 from reference_allocator.extended import ANNOTATION
 

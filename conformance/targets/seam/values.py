@@ -6,7 +6,7 @@ and ``kind`` always set). The protocols themselves are in :mod:`conformance.targ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -189,3 +189,20 @@ class Decision:
     allocations: tuple[Obj, ...]
     snapshot: Obj
     unknown: str = ""
+
+
+SIMULATED = "dra-conformance.dev/simulated"
+"""Attribute of devices that are simulated (nvml_driver sets it)."""
+
+
+def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:
+    """In words, that a driver's devices are simulated, where its slices say so themselves."""
+    for item in slices:
+        if item["spec"].get("driver") != driver:
+            continue
+        for device in item["spec"].get("devices") or []:
+            # v1beta1 has the attributes one level deeper.
+            attributes = (device.get("basic") or device).get("attributes") or {}
+            if (attributes.get(SIMULATED) or {}).get("bool"):
+                return [f"the devices of {driver}"]
+    return []

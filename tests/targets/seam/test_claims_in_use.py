@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.targets.seam.claims_in_use import in_use
+from conformance.targets.seam.overlaps import in_use
 
 
 def claim(node: str = "n", driver: str = "d", **status: Any) -> dict[str, Any]:

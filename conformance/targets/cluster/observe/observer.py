@@ -26,7 +26,7 @@ from conformance.scenario.observation import (
 from conformance.targets.cluster.objects.objects import Objects
 from conformance.targets.cluster.observe.reading import claims_in, of_kubelet, samples_in, specs_in
 from conformance.targets.cluster.reach import Shared
-from conformance.targets.seam.claims_in_use import in_use
+from conformance.targets.seam.overlaps import in_use
 from conformance.targets.seam.values import ApiError, Obj, Ref, TargetError
 from nvml_driver.kubelet.rpc import stub
 from nvml_driver.kubeletapi.podresources.v1 import api_pb2 as api

@@ -19,9 +19,8 @@ from conformance.targets.reference.apiserver import (
 )
 from conformance.targets.reference.apiserver.admission import Quotas, set_priority
 from conformance.targets.reference.apiserver.patches import merge
-from conformance.targets.reference.apiserver.selectors import selects
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
-from conformance.targets.reference.apiserver.watches import Tell, Watch
+from conformance.targets.reference.apiserver.watches import Tell, Watch, selects
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import Kind, kind_of, resolve
 from conformance.targets.reference.store import clone, namespace_of, not_found

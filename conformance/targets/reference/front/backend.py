@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from conformance.targets.reference.apiserver.handling import Handler
-from conformance.targets.reference.apiserver.selectors import Matches
 from conformance.targets.reference.apiserver.server import ApiServer
-from conformance.targets.reference.apiserver.watches import as_seen
+from conformance.targets.reference.apiserver.watches import Matches, as_seen
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.front.call import Call
 from conformance.targets.reference.resources import KINDS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from conformance.targets.reference.apiserver.authorization import Attributes
-from conformance.targets.reference.apiserver.selectors import field_selector, label_selector
+from conformance.targets.reference.apiserver.watches import field_selector, label_selector
 from conformance.targets.reference.resources import KINDS, Kind
 from conformance.targets.reference.store import namespace_of
 from conformance.targets.seam.values import ApiError, Obj, Ref, User

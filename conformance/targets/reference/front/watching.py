@@ -10,7 +10,7 @@ from typing import Final
 from starlette.concurrency import run_in_threadpool
 
 from conformance.targets.reference.apiserver import conversion
-from conformance.targets.reference.apiserver.selectors import Matches
+from conformance.targets.reference.apiserver.watches import Matches
 from conformance.targets.reference.front.backend import Backend, Event
 from conformance.targets.reference.front.body import status
 from conformance.targets.reference.front.call import Call
