@@ -3,8 +3,8 @@
 On most nodes that is ``/``; where a container installs the driver, a directory like
 ``/run/nvidia/driver``. This driver itself may run in a container that sees it elsewhere: what is
 looked at and run is below ``container``, what container runtimes read is below ``host``. Folders as
-kubernetes-sigs/dra-driver-nvidia-gpu searches them, ``cmd/gpu-kubelet-plugin/root.go``. PCI attributes that the kernel reports have the
-formats of k8s.io/dynamic-resource-allocation/deviceattribute.
+kubernetes-sigs/dra-driver-nvidia-gpu searches them, ``cmd/gpu-kubelet-plugin/root.go``. PCI
+attributes have the formats of k8s.io/dynamic-resource-allocation/deviceattribute.
 """
 
 from __future__ import annotations

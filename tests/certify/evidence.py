@@ -120,10 +120,7 @@ class Forgery:
     def claim(self) -> str:
         """Write the report that believes the file; returns what the core profile comes to."""
         report = believed(
-            load_results(self.results),
-            IMPLEMENTATION,
-            PROFILES.named([CORE]),
-            self.catalogue,
+            load_results(self.results), IMPLEMENTATION, PROFILES.named([CORE]), self.catalogue
         )
         self.report.write_text(report.to_yaml())
         return str(report.profiles[0].result)

@@ -270,12 +270,7 @@ IN_USE = (
     ("driver", "held", "outcome", "why"),
     [
         ("gpu.nvidia.com", (), Outcome.PASSED, ""),
-        (
-            "gpu.nvidia.com",
-            ("gpu-7",),
-            Outcome.SKIPPED,
-            IN_USE,
-        ),
+        ("gpu.nvidia.com", ("gpu-7",), Outcome.SKIPPED, IN_USE),
         ("nvml-dra-driver", (), Outcome.SKIPPED, "needs 2 nodes with a kubelet, 1 available"),
     ],
     ids=["free", "in-use", "ours"],

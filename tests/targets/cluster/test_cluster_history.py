@@ -12,9 +12,7 @@ def claim(
 ) -> dict[str, Any]:
     status: dict[str, Any] = {}
     if devices:
-        status["allocation"] = {
-            "devices": {"results": [{"device": d} for d in devices.split(",")]},
-        }
+        status["allocation"] = {"devices": {"results": [{"device": d} for d in devices.split(",")]}}
         if selector:
             field = {"key": "metadata.name", "operator": "In", "values": [selector]}
             status["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [field]}]}

@@ -54,8 +54,7 @@ def test_an_object_can_be_read_in_each_served_version(scope: ClusterScope) -> No
 
 
 @pytest.mark.parametrize(
-    ("api_version", "kind"),
-    [("resource.k8s.io/v1alpha2", "ResourceClass"), ("v1", "Nonsense")],
+    ("api_version", "kind"), [("resource.k8s.io/v1alpha2", "ResourceClass"), ("v1", "Nonsense")]
 )
 def test_it_is_the_server_that_refuses_a_kind_that_it_does_not_serve(
     scope: ClusterScope, api_version: str, kind: str

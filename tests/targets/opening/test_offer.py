@@ -29,9 +29,7 @@ NODES = ("n0", "n1")
 
 
 def offered(
-    *slices: Obj,
-    given: Callable[[ReferenceScope], object] = lambda scope: None,
-    **profile: Any,
+    *slices: Obj, given: Callable[[ReferenceScope], object] = lambda scope: None, **profile: Any
 ) -> Capabilities:
     """What there is for the profile, changed as told, after something was done to the cluster."""
     spec = PROFILE.spec.model_copy(update=profile)

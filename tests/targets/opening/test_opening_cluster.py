@@ -88,8 +88,7 @@ def test_a_kind_cluster_that_was_refused_stays(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "keep", "removes"),
-    [(False, False, False), (True, False, True), (False, True, True)],
+    ("there", "keep", "removes"), [(False, False, False), (True, False, True), (False, True, True)]
 )
 def test_a_driver_is_removed_unless_its_cluster_goes(
     kind: Kind, monkeypatch: pytest.MonkeyPatch, there: bool, keep: bool, removes: bool

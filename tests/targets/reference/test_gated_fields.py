@@ -13,8 +13,7 @@ from tests.targets.reference.conftest import Open, new_scope
 CLAIM = kit.claim(
     "c",
     kit.request(
-        capacity={"requests": {"memory": "1Gi"}},
-        tolerations=[{"key": "a", "operator": "Exists"}],
+        capacity={"requests": {"memory": "1Gi"}}, tolerations=[{"key": "a", "operator": "Exists"}]
     ),
 )
 SHAREABLE = {

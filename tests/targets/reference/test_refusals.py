@@ -25,12 +25,7 @@ def refused(scope: ReferenceScope, obj: dict[str, Any]) -> dict[str, Any]:
         scope.create(obj)
     error = caught.value
     causes = [{"reason": c.reason, "message": c.message, "field": c.field} for c in error.causes]
-    return {
-        "code": error.code,
-        "reason": error.reason,
-        "message": error.message,
-        "causes": causes,
-    }
+    return {"code": error.code, "reason": error.reason, "message": error.message, "causes": causes}
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -129,11 +129,7 @@ def test_expression_that_fails_is_an_error_of_the_scheduler(bare: ReferenceScope
 
 
 NODE_CASES: dict[str, tuple[Obj, Obj, str]] = {
-    "cordoned": (
-        {"spec": {"unschedulable": True}},
-        {},
-        "1 node(s) were unschedulable",
-    ),
+    "cordoned": ({"spec": {"unschedulable": True}}, {}, "1 node(s) were unschedulable"),
     "tainted": (
         {"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}},
         {},
