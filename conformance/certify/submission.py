@@ -16,10 +16,16 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from conformance.certify.contradictions import Discrepancy
-from conformance.certify.evidence import MAX_PACKED, read_evidence, write_evidence
+from conformance.certify.evidence import (
+    MAX_PACKED,
+    Signature,
+    read_evidence,
+    signed,
+    verified,
+    write_evidence,
+)
 from conformance.certify.model import ConformanceReport, Support
 from conformance.certify.profiles import ProfileSet
-from conformance.certify.signature import Signature, signed, verified
 from conformance.certify.verify import Verification, verify_evidence
 from conformance.engine.events import PlannedScenario
 from conformance.errors import UsageError

@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 
 from conformance.errors import TargetError
-from conformance.kubeapi.api import request_list
+from conformance.kubeapi.api import Resource, request_list
 from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.errors import ApiError, Obj, of_status
 from conformance.kubeapi.store import Store, version_of
 from conformance.kubeapi.transport import Stream

@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 import time
 
+from conformance.kubeapi.api import Resource
 from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.errors import Obj
 from conformance.kubeapi.informer import Informer
 

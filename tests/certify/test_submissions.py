@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from conformance.certify import evidence
-from conformance.certify.evidence import read_evidence, write_evidence
+from conformance.certify.evidence import SignatureError, read_evidence, write_evidence
 from conformance.certify.profiles import load_profiles
-from conformance.certify.signature import SignatureError
 from conformance.certify.submission import EVIDENCE, SIGNATURE, check_folder, submissions
 from conformance.certify.values import Result
 from conformance.certify.verify import Verification

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from conformance.cli.scenarios.pages import catalogue
+from conformance.cli.scenarios.listing import catalogue
 from conformance.scenario.documents.yamlfile import read_documents, yaml_files
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.driver.variables import Variables

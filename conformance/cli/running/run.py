@@ -13,8 +13,7 @@ import typer
 from conformance.cli.options import takes
 from conformance.cli.output import print_progress
 from conformance.cli.running.config import Config, NoConfig, recorded_config
-from conformance.cli.running.planned import planned_lines
-from conformance.cli.running.reporters import reporters, same_place
+from conformance.cli.running.reporters import planned_lines, reporters, same_place
 from conformance.compare.conclude import conclude_run
 from conformance.debuglog import DEBUG_LOG, debug_log
 from conformance.engine.events import ShardPlan

@@ -10,8 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from conformance.kubeapi.api import Api, request_list
-from conformance.kubeapi.discovery import Resource
+from conformance.kubeapi.api import Api, Resource, request_list
 from conformance.kubeapi.informer import Informer, Listener
 from conformance.kubeapi.informers import Changes, InformerFactory
 from conformance.kubeapi.store import version_of

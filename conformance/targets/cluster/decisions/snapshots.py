@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.discovery import DRA_GROUP, Discovery, Resource
+from conformance.kubeapi.api import DRA_GROUP, Api, Discovery, Resource
 from conformance.targets.seam.values import ApiError, Capabilities, Obj
 from reference_allocator.features import Features
 from reference_allocator.snapshot import Snapshot

@@ -7,9 +7,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from threading import Lock
 
-from conformance.kubeapi.api import Api
+from conformance.kubeapi.api import Api, Resource
 from conformance.kubeapi.connection import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection
-from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.errors import UnsureError
 from conformance.kubeapi.store import has_labels
 from conformance.targets.cluster.objects.accounts import headers_of

@@ -11,8 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.discovery import Resource
+from conformance.kubeapi.api import Api, Resource
 from conformance.kubeapi.informer import Informer
 from conformance.kubeapi.informers import Changes, InformerFactory
 from conformance.kubeapi.store import has_labels

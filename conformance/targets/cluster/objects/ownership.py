@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.discovery import DRA_GROUP, Discovery, Resource
+from conformance.kubeapi.api import DRA_GROUP, Api, Discovery, Resource
 from conformance.targets.cluster.decisions.snapshots import TAINT_RULE, taint_rules
 from conformance.targets.seam.values import RUN_LABEL, ApiError, Ref
 
