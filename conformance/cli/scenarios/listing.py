@@ -1,4 +1,4 @@
-"""``dra-conformance list``: scenarios and what they can name; docs/scenarios.md, docs/coverage.md."""
+"""``dra-conformance list``: scenarios, what they can name, and the generated pages in docs/."""
 
 from __future__ import annotations
 
