@@ -18,8 +18,7 @@ from nvml_driver.cdi import specs as cdi
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
 from nvml_driver.model.inventory import Device
-from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.nvml.query import version
+from nvml_driver.nvml.library import NvmlLibrary, version
 from nvml_driver.options import DriverOptions
 from reference_allocator.allocator import Allocator
 from reference_allocator.api.defaulting import default_claim

@@ -28,7 +28,6 @@ def local_cluster_modules_dir() -> Path:
 
 
 def kind_dir() -> Path:
-    """The directory with the kind configurations."""
     return _find("kind", "ci/kind")
 
 

@@ -12,14 +12,10 @@ class Identified(Protocol):
     """Something with a public id and the digest of its document."""
 
     @property
-    def id(self) -> str:
-        """The public id."""
-        ...
+    def id(self) -> str: ...
 
     @property
-    def digest(self) -> str:
-        """As :func:`document_digest` gives it."""
-        ...
+    def digest(self) -> str: ...
 
 
 def document_digest(document: Any) -> str:

@@ -13,7 +13,6 @@ def read_regular(file: Path, most: int) -> bytes:
     """The content of a regular file; nothing else is opened, because that could block for ever.
 
     Args:
-        file: a link to a regular file will do.
         most: bytes.
 
     Raises:

@@ -45,7 +45,6 @@ def given(default: Any, text: str, group: str = "", **more: Any) -> Any:
     """A dataclass field with an option; ``...`` as the default means that it is required.
 
     Args:
-        text: the help.
         more: further attributes of :class:`Given`.
     """
     about: dict[str, Any] = {"metadata": {Given: Given(text, group, **more)}}
@@ -61,12 +60,10 @@ class Option:
     """A field of a dataclass as an option.
 
     Attributes:
-        name: the field's.
         flag: ``--feature-gate``.
         type: of one value: str, int, bool (a switch without a value), Path, or a Literal.
         repeated: may be given several times.
         default: the field's; ``...`` where it must be given.
-        given: the annotation.
     """
 
     name: str
@@ -104,7 +101,6 @@ def from_given(table: type[T], given: Mapping[str, Any], **rest: Any) -> T:
     """An instance of a dataclass from what a user gave.
 
     Args:
-        table: the dataclass.
         given: field name -> value; None and an empty list are "not given".
         rest: fields that are no options, or that the caller decides.
 

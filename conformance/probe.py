@@ -75,7 +75,6 @@ class ProbeOutput:
 
     Attributes:
         environment: name -> value.
-        device_nodes: paths of character devices.
         outputs: name of a command, or path of a metadata file -> what was printed.
     """
 

@@ -16,12 +16,7 @@ from conformance.files import read_regular
 
 
 def loads(text: bytes | str) -> Any:
-    """A JSON document.
-
-    Raises:
-        ValueError: it is not JSON, or an object has a key twice.
-        RecursionError: it is nested too deep.
-    """
+    """A JSON document. Raises ValueError or RecursionError."""
     return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
 
 

@@ -20,8 +20,7 @@ from typing import Annotated
 
 import typer
 
-from nvml_driver.cli_options import RunFlags, SlicesFlags, takes
-from nvml_driver.clihelp import HelpCommand
+from nvml_driver.cli_options import HelpCommand, RunFlags, SlicesFlags, takes
 from nvml_driver.errors import DriverError, ProfileError
 from nvml_driver.logs import configure
 from nvml_driver.nvml.installation import DriverRoot
@@ -164,7 +163,6 @@ def dump(
 
 
 def main() -> None:
-    """The console command."""
     try:
         app()
     except DriverError as error:

@@ -20,9 +20,8 @@ from nvml_driver.errors import DriverError, NvmlUnavailableError
 from nvml_driver.mig.listing import instances
 from nvml_driver.mig.profiles import GiProfile, placements, profiles
 from nvml_driver.model.roots import NodeRoots
-from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.nvml.query import salted
-from nvml_driver.nvml.sysfs import link_name, normal_address, read_word
+from nvml_driver.nvml.installation import link_name, normal_address, read_word
+from nvml_driver.nvml.library import NvmlLibrary, salted
 from nvml_driver.simulated.migtable import MigProfile, MigTable
 
 _MIB = 2**20

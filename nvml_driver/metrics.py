@@ -82,7 +82,6 @@ class Metrics:
 
     @contextmanager
     def request(self, operation: Operation) -> Iterator[None]:
-        """Count and time one call."""
         began = time.monotonic()
         inflight = self._inflight.labels(self._driver, operation)
         inflight.inc()
@@ -94,7 +93,6 @@ class Metrics:
             self._seconds.labels(self._driver, operation).observe(time.monotonic() - began)
 
     def error(self, operation: Operation, error: Exception) -> None:
-        """Count one claim's error."""
         self._errors[operation].labels(self._driver, type(error).__name__).inc()
 
 

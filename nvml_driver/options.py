@@ -12,7 +12,6 @@ DEFAULT_DRIVER_NAME = "gpu.nvidia.com"
 
 DeviceNodes = Literal["create", "declare"]
 
-
 ConsumableShares = Literal["unlimited", "memory"] | int
 
 

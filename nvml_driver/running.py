@@ -13,8 +13,7 @@ from nvml_driver.cluster.publish import Publisher
 from nvml_driver.core import DriverCore
 from nvml_driver.health.device_watch import DeviceWatch
 from nvml_driver.health.stream import HealthFeed
-from nvml_driver.kubelet.liveness import LivenessServer
-from nvml_driver.kubelet.plugin import KubeletPlugin
+from nvml_driver.kubelet.plugin import KubeletPlugin, LivenessServer
 from nvml_driver.metrics import Metrics, MetricsServer
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions

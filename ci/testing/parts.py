@@ -219,7 +219,7 @@ def _kind() -> Part:
         paths=(
             "conformance/clusters/kind*",
             "conformance/clusters/manifests*",
-            "conformance/targets/opening.py",
+            "conformance/targets/opening/*",
             "ci/kind/*",
             "ci/deploy/*",
         ),

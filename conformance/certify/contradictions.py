@@ -23,7 +23,7 @@ from conformance.engine.events.scenario import Outcome, PlannedScenario, Scenari
 from conformance.engine.run.ending import with_known_issues
 from conformance.errors import ConformanceError, ExitCode
 from conformance.resultfile.read import RecordedRun
-from conformance.targets.simulation import simulated_devices
+from conformance.targets.seam.values import simulated_devices
 
 MAX_LINES = 20
 """The most lines of one error message."""
@@ -70,7 +70,6 @@ def contradictions(
     """Every contradiction in a result file, in the order of its parts.
 
     Args:
-        result: the file.
         catalogue: every scenario that the suite ships. Scenarios of others are no contradiction.
     """
     run = result.run

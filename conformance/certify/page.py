@@ -29,10 +29,7 @@ MARKS: Final = {
     Support.FAILED: "\u2717",
     Support.NOT_TESTED: "?",
 }
-_COLOURS: Final = {
-    Result.SUCCESS: "#1a7f37",
-    Result.FAILURE: "#c62828",
-}
+_COLOURS: Final = {Result.SUCCESS: "#1a7f37", Result.FAILURE: "#c62828"}
 _GREY: Final = "#57606a"
 _CHARACTER: Final = 7
 """Pixels; of Verdana at 11, about which a badge's texts are laid out."""
@@ -43,7 +40,6 @@ class Entry:
     """One submission on the page.
 
     Attributes:
-        report: of it.
         signed_by: whoever signed it, in words; empty where nobody did.
         departures: where its scenarios and profiles are not those of this suite: it was judged by
             its own, which may ask for less.
@@ -55,7 +51,6 @@ class Entry:
 
     @property
     def minor(self) -> str:
-        """Of Kubernetes."""
         return str(folder_of(self.report).parent)
 
     @property
@@ -65,7 +60,6 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """The name of the certified project."""
         return self.report.implementation.project
 
     def feature(self, name: str) -> FeatureResult | None:
@@ -161,11 +155,7 @@ def _render(template: str, **values: object) -> str:
 
 
 def write_pages(folder: Path, files: dict[str, str]) -> None:
-    """Write the site.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write the site. Raises OSError: it cannot be written."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

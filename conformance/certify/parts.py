@@ -9,7 +9,7 @@ from conformance.engine.events.result import RunResult
 from conformance.engine.events.run import MergedPart, RunStarted
 from conformance.engine.events.scenario import Outcome
 from conformance.resultfile.merge import merged_id
-from conformance.scenario.variables import namespace, suffix
+from conformance.scenario.driver.variables import namespace, suffix
 
 
 def parts(run: RunStarted) -> Iterator[Finding]:

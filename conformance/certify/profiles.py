@@ -25,7 +25,6 @@ class Profile(Strict):
     """A named set of scenarios.
 
     Attributes:
-        levels: the levels whose scenarios belong to it.
         features: only scenarios of these features; empty: of all.
         scenarios: only these, by id; empty: all.
         references: what the profile is made after, for example the document whose examples it has.
@@ -67,11 +66,7 @@ class ProfileSet(Strict):
         return self
 
     def named(self, names: Iterable[str]) -> tuple[Profile, ...]:
-        """The profiles with these names, in the order of the file.
-
-        Raises:
-            UsageError: one is not known.
-        """
+        """The profiles with these names, in the order of the file. Raises UsageError."""
         wanted = set(names)
         unknown = sorted(wanted - {profile.name for profile in self.profiles})
         if unknown:
@@ -81,12 +76,7 @@ class ProfileSet(Strict):
 
 
 def empty_parts(profiles: ProfileSet, catalogue: Collection[PlannedScenario]) -> Iterator[Problem]:
-    """Each part of a profile that no scenario belongs to, and so could promise nothing.
-
-    Args:
-        profiles: the profiles.
-        catalogue: every scenario that the suite ships.
-    """
+    """Each part of a profile that no scenario belongs to, and so could promise nothing."""
     for index, profile in enumerate(profiles.profiles):
         where = ("profiles", index)
         if not any(map(profile.has, catalogue)):
@@ -104,10 +94,6 @@ def empty_parts(profiles: ProfileSet, catalogue: Collection[PlannedScenario]) ->
 
 
 def load_profiles(file: Path | None = None) -> ProfileSet:
-    """Read a profile file; None is the one that the suite ships.
-
-    Raises:
-        UsageError: it is missing or malformed, with ``file:line: $.path``.
-    """
+    """Read a profile file; None is the one that the suite ships. Raises UsageError."""
     path = file or scenarios_dir() / "profiles.yaml"
     return load_document(ProfileSet, path, "profile set")

@@ -16,10 +16,16 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from conformance.certify.contradictions import Discrepancy
-from conformance.certify.evidence import MAX_PACKED, read_evidence, write_evidence
+from conformance.certify.evidence import (
+    MAX_PACKED,
+    Signature,
+    read_evidence,
+    signed,
+    verified,
+    write_evidence,
+)
 from conformance.certify.model import ConformanceReport, Support
 from conformance.certify.profiles import ProfileSet
-from conformance.certify.signature import Signature, signed, verified
 from conformance.certify.verify import Verification, verify_evidence
 from conformance.engine.events.scenario import PlannedScenario
 from conformance.errors import UsageError
@@ -44,8 +50,6 @@ class Checked:
     """The outcome of checking an evidence file, alone or in its folder.
 
     Attributes:
-        path: of the evidence file.
-        verification: of what is in it, and of the files beside it.
         signature: None where there is none.
     """
 
@@ -55,11 +59,7 @@ class Checked:
 
 
 def folder_of(report: ConformanceReport) -> Path:
-    """Where a submission belongs below ``reports/``.
-
-    Raises:
-        UsageError: its Kubernetes version is none.
-    """
+    """Where a submission belongs below ``reports/``. Raises UsageError."""
     version = release(report.kubernetes_version)
     if version is None:
         raise UsageError(f"{report.kubernetes_version!r:.40} is no Kubernetes version")
@@ -85,13 +85,6 @@ def write_submission(
 
     Args:
         folder: its own, see :func:`folder_of`.
-        report: what was made of the result.
-        result: the run.
-        profiles: those that the suite ships.
-        catalogue: every scenario that the suite ships.
-        key: SSH key to sign with.
-        reproduce: the commands that make it again.
-        overwrite: the submission of another run, too.
 
     Returns:
         Whether the submission of another run was overwritten.
@@ -126,18 +119,7 @@ def check_evidence(
     catalogue: Sequence[PlannedScenario],
     signers: Path | None = None,
 ) -> Checked:
-    """Check an evidence file, and the signature beside it.
-
-    Args:
-        path: of the evidence file.
-        profiles: the profiles that this suite knows.
-        catalogue: every scenario that this suite ships.
-        signers: ssh-keygen's file of allowed signers.
-
-    Raises:
-        UsageError: as :func:`~conformance.certify.verify.verify_evidence`.
-        SignatureError: its signature is not good.
-    """
+    """Check an evidence file, and the signature beside it. Raises UsageError or SignatureError."""
     found = verify_evidence(path, profiles, catalogue)
     beside = path.with_name(f"{path.name}.sig")
     signature = None

@@ -37,7 +37,6 @@ class Result(StrEnum):
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code of this result."""
         return {
             Result.SUCCESS: ExitCode.CONFORMANT,
             Result.PARTIAL: ExitCode.PARTIAL,

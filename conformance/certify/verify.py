@@ -40,9 +40,7 @@ class Verification:
     """The outcome of checking a report.
 
     Attributes:
-        report: the report as it was read.
         discrepancies: all that is not as claimed, in a stable order.
-        notes: what could not be checked, and why.
         departures: where the evidence's scenarios and profiles are not those of this suite.
     """
 
@@ -118,10 +116,7 @@ def verify_report(
     """Check a report.
 
     Args:
-        report_path: the report.
         results_path: the result file that it claims to be made from.
-        profiles: the profiles that the suite knows.
-        catalogue: every scenario that this suite ships.
 
     Raises:
         UsageError: one of the files cannot be read, the report is malformed, or the result file is
@@ -144,11 +139,6 @@ def verify_evidence(
     path: Path, profiles: ProfileSet, catalogue: Sequence[PlannedScenario]
 ) -> Verification:
     """Check an evidence file by the scenarios and profiles in it; report where they are not ours.
-
-    Args:
-        path: of the evidence file.
-        profiles: the profiles that this suite knows.
-        catalogue: every scenario that this suite ships.
 
     Raises:
         UsageError: it cannot be read, is malformed, or of another version of the format.

@@ -16,10 +16,10 @@ from conformance.engine.objects.leftovers import sweep
 from conformance.engine.options import RunOptions
 from conformance.errors import ExitCode, UsageError
 from conformance.options import from_given
-from conformance.targets.checks import check_options
-from conformance.targets.opening import open_existing
-from conformance.targets.options import DEFAULT_SIMULATION, TargetOptions
-from conformance.targets.sources import local_cluster
+from conformance.targets.opening.checks import check_options
+from conformance.targets.opening.options import DEFAULT_SIMULATION, TargetOptions
+from conformance.targets.opening.sources import local_cluster
+from conformance.targets.opening.target import open_existing
 
 app = typer.Typer(
     help="A real cluster on this machine, without a container engine.",
@@ -69,7 +69,7 @@ def up(
 
 def _serve_reference(options: TargetOptions) -> None:
     """Serve the reference over HTTPS until a signal ends this process."""
-    from conformance.targets.opening import open_reference
+    from conformance.targets.opening.target import open_reference
     from conformance.targets.reference.front.serving import ServedReference, seconds_since_epoch
     from conformance.targets.reference.target import ReferenceTarget
 
@@ -223,7 +223,7 @@ def explain(
     Read-only. Needs read access to slices, classes, claims and nodes.
     """
     from conformance.compare.explain import explain_file, explain_pending
-    from conformance.targets.opening import open_existing
+    from conformance.targets.opening.target import open_existing
 
     if options.cluster is None:
         if not Path(subject).exists() and subject.count("/") == 1:

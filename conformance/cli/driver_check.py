@@ -14,7 +14,7 @@ import typer
 
 from conformance.cli.output import printable, write_named
 from conformance.errors import UsageError
-from conformance.targets.conversions import words_of
+from conformance.targets.opening.conversions import words_of
 
 _LONGEST_FOLDER = 40
 """Characters of the folder's path: a socket's path below it must be short."""
@@ -68,8 +68,8 @@ def driver_check(
     """
     from conformance.drivercheck.bench import Bench
     from conformance.drivercheck.catalogue import chosen
-    from conformance.drivercheck.output import junit_xml, lines_of, summary
     from conformance.drivercheck.process import CommandStarter
+    from conformance.drivercheck.result import junit_xml, lines_of, summary
     from conformance.drivercheck.run import run
 
     checks = chosen(check or ())

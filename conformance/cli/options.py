@@ -21,9 +21,7 @@ def takes(
 
     Args:
         parameter: of the command, which gets an instance of ``table``.
-        table: a dataclass with options.
         only: names of its fields that the command offers; () is all of them.
-        fixed: fields that the command decides.
     """
     rows = [row for row in options_of(table) if not only or row.name in set(only)]
 

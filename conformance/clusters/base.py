@@ -35,7 +35,6 @@ REMOVE: Final = "remove"
 Progress = Callable[[str], None]
 """Called with one line (no newline at its end) as each phase of a start or stop begins."""
 
-
 Watch = Callable[[Callable[[str], None]], Callable[[], None]]
 """Begins to watch a cluster and returns what ends the watch. The argument is called once, with one
 message (a line, then details), when a component has ended that nobody stopped."""
@@ -85,7 +84,6 @@ class ClusterAccess:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ClusterAccess:
-        """The inverse of :meth:`to_json`."""
         return _access().validate_python(data)
 
 
@@ -119,7 +117,6 @@ class Cluster(Protocol):
 
 
 def is_ready(node: Mapping[str, Any]) -> bool:
-    """Whether a node says so itself."""
     return any(
         condition.get("type") == "Ready" and condition.get("status") == "True"
         for condition in (node.get("status") or {}).get("conditions") or []

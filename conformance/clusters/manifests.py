@@ -95,19 +95,12 @@ def _json_values(text: str) -> list[Obj]:
 
 @contextmanager
 def installed(
-    objects: Sequence[Obj],
-    access: ClusterAccess,
-    driver: str,
-    progress: Progress,
-    removes: bool,
+    objects: Sequence[Obj], access: ClusterAccess, driver: str, progress: Progress, removes: bool
 ) -> Iterator[None]:
     """Make the objects and wait for the driver's slices; perhaps delete them at the end.
 
     Args:
         objects: as `render` gives them.
-        access: the cluster.
-        driver: whose slices are waited for.
-        progress: told what takes time.
         removes: whether to remove it; no where the whole cluster goes.
 
     Raises:
@@ -130,7 +123,6 @@ def installed(
 
 
 def _create(api: Api, obj: Obj, run: str) -> str:
-    """Make one object; its path."""
     deadline = time.monotonic() + _SERVED_SECONDS
     meta = obj["metadata"]
     meta["labels"] = {**(meta.get("labels") or {}), RUN_LABEL: run}

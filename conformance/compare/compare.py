@@ -20,7 +20,7 @@ from conformance.engine.events.comparison import Difference, Judgement, Scenario
 from conformance.engine.events.scenario import Outcome, ScenarioFinished, StepFinished
 from conformance.errors import ConformanceError
 from conformance.jsondiff import differences, json_text
-from conformance.targets.overlaps import Overlap, exclusive_devices
+from conformance.targets.seam.overlaps import Overlap, exclusive_devices
 from conformance.text import cut
 
 MAX_DIFFERENCES = 100

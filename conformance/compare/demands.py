@@ -32,7 +32,6 @@ class WantedClaim:
     """A claim that must have been allocated.
 
     Attributes:
-        owner: the pod or Job that names it.
         entry: the name in ``spec.resourceClaims`` of the pod.
         claim: the ResourceClaim's name; empty for one generated from a template.
         number: how many of them: a Job has one for each of its pods.

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from conformance.errors import UsageError
 from conformance.strictjson import read_object
-from conformance.targets.base import Obj, Ref
-from conformance.targets.scope import Scope
+from conformance.targets.seam.scope import Scope
+from conformance.targets.seam.values import Obj, Ref
 from reference_allocator.api.reading import InputError
 from reference_allocator.explain import explain
 from reference_allocator.snapshot import Snapshot

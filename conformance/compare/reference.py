@@ -11,10 +11,10 @@ from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.base import RUN_LABEL, Obj, Query
-from conformance.targets.opening import Opened, open_reference
-from conformance.targets.overlaps import exclusive_devices
-from conformance.targets.scope import Scope
+from conformance.targets.opening.target import Opened, open_reference
+from conformance.targets.seam.overlaps import exclusive_devices
+from conformance.targets.seam.scope import Scope
+from conformance.targets.seam.values import RUN_LABEL, Obj, Query
 from reference_allocator.gates import gates_for_version
 
 

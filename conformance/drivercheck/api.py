@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.kubeapi.errors import ApiError
-from conformance.targets.base import Obj, Ref
 from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.clock import VirtualClock
@@ -25,6 +24,7 @@ from conformance.targets.reference.front.backend import Backend
 from conformance.targets.reference.front.call import Call
 from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.store import Identity, Store, clone
+from conformance.targets.seam.values import Obj, Ref
 from reference_allocator.allocator import Allocator
 from reference_allocator.features import Features
 from reference_allocator.gates import gates_for_version
@@ -191,7 +191,6 @@ class HttpApi(Front):
     Attributes:
         refusals: invalid ResourceSlices: method, path and message, at most `MAX_REFUSALS`.
         lists: how often ResourceSlices were listed or watched.
-        held: names of claims whose GET came and was held.
     """
 
     def __init__(self, folder: Path) -> None:

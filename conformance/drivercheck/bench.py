@@ -16,7 +16,7 @@ from conformance.drivercheck.driver import DriverUnderCheck
 from conformance.drivercheck.kubelet import Device, Plugin, RefusedError
 from conformance.drivercheck.process import Starter
 from conformance.drivercheck.violations import UnanswerableError, ViolationError
-from conformance.targets.base import Obj
+from conformance.targets.seam.values import Obj
 from conformance.text import one_line
 
 

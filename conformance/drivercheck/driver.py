@@ -15,7 +15,7 @@ from conformance.drivercheck.api import NODE, HttpApi
 from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
 from conformance.drivercheck.process import Process, Starter, last_words
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
-from conformance.targets.base import Obj
+from conformance.targets.seam.values import Obj
 
 REGISTER_SECONDS: Final = 30.0
 """Until a driver that was started has registered; ours to choose, and generous."""
@@ -37,11 +37,9 @@ class DriverUnderCheck:
     """One driver on one node.
 
     Attributes:
-        folder: of everything that is made.
         registry: where registration sockets appear (KUBELET_REGISTRAR_DIRECTORY_PATH).
         plugins: where plugins have their folders (KUBELET_PLUGINS_DIRECTORY_PATH).
         cdi_folders: where CDI specs are; the first is the driver's CDI_ROOT.
-        api: the API server behind KUBECONFIG.
         info: the driver's PluginInfo; None before it has registered.
     """
 

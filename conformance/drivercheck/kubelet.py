@@ -19,7 +19,7 @@ import grpc
 
 from conformance.clusters.local.driver.attached import INFO_SECONDS, KNOWN_SERVICES
 from conformance.drivercheck.violations import SilenceError, ViolationError
-from conformance.targets.base import Obj
+from conformance.targets.seam.values import Obj
 from conformance.text import one_line
 from nvml_driver.kubelet.rpc import stub
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1

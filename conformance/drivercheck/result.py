@@ -1,9 +1,12 @@
-"""What came of a driver check: an outcome for each check, and one verdict."""
+"""The result of a driver check: as a value, as lines for a terminal and as JUnit XML."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Literal
+from xml.etree import ElementTree as ET
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -11,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from conformance.drivercheck.check import Level
 from conformance.errors import ExitCode
 from conformance.scenario.base import API_VERSION
+from conformance.text import counted, xml_text
 
 
 class Outcome(StrEnum):
@@ -85,3 +89,90 @@ def verdict(
     if required & {Outcome.SKIPPED, Outcome.NOT_RUN} or not required:
         return "partial"
     return "conformant"
+
+
+WIDTH = 80
+_INDENT = " " * 4
+
+
+def lines_of(result: CheckResult) -> Iterator[str]:
+    """A check in lines of at most `WIDTH` characters, but for words that are longer."""
+    if result.outcome is Outcome.NOT_RUN:
+        return  # the summary says how many, and why
+    advised = result.outcome is Outcome.FAILED and result.level is Level.RECOMMENDED
+    word = "advised" if advised else str(result.outcome)
+    yield f"{word:<11} {result.seconds:6.2f} s  {result.name}"
+    if result.outcome is Outcome.PASSED:
+        return
+    said = [result.message]
+    if result.outcome in (Outcome.FAILED, Outcome.ERROR):
+        said = [result.summary, result.message, f"source: {result.source}"]
+    for text in filter(None, said):
+        yield from textwrap.wrap(
+            text,
+            WIDTH,
+            initial_indent=_INDENT,
+            subsequent_indent=_INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+def summary(result: DriverCheckResult, seconds: float) -> Iterator[str]:
+    """What came of the run; the verdict is the last line."""
+    named = result.driver or "a driver that did not register"
+    yield f"driver {named}, {counted(result.devices, 'device')}"
+    if result.supported_versions:
+        yield f"offers {', '.join(result.supported_versions)}"
+    if left := [one for one in result.checks if one.outcome is Outcome.NOT_RUN]:
+        yield f"{counted(len(left), 'check')} not run: {left[0].message}"
+    for level in Level:
+        counts = [
+            f"{result.count(outcome, level)} {outcome}"
+            for outcome in Outcome
+            if result.count(outcome, level)
+        ]
+        yield f"{level}: {', '.join(counts) or 'none'}"
+    for one in result.checks:
+        if one.outcome is Outcome.FAILED:
+            advice = "" if one.level is Level.REQUIRED else " (recommended)"
+            yield f"  failed {one.name}{advice}"
+    yield f"{result.verdict} in {seconds:.1f} s (exit code {int(result.exit_code)})"
+
+
+def junit_xml(result: DriverCheckResult) -> bytes:
+    """The result as one test suite; recommended checks that failed count as skipped."""
+    required = [one for one in result.checks if one.level is Level.REQUIRED]
+    failed = sum(one.outcome is Outcome.FAILED for one in required)
+    wrong = sum(one.outcome in (Outcome.ERROR, Outcome.NOT_RUN) for one in result.checks)
+    passed = result.count(Outcome.PASSED)
+    totals = {
+        "name": "driver-check",
+        "tests": str(len(result.checks)),
+        "failures": str(failed),
+        "errors": str(wrong),
+        "skipped": str(len(result.checks) - failed - wrong - passed),
+        "time": f"{sum(one.seconds for one in result.checks):.3f}",
+    }
+    root = ET.Element("testsuites")
+    suite = ET.SubElement(root, "testsuite", {**totals, "timestamp": result.started_at})
+    for one in result.checks:
+        section, _, name = one.name.partition("/")
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            {"classname": f"driver-check.{section}", "name": name, "time": f"{one.seconds:.3f}"},
+        )
+        if one.outcome is Outcome.PASSED:
+            continue
+        tag = "skipped"
+        if one.outcome is Outcome.FAILED and one.level is Level.REQUIRED:
+            tag = "failure"
+        elif one.outcome in (Outcome.ERROR, Outcome.NOT_RUN):
+            tag = "error"
+        message = xml_text(one.message)
+        element = ET.SubElement(case, tag, {"message": message, "type": str(one.outcome)})
+        element.text = xml_text(f"{one.summary}\n{one.message}\nsource: {one.source}")
+    ET.indent(root)
+    text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return text

@@ -13,7 +13,7 @@ from conformance.engine.events.run import RunStarted, ShardPlan
 from conformance.engine.setup import Setup, planned
 from conformance.redaction import redact_json
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.options import DEFAULT_SIMULATION, TABLE, TargetOptions
+from conformance.targets.opening.options import DEFAULT_SIMULATION, TABLE, TargetOptions
 
 
 def header(

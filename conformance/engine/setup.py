@@ -11,10 +11,10 @@ from conformance.engine.events.scenario import Outcome, PlannedScenario, Scenari
 from conformance.engine.requirements import reason_to_skip, usable_nodes
 from conformance.engine.schedule.pools import NodePool
 from conformance.scenario.driver.profile import DriverProfile
+from conformance.scenario.driver.variables import Variables, namespace, suffix
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.variables import Variables, namespace, suffix
-from conformance.targets.base import RUN_LABEL, SCENARIO_LABEL, WORKER_LABEL, Capabilities
-from conformance.targets.opening import Opened
+from conformance.targets.opening.target import Opened
+from conformance.targets.seam.values import RUN_LABEL, SCENARIO_LABEL, WORKER_LABEL, Capabilities
 from conformance.text import addresses_first
 
 

@@ -23,7 +23,7 @@ from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup, check_bindings, without_steps
 from conformance.errors import UsageError
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.base import RUN_LABEL
+from conformance.targets.seam.values import RUN_LABEL
 from conformance.text import counted
 
 CLASSES_GONE = 90.0

@@ -1,12 +1,170 @@
-"""One API server as most of the suite needs it: its connection, its kinds, and reads of them."""
+"""One API server as most of the suite needs it: its connection, its kinds, and reads of them.
+
+Scenarios use any group, version and kind that is served (and some that are not, on purpose), so
+paths come from the server's discovery documents and not from a table of ours.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
 
 from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.discovery import Discovery, Resource
-from conformance.kubeapi.errors import ApiError, Obj
+from conformance.kubeapi.errors import ApiError, Obj, not_served
+
+DRA_GROUP = "resource.k8s.io"
+DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
+"""Best first."""
+
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+"""All groups in one answer (KEP-3352; k8s.io/api/apidiscovery/v2, GA in 1.30)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A served kind, for example ``("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")``."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def group(self) -> str:
+        """The API group, empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
+        """The URL path of one object, or of all of them (in one namespace if one is given)."""
+        path = base_path(self.api_version)
+        if self.namespaced and namespace:
+            path += f"/namespaces/{quote(namespace, safe='')}"
+        path += f"/{self.plural}"
+        if name:
+            path += f"/{quote(name, safe='')}"
+        return f"{path}/{subresource}" if subresource else path
+
+
+class Discovery:
+    """The served kinds of one API server. Safe for threads."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], Resource] = {}
+
+    def find(self, api_version: str, kind: str) -> Resource:
+        """The resource of a kind.
+
+        What is not served is asked for again each time: it may be served later.
+
+        Raises:
+            ApiError: 404, the group, version or kind is not served.
+            TargetError: no answer.
+        """
+        with self._lock:
+            found = self._known.get((api_version, kind))
+            if found is None:
+                self._load(api_version)
+                found = self._known.get((api_version, kind))
+        if found is None:
+            raise not_served(api_version, kind)
+        return found
+
+    def find_or_guess(self, api_version: str, kind: str, *, namespaced: bool) -> Resource:
+        """The resource of a kind; where it is not served, the path on which it would be.
+
+        So that it is the server that refuses a retired kind, in its own words.
+        """
+        try:
+            return self.find(api_version, kind)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+        plural = kind.lower() + ("es" if kind.endswith("s") else "s")
+        return Resource(api_version, kind, plural, namespaced)
+
+    def served(self) -> frozenset[str]:
+        """All served group/versions, for example ``v1`` and ``resource.k8s.io/v1beta1``."""
+        groups = self._connection.request("GET", "/apis")
+        core = self._connection.request("GET", "/api")
+        try:
+            return frozenset(core["versions"]) | {
+                version["groupVersion"]
+                for group in groups["groups"]
+                for version in group["versions"]
+            }
+        except (KeyError, TypeError):
+            raise self._connection.unexpected(
+                "GET", "/apis", "without a list of API groups"
+            ) from None
+
+    def removable(self) -> tuple[Resource, ...]:
+        """Each kind once whose objects can be listed and deleted, in its group's best version.
+
+        Kinds of an extension server that does not answer (``Stale``) are left out.
+
+        Raises:
+            ApiError: the server refuses.
+            TargetError: no answer, or another one than discovery gives.
+        """
+        found: dict[tuple[str, str], Resource] = {}
+        for path in ("/api", "/apis"):
+            answer = self._connection.request("GET", path, accept=_AGGREGATED)
+            try:
+                for group in answer["items"]:
+                    name = group["metadata"].get("name", "")
+                    for version in group["versions"]:
+                        if version.get("freshness") == "Stale":
+                            continue
+                        api_version = f"{name}/{version['version']}".removeprefix("/")
+                        for entry in version.get("resources") or ():
+                            if {"list", "delete"} <= set(entry["verbs"]):
+                                kind = entry["responseKind"]["kind"]
+                                here = entry["scope"] == "Namespaced"
+                                resource = Resource(api_version, kind, entry["resource"], here)
+                                found.setdefault((name, kind), resource)
+            except (KeyError, TypeError, AttributeError):
+                raise self._connection.unexpected("GET", path, "without its resources") from None
+        return tuple(found.values())
+
+    def dra_version(self) -> str:
+        """The best served version of ``resource.k8s.io``. Raises ApiError."""
+        for version in DRA_VERSIONS:
+            try:
+                self.find(f"{DRA_GROUP}/{version}", "ResourceSlice")
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+            else:
+                return f"{DRA_GROUP}/{version}"
+        raise not_served(f"{DRA_GROUP}/{DRA_VERSIONS[0]}", "ResourceSlice")
+
+    def _load(self, api_version: str) -> None:
+        try:
+            found = self._connection.request("GET", base_path(api_version))
+        except ApiError as error:
+            if error.code == 404:
+                return
+            raise
+        try:
+            for entry in found.get("resources") or []:
+                if "/" not in entry["name"]:  # a subresource
+                    self._known[api_version, entry["kind"]] = Resource(
+                        api_version, entry["kind"], entry["name"], entry["namespaced"]
+                    )
+        except (KeyError, TypeError):
+            path = base_path(api_version)
+            raise self._connection.unexpected("GET", path, "without a list of resources") from None
+
+
+def base_path(api_version: str) -> str:
+    """``/api/v1`` for the core group, ``/apis/GROUP/VERSION`` for the others."""
+    prefix = "/apis/" if "/" in api_version else "/api/"
+    return prefix + quote(api_version)
+
 
 _JSON = "application/json"
 

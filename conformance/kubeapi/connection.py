@@ -20,23 +20,20 @@ from urllib.parse import urlencode
 from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from conformance import __version__
-from conformance.errors import TargetError, TargetGoneError
+from conformance.errors import TargetError
 from conformance.kubeapi.errors import (
     BUSY,
     PASSING,
     UNAUTHORIZED,
-    ApiError,
     KubeconfigError,
-    UnsureError,
     api_error,
-    reason_of,
+    no_answer,
     tls_remedy,
+    unavailable,
 )
 from conformance.kubeapi.kubeconfig import ClientConfig, load_config
 from conformance.kubeapi.limits import Limits
 from conformance.kubeapi.transport import Answer, Stream, Transport
-from conformance.redaction import redact_log
-from conformance.text import one_line
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,8 +57,6 @@ class RequestOptions(TypedDict, total=False):
     Attributes:
         content_type: of the body; JSON.
         accept: what the answer may be; JSON.
-        agent: who asks, for the server's log.
-        headers: further ones, for example of impersonation.
         patience: seconds for which it is repeated; `PATIENCE`.
     """
 
@@ -77,7 +72,6 @@ class Connection:
 
     Args:
         config: a context of a kubeconfig file, or what stands for one.
-        keep: keep connections open for the next request.
 
     Attributes:
         last_answer: when the server last answered (``time.monotonic``), but for 5xx; 0 for never.
@@ -152,11 +146,11 @@ class Connection:
                 raise TargetError(str(error)) from None
             except Exception as error:  # noqa: BLE001 - urllib3's, ssl's and http.client's alike
                 self._check_open(method, path)
-                unsent = _unsent(error)
+                unsent = isinstance(error, ConnectTimeoutError | NewConnectionError)
                 # A server that never answered is a wrong address, and not one that restarts.
                 hopeless = not self.last_answer or tls_remedy(error) is not None
                 if hopeless or not (repeatable or unsent) or time.monotonic() + pause > deadline:
-                    raise self._no_answer(method, path, error, sent=not unsent) from None
+                    raise no_answer(self.where, method, path, error, sent=not unsent) from None
                 _LOG.info("%s %s: retry in %.2f s: %s", method, path, pause, error)
             else:
                 if 200 <= answer.status < 300:
@@ -168,7 +162,7 @@ class Connection:
                 if not expired and answer.status not in (PASSING if repeatable else BUSY):
                     raise failure
                 if time.monotonic() + pause > deadline:
-                    raise self._unavailable(method, path, failure, patience)
+                    raise unavailable(self.where, method, path, failure, patience)
                 left = deadline - time.monotonic()
                 pause = max(pause, min(answer.retry_after(), left))
                 _LOG.info("%s %s: retry in %.2f s: %s", method, path, pause, failure)
@@ -194,16 +188,13 @@ class Connection:
             raise TargetError(str(error)) from None
         except Exception as error:  # noqa: BLE001 - urllib3's, ssl's and http.client's alike
             self._check_open("watch", path)
-            raise self._no_answer("watch", path, error) from None
+            raise no_answer(self.where, "watch", path, error) from None
         raise api_error(response.status, data, response.reason or "")
 
     def answers(self, seconds: float) -> bool:
         """Whether the server answers now, and not that it is unavailable.
 
         Asked once, of a path that every user may read by default; a refusal is an answer.
-
-        Args:
-            seconds: to wait for an answer.
         """
         answer = self._ask("/readyz", seconds)
         return answer is not None and answer.status < 500
@@ -268,36 +259,3 @@ class Connection:
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> str:
         return self.server + path + ("?" + urlencode(query) if query else "")
-
-    def _unavailable(
-        self, method: str, path: str, failure: ApiError, patience: float
-    ) -> ApiError | TargetError:
-        if failure.code == 500:
-            return failure
-        if failure.code == UNAUTHORIZED:
-            return TargetGoneError(
-                f"{self.where} no longer accepts the credentials that it had accepted (401 for "
-                f"{patience:g} s): they have expired or were revoked; take new ones, and go on "
-                "with --resume"
-            )
-        return TargetError(
-            f"{self.where} is overloaded or not available: it answered {method} {path} with "
-            f"{failure.code} for {patience:g} s: {one_line(redact_log(str(failure)))}; see the API "
-            "server's log"
-        )
-
-    def _no_answer(
-        self, method: str, path: str, error: Exception, *, sent: bool = False
-    ) -> TargetError:
-        unsure = sent and method == "POST"
-        aside = " (it may have been carried out)" if unsure else ""
-        advice = tls_remedy(error) or "check that it runs and can be reached from this machine"
-        return (UnsureError if unsure else TargetError)(
-            f"no answer from the API server {self.where} to {method} {path}{aside}: "
-            f"{one_line(redact_log(reason_of(error)))}; {advice}"
-        )
-
-
-def _unsent(error: Exception) -> bool:
-    """Whether no byte of the request can have reached the server."""
-    return isinstance(error, ConnectTimeoutError | NewConnectionError)

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.errors import TargetError, UsageError
+from conformance.errors import TargetError, TargetGoneError, UsageError
+from conformance.redaction import redact_log
+from conformance.text import one_line
 
 Obj = dict[str, Any]
 """One Kubernetes object, or a part of one, as JSON."""
@@ -129,4 +131,36 @@ def tls_remedy(error: BaseException) -> str | None:
     return next(
         (what for sign, what in _TLS_REMEDIES if sign in text),
         "check the certificates of the kubeconfig and of the server",
+    )
+
+
+def unavailable(
+    where: str, method: str, path: str, failure: ApiError, patience: float
+) -> ApiError | TargetError:
+    """The error of a request that was refused with 401, 429 or 5xx for ``patience`` seconds."""
+    if failure.code == 500:
+        return failure
+    if failure.code == UNAUTHORIZED:
+        return TargetGoneError(
+            f"{where} no longer accepts the credentials that it had accepted (401 for "
+            f"{patience:g} s): they have expired or were revoked; take new ones, and go on "
+            "with --resume"
+        )
+    return TargetError(
+        f"{where} is overloaded or not available: it answered {method} {path} with "
+        f"{failure.code} for {patience:g} s: {one_line(redact_log(str(failure)))}; see the API "
+        "server's log"
+    )
+
+
+def no_answer(
+    where: str, method: str, path: str, error: Exception, *, sent: bool = False
+) -> TargetError:
+    """The error of a request without an answer; a POST that was sent may have been carried out."""
+    unsure = sent and method == "POST"
+    aside = " (it may have been carried out)" if unsure else ""
+    advice = tls_remedy(error) or "check that it runs and can be reached from this machine"
+    return (UnsureError if unsure else TargetError)(
+        f"no answer from the API server {where} to {method} {path}{aside}: "
+        f"{one_line(redact_log(reason_of(error)))}; {advice}"
     )

@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 
 from conformance.errors import TargetError
-from conformance.kubeapi.api import request_list
+from conformance.kubeapi.api import Resource, request_list
 from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.discovery import Resource
 from conformance.kubeapi.errors import ApiError, Obj, of_status
 from conformance.kubeapi.store import Store, version_of
 from conformance.kubeapi.transport import Stream
@@ -71,12 +70,7 @@ class Informer:
         )
 
     def start(self) -> None:
-        """List, then start to follow.
-
-        Raises:
-            ApiError: the server refuses the list.
-            TargetError: no answer.
-        """
+        """List, then start to follow. Raises ApiError or TargetError."""
         self._list()
         self._thread.start()
 
@@ -85,11 +79,9 @@ class Informer:
         self._listeners = [*self._listeners, listener]
 
     def unlisten(self, listener: Listener) -> None:
-        """Stop calling it."""
         self._listeners = [other for other in self._listeners if other != listener]
 
     def stop(self) -> None:
-        """End the watch and its thread."""
         self._stopping.set()
         with self._lock:
             stream = self._stream

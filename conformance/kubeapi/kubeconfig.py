@@ -45,7 +45,6 @@ class ClientConfig:
     """One context. Paths in it are absolute.
 
     Attributes:
-        where: the file or files, for messages.
         cluster: its ``cluster``; ``server`` without what stood before an ``@``.
         user: its ``user``; {} where the context names none, which is to be nobody in particular.
         login: user and password that stood in the server's address; () without.
@@ -64,7 +63,6 @@ class ClientConfig:
         return f"context {self.context!r} of {self.where}"
 
     def wrong(self, what: str) -> KubeconfigError:
-        """An error of the file's."""
         return KubeconfigError(f"{self.where}: {what}")
 
 
@@ -79,7 +77,6 @@ def load_config(kubeconfig: Path, context: str) -> ClientConfig:
 
     Args:
         kubeconfig: a file, or several joined by ``:``; of several, some may be missing.
-        context: its name.
 
     Raises:
         KubeconfigError: a file cannot be read or is not a kubeconfig, or what it says about the
@@ -122,11 +119,7 @@ def load_config(kubeconfig: Path, context: str) -> ClientConfig:
 
 
 def read_kubeconfig(path: Path) -> _Json:
-    """One file as a mapping.
-
-    Raises:
-        KubeconfigError: it cannot be read, is not YAML, or is not a kubeconfig.
-    """
+    """One file as a mapping. Raises KubeconfigError."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

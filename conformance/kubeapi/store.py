@@ -75,7 +75,6 @@ class Store:
             }
 
     def get(self, namespace: str | None, name: str) -> Obj | None:
-        """The object, None if there is none."""
         with self._lock:
             return self._objects.get((namespace or "", name))
 

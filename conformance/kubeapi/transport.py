@@ -154,11 +154,7 @@ class Stream:
         self._response = response
 
     def __iter__(self) -> Generator[dict[str, Any], None, None]:
-        """The documents until the server ends the watch.
-
-        Raises:
-            TargetError: the connection broke; never what lies under it.
-        """
+        """The documents until the server ends the watch. Raises TargetError."""
         rest = b""
         try:
             for chunk in self._response.stream(amt=None):

@@ -17,7 +17,7 @@ import pytest
 from conformance.engine.options import RunOptions
 from conformance.options import Option, options_of
 from conformance.scenario.selection import Selection
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
 
 PREFIX = "--dra-"
 TABLES: tuple[type[Any], ...] = (TargetOptions, RunOptions, Selection)

@@ -27,18 +27,25 @@ from conformance.files import write_whole
 from conformance.options import from_given
 from conformance.plugin import given
 from conformance.plugin.items import ScenarioFile, ScenarioItem, load
-from conformance.plugin.results import SessionResults, carried
-from conformance.plugin.session import SESSION, Session, classes_for, lock_file, setup_of
+from conformance.plugin.session import (
+    SESSION,
+    Session,
+    SessionResults,
+    carried,
+    classes_for,
+    lock_file,
+    setup_of,
+)
 from conformance.report.allure_run import write_run
-from conformance.resultfile.resume import only_failed
+from conformance.resultfile.merge import only_failed
 from conformance.scenario.documents.yamlfile import YAML
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection
 from conformance.signals import interrupted_by_signals
-from conformance.targets.checks import check_options
-from conformance.targets.opening import connect
-from conformance.targets.options import TargetOptions
-from conformance.targets.sources import open_cluster
+from conformance.targets.opening.checks import check_options
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.sources import open_cluster
+from conformance.targets.opening.target import connect
 
 SHARD = TypeAdapter(ShardPlan)
 

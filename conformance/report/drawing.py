@@ -41,7 +41,6 @@ class DrawnDevice:
         claims: its claims, as ``namespace/name``.
         state: ``free`` (no claim has it), ``held``, ``chosen`` (by the decision that is drawn),
             ``twice`` (held by two claims that do not share it).
-        tainted: it has a taint that keeps pods away.
     """
 
     id: DeviceId

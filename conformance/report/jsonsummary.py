@@ -50,7 +50,6 @@ class RunSummary:
 
     Attributes:
         verdict: ``conformant``, ``not conformant``, ``inconclusive`` or ``partial``.
-        exit_code: that of the run.
         reasons: why it is not conformant; empty where it is.
         certifies_nothing: why no driver can be certified by it; empty where one can.
         scenarios: outcome -> scenarios; outcomes that did not occur are left out.

@@ -33,7 +33,6 @@ from conformance.text import inline_code, is_address, shorten, visible
 MAX_CHARACTERS = 200_000
 """The most that the page shows of one attachment; the result file has all of it."""
 
-
 PAGES = {"html": HTML, "markdown": SUMMARY, "json": SUMMARY_JSON}
 
 
@@ -139,7 +138,6 @@ def _code(text: object) -> str:
 
 
 def _block(text: object) -> str:
-    """A block of code, indented as in a list item."""
     lines = ["~~~", *_safe(text).split("\n"), "~~~"]
     return "\n".join(f"  {line}" for line in lines)
 

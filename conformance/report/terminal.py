@@ -65,7 +65,6 @@ class TerminalReporter:
             Give False where CI is set.
         diagnostics: where a scenario's diagnostics are, None where there are none.
         verbose: also print how each step went.
-        durations: how many of the slowest scenarios to name.
     """
 
     def __init__(

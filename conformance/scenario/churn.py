@@ -76,7 +76,6 @@ class Churn(Strict):
         return self
 
     def of_kind(self, kind: Literal["Pod", "ResourceClaim", "ResourceSlice"]) -> tuple[int, ...]:
-        """Which of the objects are of a kind."""
         return tuple(i for i, item in enumerate(self.objects) if item.get("kind") == kind)
 
     def items_of(self, kind: str) -> list[Manifest]:

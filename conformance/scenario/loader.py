@@ -26,10 +26,10 @@ from conformance.scenario.documents.yamlfile import (
     read_documents,
     yaml_files,
 )
+from conformance.scenario.driver.variables import Variables, substitute
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.model import Scenario
 from conformance.scenario.short.expand import expanded
-from conformance.scenario.variables import Variables, substitute
 from conformance.text import cut
 
 SCENARIO_FOLDERS = ("core", "extended", "regressions")

@@ -10,13 +10,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from conformance.scenario.accounts import Account, AccountName
-from conformance.scenario.base import (
-    Duration,
-    Strict,
-    VersionRange,
-    parse_duration,
-)
+from conformance.scenario.base import Duration, Strict, VersionRange, parse_duration
+from conformance.scenario.changes import Account, AccountName
 from conformance.scenario.driver.profile import Trait
 from conformance.scenario.steps import Step
 
@@ -112,9 +107,7 @@ class Timeouts(Strict):
 
     eventually: Duration = _limit("60s", "until an expectation holds")
     pod_running: Duration = _limit(
-        "180s",
-        "until a pod has started or ended, pulling its image included",
-        alias="podRunning",
+        "180s", "until a pod has started or ended, pulling its image included", alias="podRunning"
     )
     consistently: Duration = _limit("1s", "how long a state must stay as it is")
     cleanup: Duration = _limit("120s", "until all that was made is gone")

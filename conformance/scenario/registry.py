@@ -16,8 +16,7 @@ from pydantic import Field, model_validator
 
 from conformance.data import scenarios_dir
 from conformance.scenario.base import Manifest, Strict, release
-from conformance.scenario.documents.near import hint
-from conformance.scenario.documents.validate import load_document
+from conformance.scenario.documents.validate import hint, load_document
 
 
 class GateProbe(Strict):

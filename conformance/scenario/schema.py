@@ -107,5 +107,4 @@ def published(which: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def schema_text(schema: Mapping[str, Any]) -> str:
-    """A schema as a file."""
     return json.dumps(schema, indent=2, sort_keys=True) + "\n"

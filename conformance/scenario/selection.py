@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 Tier = Literal["allocation", "node", "device"]
 Level = Literal["core", "extended"]
 
-
 _GROUP = "Selection"
 
 
@@ -88,7 +87,6 @@ class Selection:
         )
 
     def fits(self, loaded: LoadedScenario) -> bool:
-        """Whether a scenario matches every filter."""
         return self.wants(loaded.id) and all(
             fits(loaded.scenario.spec) for _, fits in self._filters()
         )
@@ -171,7 +169,7 @@ def select(paths: Sequence[Path] = (), selection: Selection | None = None) -> li
 
 
 def _known(what: str, name: str, known: Iterable[str], more: str = "") -> None:
-    from conformance.scenario.documents.near import hint
+    from conformance.scenario.documents.validate import hint
 
     names = {one.lower(): one for one in known}
     if name.lower() in names:

@@ -14,9 +14,9 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import Duration, Manifest, ObjectSelector, ServerSelector, Strict
 from conformance.scenario.changes import CapturedName, Changes, Delete
 from conformance.scenario.churn import Churn
+from conformance.scenario.driver.simulated import DEVICE_HEALTH, Health
 from conformance.scenario.expectations import AnyExpectation
 from conformance.scenario.expectations.base import Known
-from conformance.scenario.stimulus import DEVICE_HEALTH, Health
 
 NextVersion = Literal["startNext", "startUnregistered", "killNext", "replace"]
 """What a rolling update of a driver does: its next version runs beside it for a while."""
@@ -32,7 +32,7 @@ class Fault(Strict):
         description=(
             "etcd, kube-apiserver, kube-controller-manager, kube-scheduler, or of each node:"
             " containerd, kubelet, driver, other-driver, node (the whole of it)"
-        ),
+        )
     )
     action: Literal["restart", "kill", "stop", "start"] | NextVersion = Field(
         default="restart",
@@ -93,7 +93,6 @@ class CopyAllocation(Strict):
         known.needed(("copyAllocation",), "ability", "double-allocation")
 
     def describe(self) -> str:
-        """In words."""
         return f"allocate to {self.to} what {self.source} has"
 
 
@@ -199,7 +198,6 @@ class Step(Changes):
         return self.verbs[0]
 
     def describe(self) -> str:
-        """In a line: for the report, not for machines."""
         how = f" as {self.account}" if self.account else ""
         return self._done() + how + (" in parallel" if self.parallel else "")
 

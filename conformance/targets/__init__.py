@@ -1,1 +1,1 @@
-"""What a scenario runs against: one protocol, two implementations (reference, cluster)."""
+"""What a scenario runs against: one protocol (seam), two implementations (reference, cluster)."""

@@ -12,7 +12,7 @@ from typing import Any
 import pynvml
 
 from nvml_driver.model.inventory import Attribute
-from nvml_driver.nvml.query import ask, put, version
+from nvml_driver.nvml.library import ask, put, version
 
 # The words of go-nvlib's device package, which the published attributes use.
 BRANDS = {

@@ -31,9 +31,8 @@ from nvml_driver.model.inventory import (
     RequestPolicy,
 )
 from nvml_driver.model.roots import NodeRoots
-from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.nvml.query import GpuUnusableError, ask, put, salted
-from nvml_driver.nvml.sysfs import normal_address, pci_attributes
+from nvml_driver.nvml.installation import normal_address, pci_attributes
+from nvml_driver.nvml.library import GpuUnusableError, NvmlLibrary, ask, put, salted
 from nvml_driver.options import ConsumableShares, Features
 
 _LOG = logging.getLogger(__name__)

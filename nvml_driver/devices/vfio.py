@@ -14,7 +14,13 @@ from pathlib import Path
 
 from nvml_driver.model.inventory import Attribute, Device
 from nvml_driver.model.roots import NodeRoots
-from nvml_driver.nvml.sysfs import MAX_TEXT, link_name, normal_address, pci_attributes, read_word
+from nvml_driver.nvml.installation import (
+    MAX_TEXT,
+    link_name,
+    normal_address,
+    pci_attributes,
+    read_word,
+)
 
 _LOG = logging.getLogger(__name__)
 NVIDIA = "0x10de"

@@ -30,7 +30,6 @@ class Condition:
     """Something that is the matter with a GPU, or with a MIG device of it.
 
     Attributes:
-        gpu: name of the full GPU's device.
         since: RFC 3339, whole seconds.
         fatal: whether the GPU should not be used; an XID of an application is not.
         gi_id: the GPU instance where it happened; None: the whole GPU.

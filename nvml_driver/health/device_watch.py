@@ -57,7 +57,6 @@ class DeviceWatch(Worker):
         """Watch for ``core``.
 
         Args:
-            wait_seconds: of the monitor.
             look_seconds: between looks at MIG devices when NVML reports nothing.
             settle_seconds: between NVML reporting MIG devices and a look at them.
             discover: how to find the devices anew; by default as the core does.

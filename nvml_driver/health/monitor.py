@@ -18,8 +18,7 @@ import pynvml
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.health.conditions import APPLICATION_XIDS, HealthReport
 from nvml_driver.health.gpu import GpuConditions
-from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.nvml.query import LOST
+from nvml_driver.nvml.library import LOST, NvmlLibrary
 from nvml_driver.worker import Worker
 
 _LOG = logging.getLogger(__name__)
@@ -52,7 +51,6 @@ class HealthMonitor(Worker):
         Args:
             on_change: gets each new state, the first as soon as it is known; called from the
                 monitor's thread.
-            ignored_xids: treated like an application's error.
             wait_seconds: how long one wait for events takes, and so how often GPUs are asked.
             quiet_seconds: after which an application's error is forgotten.
             on_mig_change: called when MIG devices came or went, or may have while nobody listened.

@@ -12,13 +12,16 @@ import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import grpc
+from grpc_health.v1 import health_pb2
 
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
 from nvml_driver.health.stream import MAX_STREAMS, HealthFeed
 from nvml_driver.kubelet.rolling import Instance
+from nvml_driver.kubelet.rpc import serve, stub
 from nvml_driver.kubelet.service import (
     HEALTH_SERVED,
     SERVED,
@@ -27,6 +30,8 @@ from nvml_driver.kubelet.service import (
     health_service,
     registration_service,
 )
+from nvml_driver.kubeletapi.dra.v1 import api_pb2 as dra
+from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 from nvml_driver.metrics import Metrics
 from nvml_driver.prepare.claims import ClaimGetter
 
@@ -58,7 +63,6 @@ class KubeletPlugin:
         """Check the socket paths; nothing is served yet.
 
         Args:
-            plugins: the kubelet's directory for plugins.
             registry: the kubelet's directory for registration sockets.
             pod_uid: another instance may run beside this one; empty: none may.
             health: what to stream; None: the health services are not served.
@@ -117,3 +121,46 @@ class KubeletPlugin:
         self._dra.stop(grace).wait()
         self._work.stop()
         self.instance.end()
+
+
+_SECONDS = 5.0
+
+
+class LivenessServer:
+    """Answers gRPC health checks (grpc.health.v1) on a TCP port until stopped.
+
+    A process whose sockets do not answer is of no use, so a check calls both unix sockets as the
+    kubelet does: GetInfo, and a prepare call without claims. For a pod's ``livenessProbe.grpc``;
+    the service name may be empty or ``liveness``. ``port`` is the real one for 0, too.
+    """
+
+    def __init__(self, port: int, *, dra_socket: Path, registration_socket: Path) -> None:
+        """Listen on all addresses: the kubelet uses the pod's. Raises DriverError: port in use."""
+        self._channels = [
+            grpc.insecure_channel(f"unix:{path}") for path in (registration_socket, dra_socket)
+        ]
+        self._server = grpc.server(ThreadPoolExecutor(2, thread_name_prefix="liveness"))
+        self._server.add_generic_rpc_handlers((serve(health_pb2, {"Check": self._check}),))
+        try:
+            self.port = self._server.add_insecure_port(f"[::]:{port}")
+        except RuntimeError as error:
+            raise DriverError(f"cannot serve health checks on port {port}: {error}") from None
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop(0).wait()
+        for channel in self._channels:
+            channel.close()
+
+    def _check(self, request: Any, context: grpc.ServicerContext) -> Any:
+        if request.service not in ("", "liveness"):
+            context.abort(grpc.StatusCode.NOT_FOUND, f"no service {request.service!r} here")
+        registrar, service = self._channels
+        status = health_pb2.HealthCheckResponse.SERVING
+        try:
+            stub(registration, registrar).GetInfo(registration.InfoRequest(), timeout=_SECONDS)
+            no_claims = dra.NodePrepareResourcesRequest()
+            stub(dra, service).NodePrepareResources(no_claims, timeout=_SECONDS)
+        except grpc.RpcError:
+            status = health_pb2.HealthCheckResponse.NOT_SERVING
+        return health_pb2.HealthCheckResponse(status=status)

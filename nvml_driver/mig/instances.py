@@ -28,8 +28,7 @@ from nvml_driver.mig.listing import (
 from nvml_driver.mig.state import MigState, same_uuid
 from nvml_driver.model.inventory import MigInstance, MigPlace
 from nvml_driver.model.roots import NodeRoots
-from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.nvml.query import GpuUnusableError, ask, salted
+from nvml_driver.nvml.library import GpuUnusableError, NvmlLibrary, ask, salted
 
 __all__ = ["MigError", "NvmlPartitions"]
 

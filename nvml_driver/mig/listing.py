@@ -15,8 +15,8 @@ import pynvml
 from nvml_driver.errors import DriverError
 from nvml_driver.mig.profiles import profiles
 from nvml_driver.model.inventory import MigPlace
-from nvml_driver.nvml.query import GpuUnusableError
-from nvml_driver.nvml.sysfs import read_word
+from nvml_driver.nvml.installation import read_word
+from nvml_driver.nvml.library import GpuUnusableError
 
 _LOG = logging.getLogger(__name__)
 ROOM = 16

@@ -17,7 +17,7 @@ from typing import Any
 import pynvml
 
 from nvml_driver.model.inventory import MigPlace
-from nvml_driver.nvml.query import LOST, GpuUnusableError
+from nvml_driver.nvml.library import LOST, GpuUnusableError
 
 _LOG = logging.getLogger(__name__)
 _MIB = 2**20
@@ -46,14 +46,7 @@ COMPUTE_PROFILES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GiProfile:
-    """One GPU instance profile, for example ``1g.5gb+me``.
-
-    Attributes:
-        index: NVML's index of it.
-        id: its id on this GPU.
-        slices: of compute.
-        capacity: as published, without memory slices.
-    """
+    """One GPU instance profile, for example ``1g.5gb+me``."""
 
     name: str
     index: int

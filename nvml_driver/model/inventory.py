@@ -80,8 +80,6 @@ class MigPlace:
         gi_profile_id: id of the GPU instance profile, as NVML reports it (19 for ``1g.5gb``).
         gi_profile_index: index by which NVML knows the profile (``NVML_GPU_INSTANCE_PROFILE_*``).
         ci_profile_index: likewise for the compute instance that takes the whole GPU instance.
-        start: first memory slice.
-        size: number of memory slices.
     """
 
     parent_minor: int
@@ -115,13 +113,11 @@ class MigInstance:
 
     Attributes:
         place: where it is.
-        gi_id: of the GPU instance.
-        ci_id: of the compute instance in it; None for a GPU instance that has none, which is what
-            a crash between the two leaves.
+        ci_id: of the compute instance in it; None for a GPU instance that has none, which is what a
+            crash between the two leaves.
         uuid: ``MIG-...``, as published; None where NVML does not report it.
-        gi_capability: minor number of ``/dev/nvidia-caps/nvidia-cap<n>`` for the GPU instance;
-            None where /proc does not report it.
-        ci_capability: likewise for the compute instance.
+        gi_capability: minor number of ``/dev/nvidia-caps/nvidia-cap<n>`` for the GPU instance; None
+            where /proc does not report it.
     """
 
     place: MigPlace
@@ -150,7 +146,6 @@ class Device:
         iommu_group: of ``vfio``: the file in ``/dev/vfio``; None where the kernel shows none.
         iommufd: of ``vfio``: the file in ``/dev/vfio/devices``; None where the node has none.
         request_policies: of capacities that are shared out; by capacity name.
-        health: as reported to the kubelet.
     """
 
     name: str

@@ -113,7 +113,6 @@ class ClaimRecord:
         return f"claim {self.namespace}/{self.name} (uid {self.uid})"
 
     def to_json(self) -> dict[str, Any]:
-        """The checkpoint's form."""
         form: dict[str, Any] = _RECORD.dump_python(
             self, mode="json", by_alias=True, exclude={"uid"}
         )

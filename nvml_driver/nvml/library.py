@@ -4,6 +4,9 @@ nvidia-ml-py keeps one library per process and caches its function pointers, so 
 simulated library cannot both be used in one process. Of the simulated one there can be many in a
 process, each a machine of its own; a session says which machine its thread means. Sessions may
 overlap, in one thread and in several: NVML counts them.
+
+What NVML cannot answer is left out and logged (old drivers miss functions, consumer cards do not
+support some): none of this is a reason not to publish a device.
 """
 
 from __future__ import annotations
@@ -12,14 +15,17 @@ import ctypes
 import logging
 import os
 import threading
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pynvml
 
 from nvml_driver.errors import NvmlUnavailableError
+from nvml_driver.model.inventory import Attribute, AttributeType
+from nvml_driver.nvml.installation import MAX_TEXT
 from nvml_driver.simulated import build, machines, profile, shipped
 
 _LOG = logging.getLogger(__name__)
@@ -142,3 +148,76 @@ def _adopt(handle: ctypes.CDLL) -> ctypes.CDLL:
             "this process uses another NVML already, and nvidia-ml-py can only use one: "
             "use the real and the simulated GPUs in separate processes"
         )
+
+
+_T = TypeVar("_T")
+_SPACE = uuid.UUID("6c1f5a0e-3f0d-4b1e-9a57-0d6f3f2b7c11")
+LOST = (
+    pynvml.NVML_ERROR_GPU_IS_LOST,
+    pynvml.NVML_ERROR_RESET_REQUIRED,
+    pynvml.NVML_ERROR_GPU_NOT_FOUND,
+)
+"""Errors after which nothing more can be asked of a GPU."""
+
+
+class GpuUnusableError(Exception):
+    """This GPU cannot be published at all; the message says why."""
+
+
+def ask(
+    who: str, what: str, function: Callable[..., _T], *arguments: Any, level: int = logging.INFO
+) -> _T | None:
+    """What NVML answers about the driver or a GPU; None if it cannot say.
+
+    ``who`` and ``what`` (the attribute) are for the log, at ``level``: lower for what many GPUs
+    lack.
+
+    Raises:
+        GpuUnusableError: the GPU is lost, so that nothing more can be asked.
+    """
+    try:
+        return function(*arguments)
+    except pynvml.NVMLError as error:
+        if arguments and error.value in LOST:
+            raise GpuUnusableError(str(error)) from None
+        _LOG.log(level, "%s is published without %s: %s", who, what, error)
+    except (UnicodeDecodeError, ValueError) as error:
+        _LOG.warning("%s is published without %s: NVML's answer is not text: %s", who, what, error)
+    return None
+
+
+def put(
+    attributes: dict[str, Attribute],
+    who: str,
+    name: str,
+    kind: AttributeType,
+    value: str | None,
+    raw: object,
+) -> None:
+    """Add an attribute if its value is one that the API takes."""
+    if value is None or not 0 < len(value) <= MAX_TEXT:
+        _LOG.warning("%s is published without %s: NVML's %r cannot be used", who, name, raw)
+    else:
+        attributes[name] = Attribute(kind, value)
+
+
+def version(text: str) -> str | None:
+    """A semantic version of what NVML writes with leading zeros or too few parts.
+
+    ``580.95.05`` becomes ``580.95.5``, ``7.5`` becomes ``7.5.0``; else None.
+    """
+    parts = text.split(".")
+    if not 1 <= len(parts) <= 3 or not all(part.isascii() and part.isdigit() for part in parts):
+        return None
+    return ".".join(str(int(part)) for part in [*parts, "0", "0"][:3])
+
+
+def salted(raw: str, salt: str | None) -> str:
+    """A UUID that differs from that of another salt; ``raw`` itself for None.
+
+    For simulated GPUs: two nodes that show one profile do not show the same GPU. What comes before
+    the first dash (``GPU``, ``MIG``) stays.
+    """
+    if salt is None:
+        return raw
+    return f"{raw.partition('-')[0]}-{uuid.uuid5(_SPACE, f'{salt}/{raw}')}"

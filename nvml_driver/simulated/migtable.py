@@ -51,8 +51,6 @@ class MigProfile(Model):
         name: without ``MIG``, for example ``1g.5gb+me``.
         index: NVML's index (``NVML_GPU_INSTANCE_PROFILE_*``), for example ``1_SLICE_REV1``.
         id: the profile's id on this GPU, which is what ``-cgi`` takes.
-        slices: of compute.
-        instances: how many there can be at once.
         starts: first memory slices of the possible placements.
         size: memory slices of each placement.
     """
@@ -81,7 +79,6 @@ class MigProfile(Model):
         return self
 
     def describe(self) -> str:
-        """The line for the C library."""
         numbers = (
             *(self.index, self.id, self.slices, self.instances, self.multiprocessors),
             *(self.copy_engines, self.decoders, self.encoders, self.jpeg_engines),

@@ -78,7 +78,6 @@ class SimulatedGpu(Model):
         numa_node: what sysfs says; -1: the platform does not report.
         mig_mode: after a boot; None: a GPU without MIG.
         mig: what it can be partitioned into; None where nobody showed a table of real hardware.
-        mig_instances: MIG devices that are there after a boot.
         event_types: bits of ``nvmlEventType*`` that can be registered for; None: XIDs and ECC
             errors and, of a GPU that can be partitioned, changes of its MIG devices.
         bound_to: the kernel driver; a GPU of ``vfio-pci`` is in sysfs, but not in NVML.

@@ -23,7 +23,6 @@ def write_atomic(
     """Replace a file's content in one step.
 
     Args:
-        path: its directory must exist.
         durable: also survive a loss of power, at the price of two fsync calls.
         what: names the file's fault points (see ``faults``).
 

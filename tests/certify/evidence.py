@@ -22,8 +22,8 @@ from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import select
-from conformance.targets.opening import open_reference
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import open_reference
 
 Records = list[dict[str, Any]]
 WAITS = "core/all-mode-waits-for-device-in-use"
@@ -120,10 +120,7 @@ class Forgery:
     def claim(self) -> str:
         """Write the report that believes the file; returns what the core profile comes to."""
         report = believed(
-            load_results(self.results),
-            IMPLEMENTATION,
-            PROFILES.named([CORE]),
-            self.catalogue,
+            load_results(self.results), IMPLEMENTATION, PROFILES.named([CORE]), self.catalogue
         )
         self.report.write_text(report.to_yaml())
         return str(report.profiles[0].result)

@@ -29,10 +29,10 @@ from conformance.resultfile.read import RecordedRun, load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.documents.validate import load_document
 from conformance.scenario.documents.yamlfile import read_documents
+from conformance.scenario.driver.variables import namespace, suffix
 from conformance.scenario.registry import load_registry
 from conformance.scenario.selection import select
-from conformance.scenario.variables import namespace, suffix
-from conformance.targets.overlaps import Overlap
+from conformance.targets.seam.overlaps import Overlap
 from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import HOSTILE, finished, planned, play, sample, stream
 from tests.report.golden import check
@@ -51,10 +51,7 @@ REAL = {"suite_version": __version__, "simulated": (), "target": "cluster"}
 
 
 def recorded(
-    folder: Path,
-    scenarios: list[PlannedScenario],
-    events: list[ScenarioFinished],
-    **changes: Any,
+    folder: Path, scenarios: list[PlannedScenario], events: list[ScenarioFinished], **changes: Any
 ) -> RecordedRun:
     path = folder / "results.jsonl"
     # A scenario that is skipped has no steps.
@@ -414,8 +411,7 @@ def test_the_shipped_profiles_name_features_that_exist() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "option"),
-    [({"url": "example.com"}, "--url"), ({"version": ""}, "--version")],
+    ("change", "option"), [({"url": "example.com"}, "--url"), ({"version": ""}, "--version")]
 )
 def test_particulars_of_a_wrong_form_are_a_usage_error(change: dict[str, str], option: str) -> None:
     given = {"organization": "E", "project": "p", "url": "https://e.example", "version": "1"}

@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 
 from conformance.certify import evidence
-from conformance.certify.evidence import read_evidence, write_evidence
+from conformance.certify.evidence import SignatureError, read_evidence, write_evidence
 from conformance.certify.profiles import load_profiles
-from conformance.certify.signature import SignatureError
 from conformance.certify.submission import EVIDENCE, SIGNATURE, check_folder, submissions
 from conformance.certify.values import Result
 from conformance.certify.verify import Verification
-from conformance.cli.reports.certified import catalogue
+from conformance.cli.reports.report import catalogue
 from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.read import load_results
 from tests.certify.evidence import PROFILES, WAITS, Forgery

@@ -18,7 +18,7 @@ import yaml
 from conformance.cli.app import app
 from conformance.clusters.gocommand import find_go
 from conformance.kubeapi.kubeconfig import load_config
-from conformance.scenario.accounts import AccountName, service_account
+from conformance.scenario.changes import AccountName, service_account
 from conformance.targets.reference.resources import KINDS
 from tests.scenario.shipped import shipped
 

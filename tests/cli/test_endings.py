@@ -14,8 +14,8 @@ from conformance.cli import main
 from conformance.cli.output import printable
 from conformance.compare.reference import on_reference
 from conformance.engine.events.result import RunResult
-from conformance.targets.opening import open_reference
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import open_reference
 from tests.cli.conftest import Call
 from tests.report.builders import ended, started
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from conformance.scenario.variables import VARIABLE
+from conformance.scenario.driver.variables import VARIABLE
 from tests.cli.conftest import Call
 from tests.scenario.shipped import shipped
 

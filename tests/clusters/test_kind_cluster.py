@@ -20,8 +20,8 @@ import yaml
 from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.kind import KindCluster, kind_command
 from conformance.clusters.kind.command import gist
-from conformance.targets.options import TargetOptions
-from conformance.targets.sources import open_cluster
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.sources import open_cluster
 from tests.clusters.test_gocommand import put_go
 from tests.kubeapi.fake_api import FakeApi
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from conformance.clusters.base import ClusterAccess, ClusterError
-from conformance.clusters.kind.nodes import cdi_files, engine_of
-from conformance.targets.options import TargetOptions
-from conformance.targets.sources import reach_of
+from conformance.clusters.kind.command import cdi_files, engine_of
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.sources import reach_of
 
 _ENGINE = """#!{python}
 import pathlib, subprocess, sys
@@ -67,11 +67,7 @@ def test_the_files_of_both_folders_of_every_node_are_read(home: Path) -> None:
     (home / "n-control-plane/var/run/cdi/other.json").write_text("[]")
     (home / "n-control-plane/var/run/cdi/link.json").symlink_to("/etc/passwd")
     found = list(cdi_files("podman", ["n-control-plane", "n-worker"]))
-    assert sorted(found) == [
-        ("claim.json", b"{}"),
-        ("other.json", b"[]"),
-        ("static.yaml", b"a: 1"),
-    ]
+    assert sorted(found) == [("claim.json", b"{}"), ("other.json", b"[]"), ("static.yaml", b"a: 1")]
 
 
 def test_a_node_without_the_folders_has_no_files(home: Path) -> None:

@@ -107,10 +107,7 @@ def test_token_file_gives_each_user_one_token_and_its_groups(tmp_path: Path) -> 
     users = [User("admin", "me", ["system:masters", "b"]), User("x", "y")]
     tokens = write_tokens(tmp_path / "t.csv", users)
     rows = list(csv.reader((tmp_path / "t.csv").read_text().splitlines()))
-    assert rows == [
-        [tokens["admin"], "me", "me", "system:masters,b"],
-        [tokens["x"], "y", "y", ""],
-    ]
+    assert rows == [[tokens["admin"], "me", "me", "system:masters,b"], [tokens["x"], "y", "y", ""]]
     assert tokens["admin"] != tokens["x"]
     assert min(len(token) for token in tokens.values()) >= 43  # 256 bits
 
@@ -177,10 +174,7 @@ def test_client_certificates_have_their_identity_and_no_address(
     layout = Layout("a", tmp_path)
     write_credentials(layout, STATE)
     certificate = load(layout.pki / f"{name}.crt")
-    for identity, value in (
-        (NameOID.COMMON_NAME, name),
-        (NameOID.ORGANIZATION_NAME, organization),
-    ):
+    for identity, value in ((NameOID.COMMON_NAME, name), (NameOID.ORGANIZATION_NAME, organization)):
         assert [one.value for one in certificate.subject.get_attributes_for_oid(identity)] == [
             value
         ]

@@ -81,9 +81,7 @@ def test_a_driver_that_was_stopped_is_no_death_in_any_program(layout: Layout, gr
     assert first_dead(Processes(layout)) is None
 
 
-def test_a_driver_that_dies_after_it_was_stopped_and_started_again_is_told(
-    layout: Layout,
-) -> None:
+def test_a_driver_that_dies_after_it_was_stopped_and_started_again_is_told(layout: Layout) -> None:
     processes = start(layout, "sleep 100")
     processes.stop(DRIVER, grace_seconds=0)
     record = start(layout, "exit 1").records()[DRIVER]

@@ -15,7 +15,7 @@ from conformance.clusters.local.binaries.versions import (
     pinned_go_mod,
 )
 from conformance.data import local_cluster_modules_dir
-from conformance.targets.options import DEFAULT_VERSION
+from conformance.targets.opening.options import DEFAULT_VERSION
 from reference_allocator.gates import MINORS
 
 BUILDS = builds(KUBERNETES)

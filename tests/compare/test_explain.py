@@ -13,8 +13,8 @@ from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.loader import load_scenarios
-from conformance.targets.opening import open_reference
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import open_reference
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.reference.scope import ReferenceScope
 from tests.targets.reference import kit

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance.compare.allocations import devices_of
 from conformance.compare.evidence import Obj, reading
-from conformance.compare.judging import judge, judge_undecided
+from conformance.compare.judging import devices_of, judge, judge_undecided
 from conformance.compare.witness import Answer, Witness
 from conformance.engine.events.comparison import Judgement, Verdict
 from conformance.errors import UsageError

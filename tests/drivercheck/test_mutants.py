@@ -14,7 +14,7 @@ from conformance.drivercheck.catalogue import CHECKS, chosen
 from conformance.drivercheck.checks import health, slices
 from conformance.drivercheck.result import Outcome
 from conformance.drivercheck.run import run
-from conformance.targets.base import Obj
+from conformance.targets.seam.values import Obj
 from tests.drivercheck.own_driver import OwnDriver
 from tests.mutants.real_driver.faults import FAULTS
 

@@ -10,8 +10,16 @@ from jsonschema import Draft202012Validator
 
 from conformance.cli.scenarios.schemas import schema_of
 from conformance.drivercheck.check import Level
-from conformance.drivercheck.output import WIDTH, junit_xml, lines_of, summary
-from conformance.drivercheck.result import CheckResult, DriverCheckResult, Outcome, verdict
+from conformance.drivercheck.result import (
+    WIDTH,
+    CheckResult,
+    DriverCheckResult,
+    Outcome,
+    junit_xml,
+    lines_of,
+    summary,
+    verdict,
+)
 
 
 def of(outcome: Outcome, level: Level = Level.REQUIRED) -> CheckResult:

@@ -14,11 +14,15 @@ from typing import Any
 from conformance.engine.events.dispatch import Event
 from conformance.engine.setup import Setup
 from conformance.scenario.documents.yamlfile import Document
+from conformance.scenario.driver.simulated import Health
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.metrics import Component, Sample
 from conformance.scenario.model import Scenario
-from conformance.scenario.stimulus import Health
-from conformance.targets.base import (
+from conformance.scenario.observation import Component, Sample
+from conformance.targets.opening.target import Opened
+from conformance.targets.reference.apiserver.patches import merge
+from conformance.targets.seam.overlaps import Overlap
+from conformance.targets.seam.scope import Scope, T
+from conformance.targets.seam.values import (
     RUN_LABEL,
     ApiError,
     Capabilities,
@@ -29,11 +33,7 @@ from conformance.targets.base import (
     Request,
     User,
 )
-from conformance.targets.opening import Opened
-from conformance.targets.overlaps import Overlap
-from conformance.targets.reference.apiserver.patches import merge
-from conformance.targets.scope import Scope, T
-from conformance.targets.watching import Following, Watching
+from conformance.targets.seam.watching import Following, Watching
 
 
 class Miniature:

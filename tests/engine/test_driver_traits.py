@@ -14,11 +14,11 @@ from conformance.errors import UsageError
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.driver.profile import DriverOption, DriverProfile, load_profile
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.base import Obj
-from conformance.targets.opening import Opened, open_reference
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.target import ReferenceTarget
+from conformance.targets.seam.values import Obj
 from nvml_driver.errors import PrepareError
 from tests.scenario.shipped import ROOT, shipped
 

@@ -18,7 +18,7 @@ from conformance.engine.suite import run_suite
 from conformance.errors import InfrastructureError, TargetGoneError, UsageError
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.base import ApiError, Obj, Ref, TargetError
+from conformance.targets.seam.values import ApiError, Obj, Ref, TargetError
 from tests.engine.miniature import Miniature, Recorder, node, pod, scenario, setup
 
 STEPS = ({"apply": [pod("p")]}, {"expect": [{"pod": "p", "scheduled": True}]})

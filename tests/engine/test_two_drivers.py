@@ -17,11 +17,11 @@ from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario, load_scenarios
-from conformance.targets.base import Capabilities, Obj
-from conformance.targets.offer import with_devices
-from conformance.targets.opening import Opened, open_reference
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.offer import with_devices
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference import ReferenceTarget
+from conformance.targets.seam.values import Capabilities, Obj
 from tests.scenario.shipped import ROOT, shipped
 from tests.targets.reference import kit
 

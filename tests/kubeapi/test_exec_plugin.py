@@ -13,8 +13,8 @@ import yaml
 from conformance.clusters.kubeconfig import KubeconfigCluster
 from conformance.errors import InfrastructureError, UsageError
 from conformance.kubeapi import execplugin
+from conformance.kubeapi.client import Credentials
 from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.credentials import Credentials
 from conformance.kubeapi.kubeconfig import load_config
 from tests.kubeapi.fake_api import TOKEN, FakeApi
 
@@ -156,7 +156,7 @@ def test_a_credential_that_runs_out_is_made_anew_and_not_before(
 
     assert header() == f"Bearer {TOKEN}"
     assert runs.read_text().count("x") == 1
-    monkeypatch.setattr("conformance.kubeapi.credentials.time.time", lambda: 4102444799.0)
+    monkeypatch.setattr("conformance.kubeapi.client.time.time", lambda: 4102444799.0)
     assert header() == f"Bearer {TOKEN}"
     assert runs.read_text().count("x") == 2
     connection.close()

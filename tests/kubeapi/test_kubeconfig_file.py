@@ -12,8 +12,8 @@ import yaml
 from conformance.clusters.kubeconfig import KubeconfigCluster
 from conformance.errors import UsageError
 from conformance.kubeapi import kubeconfig as kubeconfigfile
+from conformance.kubeapi.client import Credentials
 from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.credentials import Credentials
 from conformance.kubeapi.kubeconfig import default_kubeconfig, load_config
 from tests.kubeapi.fake_api import TOKEN, FakeApi
 from tests.kubeapi.rude_server import write_kubeconfig

@@ -11,7 +11,7 @@ from conformance.kubeapi import connection as connection_module
 from conformance.kubeapi import transport
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.limits import Limits
-from conformance.targets.base import TargetError
+from conformance.targets.seam.values import TargetError
 from tests.kubeapi.rude_server import Behaviour, flood, rude_server, trickle, write_kubeconfig
 
 LIMITS = Limits(connect=1.0, quiet=0.5, whole=1.0)

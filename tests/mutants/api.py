@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection
 from dataclasses import replace as changed
 from typing import Any
 
-from conformance.targets.base import ApiError, Obj, Ref
 from conformance.targets.reference.apiserver import conversion
 from conformance.targets.reference.resources import DRA_GROUP, KINDS
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import ApiError, Obj, Ref
 from reference_allocator.api import schema
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace

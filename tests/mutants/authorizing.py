@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace as changed
 
-from conformance.targets.base import User
 from conformance.targets.reference.apiserver.authorization import Attributes
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import User
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace
 

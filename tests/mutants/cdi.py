@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from conformance.scenario.observation import ListedClaim
-from conformance.targets.base import Obj
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from nvml_driver.cdi.specs import ContainerEdits
 from tests.mutants.driver import drivers, writes
 from tests.mutants.faults import Fault

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace as changed
 from typing import Any
 
-from conformance.targets.base import ApiError, Obj, Ref, Request
 from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import ApiError, Obj, Ref, Request
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, part, replace
 

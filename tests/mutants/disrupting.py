@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.controllers.node_lifecycle import NodeLifecycleController
@@ -16,6 +15,7 @@ from conformance.targets.reference.nodes.podstatus import PodRun
 from conformance.targets.reference.scheduling import nodefit
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from nvml_driver.errors import DriverError
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, part, replace

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace as changed
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.controllers.eviction import EvictionController
 from conformance.targets.reference.controllers.evictor import Eviction, Evictor, results
 from conformance.targets.reference.pods import is_deleted
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, part, replace
 

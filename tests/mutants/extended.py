@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from reference_allocator.extended import IMPLICIT_PREFIX
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace

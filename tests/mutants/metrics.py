@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.scenario.metrics import CALLS, CREATES, OPERATIONS
+from conformance.scenario.observation import CALLS, CREATES, OPERATIONS
 from conformance.targets.reference.world import World
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace
 

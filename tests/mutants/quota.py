@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.quota import Usage
+from conformance.targets.reference.apiserver.admission import Usage
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.claims import FINALIZER
 from conformance.targets.reference.scheduling.binding import Plan
@@ -15,6 +14,7 @@ from conformance.targets.reference.scheduling.node_allocatable import NodeAlloca
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import changed
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace

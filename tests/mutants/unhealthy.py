@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.nodes.dra_manager import DRAManager
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from tests.mutants.driver import drivers
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.watches import Tell, Watch
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.controllers.daemonsets import DaemonSetController
 from conformance.targets.reference.controllers.deployments import DeploymentController
 from conformance.targets.reference.controllers.statefulsets import StatefulSetController
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, part, replace
 

@@ -14,8 +14,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from nvml_driver.errors import DriverError
-from nvml_driver.kubelet.liveness import LivenessServer
-from nvml_driver.kubelet.plugin import KubeletPlugin
+from nvml_driver.kubelet.plugin import KubeletPlugin, LivenessServer
 from nvml_driver.kubelet.rpc import stub as stub_of
 from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
 from nvml_driver.logs import JsonFormatter, TextFormatter

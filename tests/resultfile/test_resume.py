@@ -26,9 +26,9 @@ from conformance.resultfile.merge import merge
 from conformance.resultfile.read import FILE_NAME, RESUMING, RecordedRun, load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.selection import select
-from conformance.targets.base import RUN_LABEL
-from conformance.targets.opening import open_reference
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import open_reference
+from conformance.targets.seam.values import RUN_LABEL
 from tests.certify.evidence import Forgery
 
 SELECTED = ["run", "--target", "reference", "-k", "core/exact", "-k", "core/two"]

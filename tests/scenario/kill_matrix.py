@@ -22,9 +22,9 @@ from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.inventory import other_source
-from conformance.targets.opening import Opened
-from conformance.targets.options import OTHER_PROFILE, TargetOptions
+from conformance.targets.opening.inventory import other_source
+from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
+from conformance.targets.opening.target import Opened
 from tests.mutants import mutant
 from tests.mutants.faults import Fault
 from tests.scenario.shipped import ROOT, on_reference

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
 from reference_allocator.gates import MINORS, gates_for_version
 
 EXAMPLE = "gpu.example.com"

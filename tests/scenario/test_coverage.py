@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cli.scenarios.pages import coverage
+from conformance.cli.scenarios.listing import coverage
 from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.loader import LoadedScenario

@@ -10,12 +10,12 @@ from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.base import Obj
-from conformance.targets.opening import Opened
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import Opened
 from conformance.targets.reference.nodes.device_source import DescribedDevices
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
+from conformance.targets.seam.values import Obj
 from tests.mutants import mutant
 from tests.mutants.faults import Fault
 from tests.scenario.shipped import shipped

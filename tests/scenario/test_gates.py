@@ -9,9 +9,9 @@ from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.registry import load_registry
-from conformance.targets.inventory import other_source
-from conformance.targets.opening import Opened
-from conformance.targets.options import OTHER_PROFILE, TargetOptions
+from conformance.targets.opening.inventory import other_source
+from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
+from conformance.targets.opening.target import Opened
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from reference_allocator.gates import MINORS, gates_for_version
 from tests.scenario.kill_matrix import driver_profile

@@ -11,8 +11,8 @@ from conformance.data import scenarios_dir
 from conformance.digest import set_digest
 from conformance.errors import UsageError
 from conformance.scenario.driver.profile import load_profile
+from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario, load_scenarios
-from conformance.scenario.variables import Variables
 
 SCENARIO = """\
 apiVersion: dra-conformance/v1

@@ -15,7 +15,7 @@ from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.loader import load_scenarios
-from conformance.targets.opening import Opened
+from conformance.targets.opening.target import Opened
 from tests.mutants import mutant
 from tests.mutants.faults import Fault
 

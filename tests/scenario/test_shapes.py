@@ -15,9 +15,9 @@ from conformance.engine.events.scenario import Outcome, ScenarioFinished, StepFi
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.checks import check_options
-from conformance.targets.opening import Opened, open_reference
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.checks import check_options
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import Opened, open_reference
 from tests.scenario.sampling import SAMPLE, sample
 from tests.scenario.shapes import ALWAYS, SHAPES
 from tests.scenario.shipped import shipped

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from conformance.cli.scenarios.pages import catalogue
+from conformance.cli.scenarios.listing import catalogue
 from conformance.scenario.documents.yamlfile import read_documents, yaml_files
 from conformance.scenario.driver.profile import DriverProfile, load_profile
+from conformance.scenario.driver.variables import Variables
+from conformance.scenario.lint.files import profile_problems
 from conformance.scenario.lint.manifests.retired import manifest_problems
-from conformance.scenario.lint.profiles import profile_problems
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.variables import Variables
 from reference_allocator.api.schema import CLUSTER_SCOPED
 from tests.scenario.shipped import ROOT, shipped
 

@@ -8,7 +8,7 @@ from conformance import probe
 from conformance.data import scenarios_dir
 from conformance.errors import UsageError
 from conformance.scenario.driver.profile import load_profile
-from conformance.scenario.variables import Variables, substitute, suffix
+from conformance.scenario.driver.variables import Variables, substitute, suffix
 
 SYNTHETIC = Variables(None, "0badcafe", "busybox")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from conformance.errors import UsageError
-from conformance.targets.base import Query
-from conformance.targets.opening import open_reference
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import open_reference
+from conformance.targets.seam.values import Query
 from tests.scenario.shapes import SHAPES
 
 WRITTEN = """

@@ -16,8 +16,8 @@ from conformance.errors import UsageError
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.opening import Opened, open_reference
-from conformance.targets.options import OTHER_PROFILE, TargetOptions
+from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
+from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from conformance.targets.reference.nodes.device_source import DescribedDevices
 from tests.scenario import shipped
@@ -270,12 +270,7 @@ IN_USE = (
     ("driver", "held", "outcome", "why"),
     [
         ("gpu.nvidia.com", (), Outcome.PASSED, ""),
-        (
-            "gpu.nvidia.com",
-            ("gpu-7",),
-            Outcome.SKIPPED,
-            IN_USE,
-        ),
+        ("gpu.nvidia.com", ("gpu-7",), Outcome.SKIPPED, IN_USE),
         ("nvml-dra-driver", (), Outcome.SKIPPED, "needs 2 nodes with a kubelet, 1 available"),
     ],
     ids=["free", "in-use", "ours"],

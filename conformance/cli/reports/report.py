@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +12,74 @@ import typer
 from pydantic import TypeAdapter
 
 from conformance.certify.build import build_report
+from conformance.certify.model import ConformanceReport
+from conformance.certify.profiles import CORE, Profile, load_profiles
+from conformance.certify.values import Implementation, implementation
 from conformance.cli.options import takes
 from conformance.cli.output import printable, write_named
-from conformance.cli.reports.certified import Certified, Results, catalogue, no_folder, summary
 from conformance.compare.replay import replay as judge_again
 from conformance.compare.replay import replay_results
 from conformance.engine.events.comparison import ScenarioCompared
 from conformance.engine.events.result import count_verdicts
+from conformance.engine.events.scenario import PlannedScenario
+from conformance.engine.setup import planned
 from conformance.errors import ExitCode, UsageError
+from conformance.options import given
+from conformance.report.folder import RESULTS
 from conformance.report.summary import VERDICTS
 from conformance.resultfile.read import load_results
+from conformance.scenario.selection import select
+
+Results = Annotated[
+    Path, typer.Argument(metavar="RESULTS", help="Result file of a run (results.ndjson).")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certified:
+    """The options that describe a report: the implementation, its owner, the profiles."""
+
+    organization: str = given(..., "Organization that submits the report.", metavar="NAME")
+    project: str = given(..., "Driver or distribution under test.", metavar="NAME")
+    url: str = given(..., "Home page of the project.", metavar="URL")
+    version: str = given(..., "Version of the project.", metavar="VERSION")
+    contact: tuple[str, ...] = given((), "Contact for questions (repeatable).", metavar="TEXT")
+    image: str | None = given(None, "Image of the driver.", metavar="NAME@sha256:HEX")
+    ci_run: str | None = given(None, "URL of the CI job.", metavar="URL")
+    profile: tuple[str, ...] = given(
+        (), "Conformance profile to report (repeatable). [default: dra-core]", metavar="NAME"
+    )
+
+    @property
+    def implementation(self) -> Implementation:
+        """Everything but the profiles. Raises UsageError: one of the options is malformed."""
+        return implementation(
+            **{name: value for name, value in asdict(self).items() if name != "profile"}
+        )
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """The requested profiles; without a request, the core profile. Raises UsageError."""
+        return load_profiles().named(dict.fromkeys(self.profile or (CORE,)))
+
+
+def summary(made: ConformanceReport) -> Iterator[str]:
+    """The result of each profile, and the reasons why the report cannot certify."""
+    for item in made.profiles:
+        yield f"{item.name}: {item.result}"
+    for reason in made.uncertified:
+        yield f"certifies nothing: {reason}"
+
+
+def no_folder(results: Path) -> None:
+    """Refuse the folder of reports in place of the result file in it."""
+    if results.is_dir():
+        raise UsageError(f"{results}: is a folder; give the result file in it, {RESULTS}")
+
+
+def catalogue() -> list[PlannedScenario]:
+    """Every scenario that the suite ships."""
+    return [planned(item) for item in select()]
 
 
 @takes("about", Certified)
@@ -102,11 +161,7 @@ def _code(compared: Sequence[ScenarioCompared]) -> ExitCode:
 
 
 def _keep_evidence(output: Path | None, results: Path) -> None:
-    """Refuse to overwrite the result file with the report.
-
-    Raises:
-        UsageError: both are the same file, by whatever name.
-    """
+    """Refuse to overwrite the result file with the report. Raises UsageError."""
     try:
         same = output is not None and output.exists() and output.samefile(results)
     except OSError:

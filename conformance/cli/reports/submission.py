@@ -25,7 +25,7 @@ from conformance.certify.submission import (
 from conformance.certify.verify import verify_report
 from conformance.cli.options import takes
 from conformance.cli.output import printable
-from conformance.cli.reports.certified import Certified, Results, catalogue, no_folder, summary
+from conformance.cli.reports.report import Certified, Results, catalogue, no_folder, summary
 from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.redaction import redact
 from conformance.resultfile.read import load_results

@@ -14,7 +14,7 @@ from conformance.cli.output import print_progress, printable
 from conformance.digest import text_digest
 from conformance.errors import UsageError
 from conformance.files import read_regular
-from conformance.scenario.documents.near import hint
+from conformance.scenario.documents.validate import hint
 from conformance.text import cut
 
 OWN = Path("dra-conformance.toml")

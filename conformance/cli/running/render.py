@@ -20,7 +20,7 @@ from conformance.report.folder import DIAGNOSTICS, OutputFolder
 from conformance.report.pages import PAGES, write_pages
 from conformance.resultfile.merge import merge as joined
 from conformance.resultfile.read import load_results
-from conformance.scenario.documents.near import hint
+from conformance.scenario.documents.validate import hint
 
 ALL = (*PAGES, *FORMATS)
 

@@ -1,16 +1,19 @@
-"""The reporters of a run, and replaying a result file to them."""
+"""The reporters of a run, replaying a result file to them, and the text of ``run --dry-run``."""
 
 from __future__ import annotations
 
 import os
 import sys
+import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from conformance.engine.events.dispatch import Dispatcher, Event, Reporter
+from conformance.engine.plan import Plan
 from conformance.errors import UsageError
 from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
@@ -18,7 +21,48 @@ from conformance.report.github import GithubAnnotations, in_github
 from conformance.report.terminal import PlainConsole, TerminalReporter
 from conformance.resultfile.read import result_file
 from conformance.resultfile.write import ResultFile
-from conformance.text import visible
+from conformance.targets.opening.target import Opened
+from conformance.targets.seam.values import RUN_LABEL
+from conformance.text import counted, visible
+from reference_allocator.api.schema import CLUSTER_SCOPED
+
+
+def planned_lines(plans: Sequence[Plan], opened: Opened, run: str) -> Iterator[str]:
+    """The lines of a terminal of 80 columns, without colour."""
+    made, skipped = Counter[str](), 0
+    for item in plans:
+        made += item.objects
+        skipped += bool(item.skipped)
+        yield f"{'skip' if item.skipped else 'run '}  {item.id}"
+        yield from _indented(item.skipped or _listed(item.objects))
+        yield from _indented(f"would {fault}" for fault in item.disturbed)
+    capabilities = opened.capabilities
+    yield ""
+    yield from textwrap.wrap(
+        f"would run {counted(len(plans) - skipped, 'scenario')} and skip {skipped} on Kubernetes"
+        f" {capabilities.kubernetes_version}, target {opened.target.name}",
+        79,
+    )
+    everywhere = {kind: number for kind, number in made.items() if kind in CLUSTER_SCOPED}
+    yield f"would make, each with the label {RUN_LABEL}={run}:"
+    yield from _indented(f"cluster-wide: {_listed(everywhere)}")
+    own = {kind: number for kind, number in made.items() if kind not in CLUSTER_SCOPED}
+    yield from _indented(f"in namespaces of the run: {_listed(own)}")
+    profile = opened.profile
+    if profile is not None and profile.driver == capabilities.driver:
+        both = [profile, *([opened.other] if opened.other is not None else [])]
+        names = ", ".join(entry.name for one in both for entry in one.spec.classes.values())
+        yield from _indented(f"where it is not there: DeviceClass {names}")
+    yield "nothing was made"
+
+
+def _listed(kinds: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items())) or "nothing"
+
+
+def _indented(texts: str | Iterator[str]) -> Iterator[str]:
+    for text in [texts] if isinstance(texts, str) else texts:
+        yield from textwrap.wrap(text, 79, initial_indent="      ", subsequent_indent="      ")
 
 
 @contextmanager
@@ -32,8 +76,6 @@ def reporters(
     """All reporters of a run; prints the folder of the reports at the end.
 
     Args:
-        verbose: show every step.
-        durations: how many of the slowest scenarios to name.
         clock: seconds since the epoch, for the times of Allure's results.
     """
     output = folder.path
@@ -78,11 +120,7 @@ def same_place(one: Path, other: Path) -> bool:
 
 
 def retell(events: Iterable[Event], reporters: Sequence[Reporter]) -> None:
-    """Send the events of a finished run to reporters.
-
-    Raises:
-        ReportError: one of them failed.
-    """
+    """Send the events of a finished run to reporters. Raises ReportError: one of them failed."""
     dispatcher = Dispatcher(reporters, threading.Event())
     for event in events:
         dispatcher.dispatch(event)

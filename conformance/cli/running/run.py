@@ -13,8 +13,7 @@ import typer
 from conformance.cli.options import takes
 from conformance.cli.output import print_progress
 from conformance.cli.running.config import Config, NoConfig, recorded_config
-from conformance.cli.running.planned import planned_lines
-from conformance.cli.running.reporters import reporters, same_place
+from conformance.cli.running.reporters import planned_lines, reporters, same_place
 from conformance.compare.conclude import conclude_run
 from conformance.debuglog import DEBUG_LOG, debug_log
 from conformance.engine.events.run import ShardPlan
@@ -28,24 +27,20 @@ from conformance.errors import UsageError
 from conformance.options import given
 from conformance.report.folder import OutputFolder
 from conformance.report.pages import write_pages
-from conformance.resultfile.resume import only_failed, resumed, to_resume
+from conformance.resultfile.merge import only_failed, resumed, to_resume
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
-from conformance.targets.checks import check_options
-from conformance.targets.opening import Opened, open_target, open_to_plan
-from conformance.targets.options import TargetOptions
-from conformance.targets.sources import check_context
+from conformance.targets.opening.checks import check_options
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.sources import check_context
+from conformance.targets.opening.target import Opened, open_target, open_to_plan
 from conformance.text import counted, visible
 
 DEFAULT_OUTPUT = Path("dra-conformance-results")
 
 
 def _limit(text: str) -> float:
-    """Seconds of ``90s``, ``30m`` or ``2h``.
-
-    Raises:
-        UsageError: it is none of these.
-    """
+    """Seconds of ``90s``, ``30m`` or ``2h``. Raises UsageError: it is none of these."""
     found = re.fullmatch(r"([1-9][0-9]{0,4})([smh])", text)
     if found is None:
         raise UsageError(f"--run-timeout {text!r}: must be a duration like 90s, 30m or 2h")
@@ -182,7 +177,6 @@ class _Job:
 
     Attributes:
         filters: the options that the result file records, by name.
-        run: the id of the run.
     """
 
     options: TargetOptions

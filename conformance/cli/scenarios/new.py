@@ -86,11 +86,7 @@ def _checked(name: str) -> str:
 
 
 def _write(file: Path, template: str, **values: object) -> None:
-    """Write a new file.
-
-    Raises:
-        UsageError: it is there already, or cannot be written.
-    """
+    """Write a new file. Raises UsageError: it is there already, or cannot be written."""
     environment = Environment(
         loader=PackageLoader("conformance.cli.scenarios"),
         undefined=StrictUndefined,

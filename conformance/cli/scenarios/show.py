@@ -13,10 +13,10 @@ from conformance.clusters.base import DEFAULT_IMAGE
 from conformance.data import scenarios_dir
 from conformance.errors import UsageError
 from conformance.scenario.driver.profile import load_profile
+from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
-from conformance.scenario.variables import Variables
-from conformance.targets.options import OTHER_PROFILE, OWN_PROFILE
+from conformance.targets.opening.options import OTHER_PROFILE, OWN_PROFILE
 from conformance.text import visible
 
 _WIDTH = 80

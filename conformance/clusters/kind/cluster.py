@@ -255,11 +255,7 @@ class KindCluster:
             )
 
     def _run(self, kind: Sequence[str], *arguments: str, seconds: float = _OTHER_SECONDS) -> str:
-        """Run kind; its standard output.
-
-        Raises:
-            ClusterError: it is missing, failed, or took too long.
-        """
+        """Run kind; its standard output. Raises ClusterError."""
         done = run_kind([*kind, *arguments], seconds)
         command = " ".join([*kind, *arguments])
         if self._dir.is_dir() and arguments[:2] != ("get", "kubeconfig"):  # it has a key in it

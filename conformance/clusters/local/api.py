@@ -29,8 +29,6 @@ class LocalApi:
 
         Args:
             host: where the server listens.
-            port: its port there.
-            pki: the folder of the cluster's certificates.
             token: of the user in whose name requests are made; "" for none.
             client: name of the client certificate in `pki`, for a server that asks for one.
         """

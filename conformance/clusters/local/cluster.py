@@ -44,11 +44,7 @@ class LocalCluster:
     """One cluster of real Kubernetes components on this machine (see the package's docstring)."""
 
     def __init__(self, options: LocalOptions) -> None:
-        """Describe a cluster; nothing is started.
-
-        Raises:
-            ClusterUsageError: the name is not usable.
-        """
+        """Describe a cluster; nothing is started. Raises ClusterUsageError."""
         self.options = options
         self.layout: Layout = make_layout(options.name, options.state_dir)
         self._processes = Processes(self.layout)
@@ -178,7 +174,6 @@ class LocalCluster:
         """Have the drivers of a running cluster show other GPUs, which is quick.
 
         Args:
-            simulate: a profile of nvml_driver, or a file.
             dynamic_mig: whether they publish the MIG devices that could be made.
 
         Raises:

@@ -62,7 +62,6 @@ class Running:
 
     @cached_property
     def nodes(self) -> dict[str, NodeLayout]:
-        """Name -> files of each node."""
         nodes = map(self.layout.node, range(1, self.state.nodes + 1))
         return {node.name: node for node in nodes}
 
@@ -81,35 +80,22 @@ class Component:
         self.processes = cluster.processes
 
     def spec(self) -> ProcessSpec:
-        """How it is started: as it was before.
-
-        Raises:
-            ClusterUsageError: it never was.
-        """
+        """How it is started: as it was before. Raises ClusterUsageError: it never was."""
         record = self.processes.records().get(self.name)
         if record is None:
             raise ClusterUsageError(f"the local cluster has never started {self.name}")
         return record.spec
 
     def is_ready(self) -> bool:
-        """Whether it does its work."""
         raise NotImplementedError
 
     def wait_ready(self) -> None:
-        """Wait until it does its work.
-
-        Raises:
-            ClusterError: it exited, or took more than `READY_SECONDS`.
-        """
+        """Wait until it does its work. Raises ClusterError."""
         what = f"waiting for {self.awaited}"
         self.processes.wait_ready(self.name, self.is_ready, READY_SECONDS, what)
 
     def launch(self, spec: ProcessSpec) -> None:
-        """Start it in this way and wait until it is ready.
-
-        Raises:
-            ClusterError: it did not get ready.
-        """
+        """Start it in this way and wait until it is ready. Raises ClusterError."""
         self.processes.start(spec)
         self.wait_ready()
 
@@ -137,5 +123,4 @@ class OfNode(Component):
 
     @cached_property
     def kubelet(self) -> LocalApi:
-        """The node's kubelet."""
         return self.cluster.kubelet(self.node)

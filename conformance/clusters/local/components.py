@@ -49,7 +49,6 @@ class Server(Component):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
         return self.ports[self.name](self.cluster.state.ports)
 
     def is_ready(self) -> bool:
@@ -105,7 +104,6 @@ class Containerd(OfNode):
     awaited = "its socket"
 
     def is_ready(self) -> bool:
-        """Whether it answers at its socket."""
         return accepts_connections(self.node.containerd_socket)
 
 
@@ -152,11 +150,7 @@ class WholeNode(OfNode):
             one.start()
 
     def stop(self, _grace_seconds: float) -> None:
-        """End it at once, and with all that it had in memory.
-
-        Raises:
-            ClusterError: something of it does not end.
-        """
+        """End it at once, and with all that it had in memory. Raises ClusterError."""
         names = [one.name for one in self._parts()]
         self.processes.stop(*names, f"{self.node.name}/{NEXT}", grace_seconds=0)
         lose_memory(self.node, self.processes.node_init(self.node.name))
@@ -219,11 +213,7 @@ class Components:
         self.of(spec.name).launch(spec)
 
     def known(self, name: str) -> Component:
-        """One of `names`.
-
-        Raises:
-            ClusterUsageError: there is no such component.
-        """
+        """One of `names`. Raises ClusterUsageError: there is no such component."""
         if name not in (names := self.names()):
             raise ClusterUsageError(
                 f"the local cluster has no component {name!r} that can be stopped or started; "
@@ -232,11 +222,7 @@ class Components:
         return self.of(name)
 
     def driver(self, name: str) -> Driver:
-        """A driver among `names`, not the second one of a node.
-
-        Raises:
-            ClusterUsageError: there is no such driver.
-        """
+        """A driver among `names`, not the second one of a node. Raises ClusterUsageError."""
         found = self.known(name)
         if type(found) is not Driver:
             raise ClusterUsageError(f"{name!r} is not a driver; only drivers have a next version")

@@ -33,7 +33,6 @@ def default_root() -> Path:
 
 
 def default_cache() -> Path:
-    """Directory of cached binaries."""
     return cache_folder() / "binaries"
 
 
@@ -118,7 +117,6 @@ class Layout:
     """Files of one local cluster.
 
     Attributes:
-        name: the cluster's name.
         dir: its state directory, absolute.
     """
 
@@ -137,17 +135,14 @@ class Layout:
 
     @property
     def logs(self) -> Path:
-        """One log file for each component."""
         return self.dir / "logs"
 
     @property
     def processes(self) -> Path:
-        """One record for each process (processes/)."""
         return self.dir / "processes"
 
     @property
     def pki(self) -> Path:
-        """Certificates, keys and the token file."""
         return self.dir / "pki"
 
     @property
@@ -191,7 +186,6 @@ class Layout:
         return self.pki / f"{user}.kubeconfig"
 
     def node(self, index: int) -> NodeLayout:
-        """Files of node `index` (from 1)."""
         return NodeLayout(index, self.dir / f"n{index}")
 
     def log(self, component: str) -> Path:

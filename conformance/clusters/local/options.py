@@ -12,7 +12,6 @@ from conformance.clusters.local.binaries.versions import KUBERNETES
 
 MAX_NODES = 9
 
-
 SIMULATE, DYNAMIC_MIG = "--simulate", "--dynamic-mig"
 
 
@@ -22,7 +21,6 @@ class Simulation(NamedTuple):
     Attributes:
         simulate: which GPUs it shows: a profile of nvml_driver, or a file.
         dynamic_mig: whether it publishes the MIG devices that could be made.
-        driver_name: what its ResourceSlices carry in spec.driver.
         prefix: stands before the names of what containers get from it.
     """
 
@@ -78,11 +76,7 @@ class LocalOptions:
         return Simulation(self.simulate, self.dynamic_mig, self.driver_name, self.driver_prefix)
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work.
-
-        Raises:
-            ClusterUsageError: a value is out of range.
-        """
+        """Refuse what cannot work. Raises ClusterUsageError: a value is out of range."""
         if not 0 <= self.nodes <= MAX_NODES:
             raise ClusterUsageError(f"number of nodes {self.nodes}: use 0 to {MAX_NODES}")
         if self.driver_command is not None and not self.driver_command:

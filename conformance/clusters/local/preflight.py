@@ -39,11 +39,7 @@ def _namespace_problem() -> str:
 
 
 def check_platform() -> None:
-    """Refuse an operating system that has none of what is used here.
-
-    Raises:
-        ClusterUsageError: this is not Linux.
-    """
+    """Refuse an operating system that has none of what is used here. Raises ClusterUsageError."""
     if sys.platform != "linux":
         raise ClusterUsageError(
             f"a local cluster needs Linux, this is {sys.platform}; use --cluster kubeconfig "
@@ -70,11 +66,7 @@ def missing_for_nodes() -> list[str]:
 
 
 def check_nodes() -> None:
-    """Refuse to start nodes where something is missing.
-
-    Raises:
-        ClusterUsageError: names everything that is missing, in one message.
-    """
+    """Refuse to start nodes where something is missing. Raises ClusterUsageError."""
     missing = missing_for_nodes()
     if missing:
         raise ClusterUsageError(

@@ -32,7 +32,6 @@ def remove_cluster(layout: Layout, progress: Progress, *, keep_logs: bool) -> No
 
     Args:
         layout: where the cluster is.
-        progress: told what happens.
         keep_logs: leave the log files (a start failed and its message names them).
 
     Raises:

@@ -67,11 +67,9 @@ class Network:
 
     @property
     def prefix(self) -> int:
-        """Length of the subnet's prefix."""
         return ipaddress.ip_network(self.subnet).prefixlen
 
     def node_address(self, index: int) -> str:
-        """Address of node `index` (from 1)."""
         return str(ipaddress.ip_network(self.subnet)[_FIRST_NODE + index])
 
 
@@ -80,14 +78,9 @@ class State:
     """One local cluster.
 
     Attributes:
-        name: its name.
-        binaries: directory of its binaries.
-        nodes: number of nodes with a kubelet.
-        feature_gates: as given.
         ports: where the control plane listens.
         network: how the nodes are joined; None without nodes.
         owner: the program that the cluster belongs to; None: it stays until `down`.
-        ready: whether the start was completed.
         kubernetes_version: as the API server reported it, "" before.
     """
 
@@ -119,11 +112,7 @@ def write_state(layout: Layout, state: State) -> None:
 
 
 def read_state(layout: Layout) -> State | None:
-    """The record, None where there is no cluster.
-
-    Raises:
-        ClusterError: the file is none of ours or damaged.
-    """
+    """The record, None where there is no cluster. Raises ClusterError."""
     try:
         document = json.loads(layout.state.read_text())
         if document.pop("format") != FORMAT:

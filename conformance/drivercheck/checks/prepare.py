@@ -10,7 +10,7 @@ from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.kubelet import SERVICES, Device, RefusedError
 from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
-from conformance.targets.base import Obj
+from conformance.targets.seam.values import Obj
 
 section = Section("prepare")
 

@@ -20,7 +20,7 @@ from conformance.drivercheck.checks.prepare import (
 )
 from conformance.drivercheck.driver import STOP_SECONDS
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
-from conformance.targets.base import Obj
+from conformance.targets.seam.values import Obj
 
 section = Section("restart", starts_driver=True)
 

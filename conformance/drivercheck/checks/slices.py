@@ -10,7 +10,7 @@ from conformance.drivercheck.api import NODE, OTHER_DRIVER, OTHER_NODE
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.violations import ViolationError
-from conformance.targets.base import Obj
+from conformance.targets.seam.values import Obj
 from conformance.text import one_line
 
 section = Section("slices")

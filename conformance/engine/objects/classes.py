@@ -14,8 +14,8 @@ from typing import Any
 from conformance.engine.objects.ledger import RESOURCE_V1, Ledger
 from conformance.errors import InfrastructureError
 from conformance.scenario.driver.profile import DriverProfile
-from conformance.targets.base import RUN_LABEL, ApiError, Obj, Query, Ref, TargetError
-from conformance.targets.scope import Objects
+from conformance.targets.seam.scope import Objects
+from conformance.targets.seam.values import RUN_LABEL, ApiError, Obj, Query, Ref, TargetError
 
 _USER = f"{RUN_LABEL}-"
 """Annotation, followed by a run's id: that run uses the class."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from conformance.engine.objects.podspec import NOBODY, confine, first_user, restrict
 from conformance.errors import TargetGoneError
-from conformance.targets.base import ApiError, Obj, Query, Ref, TargetError, User
-from conformance.targets.scope import Objects
+from conformance.targets.seam.scope import Objects
+from conformance.targets.seam.values import ApiError, Obj, Query, Ref, TargetError, User
 from reference_allocator.api.schema import CLUSTER_SCOPED, stable_version
 
 _LOG = logging.getLogger(__name__)

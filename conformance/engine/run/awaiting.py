@@ -8,7 +8,7 @@ from typing import Any, Final
 from conformance.engine.run.context import Context
 from conformance.engine.run.trouble import ASK_AGAIN_SECONDS, ask_again, troubles
 from conformance.scenario.expectations.base import Expectation, Seen, Timed
-from conformance.targets.base import Obj
+from conformance.targets.seam.values import Obj
 
 _LOG = logging.getLogger(__name__)
 

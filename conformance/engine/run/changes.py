@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from conformance.engine.objects.ledger import Ledger
-from conformance.scenario.accounts import AccountName
 from conformance.scenario.base import ObjectSelector
-from conformance.scenario.changes import Changes, Delete, Update
-from conformance.targets.base import ApiError, FieldManager, Obj, Ref, Request, User
-from conformance.targets.scope import Objects
+from conformance.scenario.changes import AccountName, Changes, Delete, Update
+from conformance.targets.seam.scope import Objects
+from conformance.targets.seam.values import ApiError, FieldManager, Obj, Ref, Request, User
 
 _ATTEMPTS = 5
 """To replace an object that others change, too."""

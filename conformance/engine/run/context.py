@@ -12,18 +12,16 @@ from conformance.engine.run.changes import send
 from conformance.engine.schedule.loop import Slot
 from conformance.errors import UsageError
 from conformance.kubeapi.store import version_of
-from conformance.scenario.accounts import AccountName, service_account
 from conformance.scenario.base import ObjectSelector, PodSelector, ServerSelector
-from conformance.scenario.changes import Changes, Delete
+from conformance.scenario.changes import AccountName, Changes, Delete, service_account
 from conformance.scenario.driver.profile import DriverProfile
+from conformance.scenario.driver.variables import Variables
 from conformance.scenario.expectations.base import Refusal, WatchEvent
-from conformance.scenario.metrics import MetricOf, total
 from conformance.scenario.model import Scenario
-from conformance.scenario.observation import Observation
-from conformance.scenario.variables import Variables
-from conformance.targets.base import ApiError, Obj, Query, Ref, User
-from conformance.targets.scope import Scope, T
-from conformance.targets.watching import Watching
+from conformance.scenario.observation import MetricOf, Observation, total
+from conformance.targets.seam.scope import Scope, T
+from conformance.targets.seam.values import ApiError, Obj, Query, Ref, User
+from conformance.targets.seam.watching import Watching
 from reference_allocator.api.schema import CLUSTER_SCOPED
 
 

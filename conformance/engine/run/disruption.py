@@ -6,12 +6,12 @@ from conformance.clusters.base import OTHER_DRIVER, REMOVE
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.context import Context
 from conformance.scenario.steps import Fault
-from conformance.targets.base import Capabilities
-from conformance.targets.components import (
+from conformance.targets.seam.components import (
     OF_A_NODE,
     in_start_order,
     role_of,
 )
+from conformance.targets.seam.values import Capabilities
 
 
 def disturb(fault: Fault, context: Context) -> None:

@@ -12,8 +12,8 @@ from conformance.engine.run.context import Interrupted
 from conformance.engine.setup import Setup
 from conformance.errors import ConformanceError
 from conformance.scenario.registry import load_known_issues
-from conformance.targets.base import ApiError
-from conformance.targets.scope import Scope
+from conformance.targets.seam.scope import Scope
+from conformance.targets.seam.values import ApiError
 
 EXPLANATION = "explanation.txt"
 

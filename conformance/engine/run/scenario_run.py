@@ -42,8 +42,8 @@ from conformance.engine.setup import Setup, planned, without_steps
 from conformance.errors import TargetGoneError, UsageError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import together
-from conformance.targets.base import CONSTRAINTS
-from conformance.targets.overlaps import Overlap
+from conformance.targets.seam.overlaps import Overlap
+from conformance.targets.seam.values import CONSTRAINTS
 from conformance.text import shorten
 
 _LOG = logging.getLogger(__name__)

@@ -15,10 +15,10 @@ from conformance.engine.run.context import Context
 from conformance.engine.run.disruption import disturb
 from conformance.engine.run.stimuli import stimulate
 from conformance.errors import TargetError
-from conformance.scenario.metrics import MetricOf
+from conformance.scenario.observation import MetricOf
 from conformance.scenario.steps import CopyAllocation, Step
-from conformance.targets.base import ApiError, Obj, Ref, User
-from conformance.targets.overlaps import COPIED
+from conformance.targets.seam.overlaps import COPIED
+from conformance.targets.seam.values import ApiError, Obj, Ref, User
 
 NODE_LABEL = "dra-conformance.dev/node"
 TAINT = "dra-conformance.dev/hollow"

@@ -9,7 +9,7 @@ from conformance.engine.run.context import Context, DevicePlace
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.expectations.containers.identity import allocated
 from conformance.scenario.steps import Stimulate
-from conformance.targets.base import Obj, TargetError
+from conformance.targets.seam.values import Obj, TargetError
 
 
 def stimulate(wanted: Stimulate, context: Context) -> None:

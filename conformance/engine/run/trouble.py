@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from conformance.engine.run.context import Context
 from conformance.redaction import redact_log
-from conformance.targets.base import ApiError, Obj, Query, Ref
+from conformance.targets.seam.values import ApiError, Obj, Query, Ref
 from conformance.text import one_line
 
 ASK_AGAIN_SECONDS = 5.0

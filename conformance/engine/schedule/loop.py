@@ -21,7 +21,7 @@ from conformance.engine.schedule.model import (
 from conformance.engine.schedule.needs import Needs
 from conformance.engine.schedule.pools import NodePool, NodePools, home_of
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.base import Capabilities
+from conformance.targets.seam.values import Capabilities
 
 
 class Slot:

@@ -9,7 +9,7 @@ from conformance.clusters.base import OTHER_DRIVER
 from conformance.scenario.expectations.base import Timed
 from conformance.scenario.expectations.objects import ObjectsExpectation
 from conformance.scenario.model import Spec
-from conformance.targets.components import OF_A_NODE, role_of
+from conformance.targets.seam.components import OF_A_NODE, role_of
 
 
 class Reach(IntEnum):

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from conformance.engine.schedule.needs import Needs, Reach
-from conformance.scenario.variables import worker_of
-from conformance.targets.base import DISTINCT_DEVICES, Capabilities
+from conformance.scenario.driver.variables import worker_of
+from conformance.targets.seam.values import DISTINCT_DEVICES, Capabilities
 
 
 @dataclass(frozen=True, slots=True)

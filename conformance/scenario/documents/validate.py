@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_args
 
@@ -11,7 +12,6 @@ from pydantic_core import ErrorDetails
 
 from conformance.errors import UsageError
 from conformance.scenario.base import API_VERSION
-from conformance.scenario.documents.near import hint, nearest
 from conformance.scenario.documents.yamlfile import Document, Problem, read_documents
 
 M = TypeVar("M", bound=BaseModel)
@@ -41,7 +41,6 @@ _WORDS: Final = {
     "tuple_type": "must be a list",
 }
 """Type of a pydantic error -> what the author of a document is told."""
-
 
 USES: Final = {
     "BehaviourList": "it only belongs to the suite",
@@ -195,3 +194,24 @@ def _real_path(document: Document, loc: Sequence[str | int]) -> Location:
         if (*path, part) in document.lines or (index == len(loc) - 1 and not tag):
             path = (*path, part)
     return path
+
+
+MAX_LISTED = 12
+"""More names than this say nothing in a message."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like ``name``, None if none is like it."""
+    found = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def hint(name: str, known: Iterable[str], none: str = "none") -> str:
+    """``did you mean X?``, or what is known at all; ``none`` where nothing is."""
+    names = sorted(set(known))
+    near = nearest(name, names)
+    if near is not None:
+        return f"did you mean {near}?"
+    if len(names) > MAX_LISTED:
+        return "no known name is like it"
+    return f"known: {', '.join(names) or none}"

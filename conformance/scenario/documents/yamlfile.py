@@ -74,7 +74,6 @@ class Document:
         return f"{where}: {warning}{problem.message}"
 
     def _written(self, path: PathTuple) -> PathTuple:
-        """The path in what the author wrote."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.origins:
                 return (*self.origins[path[:end]], *path[end:])
@@ -279,5 +278,4 @@ class _Builder:
 
 
 def _tag(node: yaml.Node) -> str:
-    """A tag as it is written."""
     return f"tag {node.tag.replace('tag:yaml.org,2002:', '!!')}"

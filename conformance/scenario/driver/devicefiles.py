@@ -77,7 +77,6 @@ class DeviceFile:
 
 
 def shown(output: str) -> list[DeviceFile]:
-    """What the command has printed."""
     found: list[DeviceFile] = []
     for line in output.splitlines():
         if line.startswith(_FILE):

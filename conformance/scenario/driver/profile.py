@@ -15,12 +15,10 @@ from pydantic import Field, field_validator, model_validator
 
 from conformance.errors import UsageError
 from conformance.scenario.base import Strict, api_objects, dns_name
-from conformance.scenario.documents.near import hint
-from conformance.scenario.documents.validate import load_document
+from conformance.scenario.documents.validate import hint, load_document
 from conformance.scenario.driver.probing import Probe
-from conformance.scenario.driver.simulated import OWN_PROBE, Simulated
+from conformance.scenario.driver.simulated import OWN_PROBE, Simulated, Stimulus
 from conformance.scenario.registry import load_registry
-from conformance.scenario.stimulus import Stimulus
 
 Trait = Literal[
     "cdiPerClaim",

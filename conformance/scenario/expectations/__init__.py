@@ -14,11 +14,13 @@ from conformance.scenario.expectations.base import Expectation
 from conformance.scenario.expectations.cdi import CdiExpectation
 from conformance.scenario.expectations.containers.devicenodes import DeviceNodesExpectation
 from conformance.scenario.expectations.containers.devices import DevicesExpectation
-from conformance.scenario.expectations.containers.environment import EnvironmentExpectation
+from conformance.scenario.expectations.containers.environment import (
+    EnvironmentExpectation,
+    MetadataExpectation,
+)
 from conformance.scenario.expectations.containers.hardware import HardwareExpectation
-from conformance.scenario.expectations.containers.metadata import MetadataExpectation
-from conformance.scenario.expectations.event import EventExpectation
-from conformance.scenario.expectations.metrics import MetricsExpectation
+from conformance.scenario.expectations.events import EventExpectation, WatchedExpectation
+from conformance.scenario.expectations.metrics import MetricsExpectation, PreparedExpectation
 from conformance.scenario.expectations.objects import (
     NoneExpectation,
     ObjectExpectation,
@@ -27,9 +29,7 @@ from conformance.scenario.expectations.objects import (
 )
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.expectations.podresources import PodResourcesExpectation
-from conformance.scenario.expectations.prepared import PreparedExpectation
 from conformance.scenario.expectations.rejected import RejectedExpectation
-from conformance.scenario.expectations.watched import WatchedExpectation
 
 KINDS: Final[tuple[type[Expectation], ...]] = (
     PodExpectation,

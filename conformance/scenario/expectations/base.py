@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field, model_validator
 
-from conformance.scenario.accounts import AccountName
 from conformance.scenario.base import (
     Duration,
     Obj,
@@ -23,10 +22,9 @@ from conformance.scenario.base import (
     ServerSelector,
     Strict,
 )
-from conformance.scenario.changes import Changes, Delete
+from conformance.scenario.changes import AccountName, Changes, Delete
 from conformance.scenario.driver.profile import DriverProfile
-from conformance.scenario.metrics import MetricOf
-from conformance.scenario.observation import Observation
+from conformance.scenario.observation import MetricOf, Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +201,6 @@ class Expectation(Strict):
 
     @classmethod
     def key(cls) -> str:
-        """The key by which it is known."""
         fields = cls.model_fields.items()
         return next(item.alias or name for name, item in fields if name not in Timed.model_fields)
 

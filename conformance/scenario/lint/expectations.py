@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from conformance.scenario.base import Obj, ObjectSelector, PodSelector, ServerSelector
 from conformance.scenario.changes import Changes
-from conformance.scenario.documents.near import hint
+from conformance.scenario.documents.validate import hint
 from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.expectations.base import Path, Pods, Timed
-from conformance.scenario.lint.expressions import condition_problems
 from conformance.scenario.lint.made import Made, PodShape, name_of, namespace_of
 from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
+from conformance.scenario.lint.variables import condition_problems
 from conformance.scenario.model import Scenario
 from conformance.scenario.steps import together
 from reference_allocator.api import schema
@@ -76,7 +76,6 @@ class _KnownAt:
             self._checked |= _MADE_BY_STEPS_WITHOUT_DRIVER
 
     def below(self, *path: str | int) -> _KnownAt:
-        """The same, for paths below one of the step's."""
         return _KnownAt(self._scenario, self._made, self._step, self._problems, self._begin, path)
 
     def step(self, path: Path, name: str) -> None:

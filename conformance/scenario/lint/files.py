@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,16 +10,127 @@ from typing import Any
 from pydantic import BaseModel
 
 from conformance.data import scenarios_dir
-from conformance.scenario.documents.validate import InvalidDocumentError, is_own, validated
-from conformance.scenario.documents.yamlfile import Document, Problem
+from conformance.scenario.documents.validate import InvalidDocumentError, is_own, nearest, validated
+from conformance.scenario.documents.yamlfile import (
+    Document,
+    PathTuple,
+    Problem,
+    read_documents,
+    yaml_files,
+)
 from conformance.scenario.driver.profile import DriverProfile, load_profile
-from conformance.scenario.lint.objects import standalone_problems
-from conformance.scenario.lint.profiles import check_profile_names, profile_problems
+from conformance.scenario.driver.variables import VARIABLE, profile_variables
+from conformance.scenario.lint.objects import field_problems, standalone_problems
 from conformance.scenario.lint.scenarios import checked_scenario
+from conformance.scenario.lint.variables import (
+    PROFILE_GROUPS,
+    expression_problems,
+    selector_problems,
+    texts,
+)
 from conformance.scenario.model import Scenario
 from conformance.scenario.registry import BehaviourList, FeatureRegistry, KnownIssues, ManifestSet
 from conformance.scenario.shape import ClusterShape
 from conformance.scenario.short.expand import expanded
+
+
+def profile_problems(profile: DriverProfile) -> Iterator[Problem]:
+    """Problems of a profile that fits the model; a warning for what shipped scenarios need."""
+    spec = profile.spec
+    for key, device_class in spec.classes.items():
+        place: PathTuple = ("spec", "classes", key)
+        manifest = {"spec": device_class.spec}
+        for problem in [
+            *field_problems("DeviceClass", None, manifest, ()),
+            *selector_problems(manifest, ()),
+        ]:
+            yield Problem((*place, *problem.path), problem.message)
+    for key, expression in spec.selectors.items():
+        yield from expression_problems(expression, ("spec", "selectors", key))
+    defined = profile_variables(spec)
+    for group, name in sorted(_used_by_shipped()):
+        if name not in defined[group]:
+            yield Problem(
+                ("spec",),
+                f"shipped scenarios use ${{{group}.{name}}}, which this profile does not define;"
+                " with it only scenarios of your own can run",
+                "warning",
+            )
+    probe = spec.probe
+    if probe.env is None and probe.device_nodes is None and probe.request_env is None:
+        yield Problem(
+            ("spec", "probe"),
+            "neither env, deviceNodes nor requestEnv: no container can show which devices it got",
+            "warning",
+        )
+
+
+def check_profile_names(
+    scenario: Scenario, data: Any, profiles: Sequence[DriverProfile], *, must: bool = False
+) -> Iterator[Problem]:
+    """Names that no profile has: an error if one has a name like it, otherwise a warning.
+
+    Somebody may have a profile of their own, with names that the shipped ones lack, so this is only
+    for ``lint``: ``run`` compares with the very profile that it uses, before anything runs. With
+    ``must`` the scenario runs with one of these profiles, and a name that they lack is an error.
+    """
+    defined = [profile_variables(profile.spec) for profile in profiles]
+    known = {group: {name for one in defined for name in one[group]} for group in PROFILE_GROUPS}
+    requires = scenario.spec.requires
+    for field, group, names in (
+        ("config", "config", requires.config),
+        ("attributes", "attribute", requires.attributes),
+        ("capacity", "capacity", requires.capacity),
+    ):
+        for index, name in enumerate(names):
+            place: PathTuple = ("spec", "requires", field, index)
+            yield from _unknown(f"{group} {name}", name, known[group], place, must)
+    for path, group, name in _names(data):
+        yield from _unknown(f"variable ${{{group}.{name}}}", name, known[group], path, must)
+
+
+def _names(data: Any) -> Iterator[tuple[PathTuple, str, str]]:
+    """Path, group and name of every variable that a profile defines."""
+    for path, text in texts(data):
+        for match in VARIABLE.finditer(text):
+            group, _, name = match[1].partition(".")
+            if group in PROFILE_GROUPS:
+                yield path, group, name
+
+
+@cache
+def _used_by_shipped() -> frozenset[tuple[str, str]]:
+    """What shipped scenarios take from every profile; the rest they say that they need."""
+    root = scenarios_dir()
+    return frozenset(
+        (group, name)
+        for folder in ("core", "extended")
+        for file in yaml_files(root / folder)
+        for document in read_documents(file)
+        if document.data["spec"]["tier"] != "allocation"
+        for _, group, name in _names(expanded(document).data)
+        if group in ("class", "selector")
+    )
+
+
+def _unknown(
+    what: str, name: str, known: set[str], path: PathTuple, must: bool
+) -> Iterator[Problem]:
+    if name in known:
+        return
+    near = nearest(name, known)
+    if near is not None:
+        yield Problem(path, f"unknown {what}: did you mean {near}?")
+    elif must:
+        yield Problem(path, f"{what} is not in the driver profile")
+    else:
+        yield Problem(
+            path,
+            f"{what} is in no shipped driver profile ({', '.join(sorted(known)) or 'none'}); the"
+            " scenario only runs with --driver FILE that defines it",
+            "warning",
+        )
+
 
 OWN_KINDS: Mapping[str, type[BaseModel]] = {
     "BehaviourList": BehaviourList,
@@ -71,7 +182,6 @@ def lint_documents(
 
 
 def _told(document: Document, problems: Iterable[Problem]) -> list[LintLine]:
-    """Problems of a document by line."""
     ordered = sorted(problems, key=lambda problem: document.line(problem.path))
     return [LintLine(document.tell(item), item.severity == "error") for item in ordered]
 
@@ -107,6 +217,5 @@ def _own(
 
 @cache
 def _profiles() -> tuple[DriverProfile, ...]:
-    """The shipped driver profiles."""
     folder = scenarios_dir() / "drivers"
     return tuple(load_profile(file.stem, folder) for file in sorted(folder.glob("*.yaml")))

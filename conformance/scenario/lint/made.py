@@ -34,10 +34,8 @@ class PodShape:
         kind: ``Pod``, or the kind of the workload.
         name: of the pod or of the workload, whose pods have generated names that begin with it.
         namespace: None for that of the scenario.
-        containers: their names.
         claims: name in ``resourceClaims`` -> the claim or template it names.
         requests: (place, name in ``resourceClaims``) of each request that a container names.
-        step: of the apply step that makes it.
     """
 
     kind: str
@@ -56,7 +54,6 @@ class Made:
     Attributes:
         first: (kind, namespace, name) -> the step that makes it first.
         rejected: (kind, name) of what must be refused, and so is never there.
-        pods: the pods.
         requests: (kind, namespace, name) of a claim or template -> names of its requests.
         classes: (place of a DeviceClass's name in a claim or template, key of that in requests).
         inside: (place where a claim's constraint or configuration names a request, its requests).

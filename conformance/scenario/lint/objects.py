@@ -14,13 +14,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from conformance.scenario.documents.near import hint, nearest
+from conformance.scenario.documents.validate import hint, nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, inside, mapping
-from conformance.scenario.lint.expressions import selector_problems
+from conformance.scenario.driver.variables import VARIABLE
 from conformance.scenario.lint.made import applied
 from conformance.scenario.lint.manifests.retired import GROUP, listed, manifest_problems
+from conformance.scenario.lint.variables import selector_problems
 from conformance.scenario.model import Scenario
-from conformance.scenario.variables import VARIABLE
 from reference_allocator.api import schema
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -37,7 +37,6 @@ _WORDS = {
 
 
 def check_manifests(scenario: Scenario) -> Iterator[Problem]:
-    """Problems of every object that is applied."""
     for path, manifest in applied(scenario):
         yield from _manifest(manifest, scenario.spec.requires.apis, path)
         yield from selector_problems(manifest, path)
@@ -229,7 +228,6 @@ def misspelt(shape: str, value: Any, path: PathTuple) -> Iterator[Problem]:
 
 
 def _shape_inside(shape: str, key: str | int) -> str:
-    """The shape of an element, or of a field."""
     for of_elements in (schema.LIST, schema.MAP):
         if shape.startswith(of_elements):
             return shape.removeprefix(of_elements)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.scenario.base import ObjectSelector
-from conformance.scenario.documents.near import hint, nearest
+from conformance.scenario.documents.validate import hint, nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, mapping, text
 from conformance.scenario.expectations.objects import NoneExpectation
 from conformance.scenario.expectations.pod import PodExpectation

@@ -6,22 +6,28 @@ reported as a failure of the target.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from conformance.scenario.documents.near import hint
-from conformance.scenario.documents.validate import InvalidDocumentError, validated
-from conformance.scenario.documents.yamlfile import Document, Problem, elements, walk
+from conformance.scenario.documents.validate import InvalidDocumentError, hint, validated
+from conformance.scenario.documents.yamlfile import (
+    Document,
+    PathTuple,
+    Problem,
+    elements,
+    mapping,
+    walk,
+)
+from conformance.scenario.expectations.base import Timed
 from conformance.scenario.expectations.pod import PodExpectation
-from conformance.scenario.lint.limits import check_limits
 from conformance.scenario.lint.made import applied
 from conformance.scenario.lint.manifests.pods import pod_specs
 from conformance.scenario.lint.objects import check_manifests
-from conformance.scenario.lint.policies import check_policies
 from conformance.scenario.lint.references import check_references
 from conformance.scenario.lint.variables import check_variables, texts
 from conformance.scenario.model import Scenario
 from conformance.scenario.registry import load_behaviours, load_registry
+from conformance.scenario.steps import Step, together
 
 
 def checked_scenario(document: Document) -> Scenario:
@@ -100,3 +106,103 @@ def _of_one_pod(manifest: Any) -> int:
         if path[-2:] == ("devices", "requests") and isinstance(requests, list)
     ]
     return max(found, default=0)
+
+
+STEPS: Final = 100
+OBJECTS: Final = 300
+"""That are created by steps; as many as a claim's consumers and what belongs to them."""
+EXPECTATIONS: Final = 300
+PARALLEL: Final = 32
+"""Steps that are carried out at the same time: each has a thread of its own."""
+SECONDS: Final = 900.0
+"""That pass whatever the target does."""
+
+
+def check_limits(scenario: Scenario) -> Iterator[Problem]:
+    """Problems where a scenario goes over one of them."""
+    steps = scenario.spec.steps
+    if len(steps) > STEPS:
+        yield _most(STEPS, "steps", STEPS, f"{len(steps)}")
+    for group in together(steps):
+        if len(group) > PARALLEL:
+            yield _most(group[PARALLEL], "parallel", PARALLEL, f"{len(group)}")
+        elif len(group) == 1 and steps[group[0]].parallel:
+            text = "needs a step with parallel: true directly before or after it"
+            yield Problem(("spec", "steps", group[0], "parallel"), text)
+    totals = {"objects": 0.0, "expectations": 0.0, "seconds": 0.0}
+    limits = {"objects": OBJECTS, "expectations": EXPECTATIONS, "seconds": SECONDS}
+    told = set()
+    for index, step in enumerate(steps):
+        totals["objects"] += len(step.apply or ())
+        totals["expectations"] += len(step.expect or ())
+        totals["seconds"] += _passing(step)
+        for what, limit in limits.items():
+            if totals[what] > limit and what not in told:
+                told.add(what)
+                yield _most(index, what, limit, f"{totals[what]:g} up to this step")
+
+
+def _most(index: int, what: str, limit: float, found: str) -> Problem:
+    text = {
+        "steps": f"a scenario has at most {limit:g} steps",
+        "parallel": f"at most {limit:g} steps are carried out at the same time",
+        "objects": f"a scenario makes at most {limit:g} objects",
+        "expectations": f"a scenario has at most {limit:g} expectations",
+        "seconds": f"wait, consistently and churn take at most {limit:g} s of a scenario",
+    }[what]
+    return Problem(("spec", "steps", index), f"{text} (found {found}); write several scenarios")
+
+
+def _passing(step: Step) -> float:
+    """Seconds that a step takes at least where all is well."""
+    churn = step.churn.time if step.churn is not None else 0.0
+    held = (item.consistently or 0.0 for item in step.expect or () if isinstance(item, Timed))
+    return (step.wait or 0.0) + churn + sum(held)
+
+
+GROUP = "admissionregistration.k8s.io"
+POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
+OWN = {"matchLabels": {"kubernetes.io/metadata.name": "${namespace}"}}
+"""The only ``namespaceSelector`` that there may be."""
+
+
+def check_policies(scenario: Scenario) -> Iterator[Problem]:
+    """Admission policies must not reach beyond the namespace of their scenario.
+
+    A ``namespaceSelector`` leaves out no object without a namespace, so rules must be for
+    namespaced ones, too (admissionregistration/v1, ``MatchResources``).
+    """
+    for path, manifest in applied(scenario):
+        if str(manifest.get("apiVersion", "")).partition("/")[0] == GROUP:
+            yield from _object(manifest, path)
+    for index, step in enumerate(scenario.spec.steps):
+        if step.patch is not None and "Admission" in step.patch.kind:
+            text = f"a {step.patch.kind} is not to be changed: apply it as it is to be"
+            yield Problem(("spec", "steps", index, "patch", "kind"), text)
+
+
+def _object(manifest: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
+    spec, kind = mapping(manifest.get("spec")), manifest.get("kind")
+    if kind == POLICY:
+        match = mapping(spec.get("matchConstraints"))
+        yield from _selector(match, (*path, "spec", "matchConstraints"))
+        for index, rule in elements(match.get("resourceRules")):
+            if rule.get("scope") != "Namespaced":
+                place = (*path, "spec", "matchConstraints", "resourceRules", index, "scope")
+                text = "must be Namespaced: what has no namespace is matched in the whole cluster"
+                yield Problem(place, text)
+    elif kind == BINDING:
+        match = mapping(spec.get("matchResources"))
+        yield from _selector(match, (*path, "spec", "matchResources"))
+    else:
+        text = f"a scenario may make {POLICY} and {BINDING} for its own namespace, and no {kind}"
+        yield Problem((*path, "kind"), text)
+
+
+def _selector(match: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
+    if match.get("namespaceSelector") != OWN:
+        text = (
+            "must be {matchLabels: {kubernetes.io/metadata.name: ${namespace}}}: a policy is for"
+            " the scenario's own namespace alone"
+        )
+        yield Problem((*path, "namespaceSelector"), text)

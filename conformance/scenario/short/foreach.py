@@ -1,4 +1,4 @@
-"""``forEach``: an element of a list that stands for one for each value.
+"""``forEach``, and data whose every value knows where its author wrote it.
 
 ``{forEach: {n: 0..3}, name: "gpu-${each.n}"}`` in any list of a scenario is four elements.
 """
@@ -7,13 +7,111 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from conformance.errors import UsageError
-from conformance.scenario.documents.near import hint
-from conformance.scenario.documents.yamlfile import MAX_TEXT, MAX_VALUES, Problem
-from conformance.scenario.short.tree import Node, made, plain
-from conformance.scenario.variables import substitute
+from conformance.scenario.documents.validate import hint
+from conformance.scenario.documents.yamlfile import (
+    MAX_TEXT,
+    MAX_VALUES,
+    Document,
+    PathTuple,
+    Problem,
+)
+from conformance.scenario.driver.variables import substitute
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A scalar, list or mapping of a document; ``origin``: path of what the author wrote for it."""
+
+    value: Any
+    origin: PathTuple
+
+    def get(self, key: str) -> Node | None:
+        """The value of a key; None if this is no mapping, or has none."""
+        return self.value.get(key) if isinstance(self.value, dict) else None
+
+    def with_(self, **values: Node) -> Node:
+        """This mapping with other values."""
+        return Node({**self.value, **values}, self.origin)
+
+
+def written(data: Any, path: PathTuple = ()) -> Node:
+    """Data as the author wrote it."""
+    if isinstance(data, dict):
+        return Node({key: written(item, (*path, key)) for key, item in data.items()}, path)
+    if isinstance(data, list):
+        return Node([written(item, (*path, i)) for i, item in enumerate(data)], path)
+    return Node(data, path)
+
+
+def made(data: Any, origin: PathTuple) -> Node:
+    """Data that nobody wrote, which is there because of what is at ``origin``."""
+    if isinstance(data, dict):
+        return Node({key: made(item, origin) for key, item in data.items()}, origin)
+    if isinstance(data, list):
+        return Node([made(item, origin) for item in data], origin)
+    return Node(data, origin)
+
+
+def plain(node: Node) -> Any:
+    if isinstance(node.value, dict):
+        return {key: plain(item) for key, item in node.value.items()}
+    if isinstance(node.value, list):
+        return [plain(item) for item in node.value]
+    return node.value
+
+
+def values_in(node: Node) -> int:
+    """How many values a document with this one has."""
+    below = node.value.values() if isinstance(node.value, dict) else node.value
+    return 1 + (sum(map(values_in, below)) if isinstance(node.value, dict | list) else 0)
+
+
+def merged(base: Node, change: Node) -> Node:
+    """A JSON merge patch (RFC 7386): mappings by key, all else replaces.
+
+    What null removes stays there as null, until :func:`pruned`, so that nothing fills it in again.
+    """
+    if not isinstance(base.value, dict) or not isinstance(change.value, dict):
+        return change
+    result: dict[str, Node] = {**base.value}
+    for key, item in change.value.items():
+        result[key] = merged(result[key], item) if key in result else item
+    return Node(result, change.origin)
+
+
+def pruned(node: Node) -> Node:
+    """Without keys that are null."""
+    if isinstance(node.value, dict):
+        left = {key: item for key, item in node.value.items() if item.value is not None}
+        return Node({key: pruned(item) for key, item in left.items()}, node.origin)
+    if isinstance(node.value, list):
+        return Node([pruned(item) for item in node.value], node.origin)
+    return node
+
+
+def document(node: Node, source: Document) -> Document:
+    """The document that a node is, whose problems are told where they are in its source."""
+    origins = dict(_origins(node, ()))
+    lines = {path: source.line(origin) for path, origin in origins.items()}
+    changed: Mapping[PathTuple, PathTuple] = {
+        path: origin for path, origin in origins.items() if path != origin
+    }
+    return replace(source, data=plain(node), lines=lines, origins=changed)
+
+
+def _origins(node: Node, path: PathTuple) -> Iterator[tuple[PathTuple, PathTuple]]:
+    yield path, node.origin
+    if isinstance(node.value, dict):
+        for key, item in node.value.items():
+            yield from _origins(item, (*path, key))
+    elif isinstance(node.value, list):
+        for index, item in enumerate(node.value):
+            yield from _origins(item, (*path, index))
+
 
 FIELD: Final = "forEach"
 MOST: Final = 300

@@ -7,23 +7,28 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.clusters.base import is_ready
 from conformance.kubeapi.api import Api
-from conformance.scenario.accounts import IMPERSONATION
-from conformance.scenario.metrics import CONTROL_PLANE, ability
-from conformance.scenario.stimulus import DEVICE_HEALTH
-from conformance.targets.base import (
+from conformance.kubeapi.connection import Connection
+from conformance.scenario.changes import IMPERSONATION
+from conformance.scenario.driver.simulated import DEVICE_HEALTH
+from conformance.scenario.expectations.conditions import differences
+from conformance.scenario.observation import CONTROL_PLANE, ability
+from conformance.scenario.registry import GateProbe, load_registry
+from conformance.targets.cluster.objects.accounts import why_no_accounts
+from conformance.targets.cluster.observe.reading import why_not
+from conformance.targets.seam.components import START_ORDER
+from conformance.targets.seam.values import (
     CONSTRAINTS,
     KUBELET_METRICS,
     POD_RESOURCES,
     ROOT_CONTAINERS,
+    ApiError,
     Capabilities,
     Obj,
+    TargetError,
     Tier,
+    simulated_devices,
 )
-from conformance.targets.cluster.accounts import why_no_accounts
-from conformance.targets.cluster.gates import feature_gates
-from conformance.targets.cluster.metrics import why_not
-from conformance.targets.components import START_ORDER
-from conformance.targets.simulation import simulated_devices
+from reference_allocator.gates import needed_by, settled
 
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
 
@@ -43,7 +48,6 @@ def discover_capabilities(
         api: where to ask.
         nodes: nodes with a kubelet that the suite may use; those that are ready count.
         driver: the driver of the ``node`` tier.
-        abilities: what the cluster's source adds to it.
         versions: what the cluster's source knows of its parts and no node tells.
         only_read: find out by reading alone; more feature gates stay unknown.
 
@@ -124,3 +128,57 @@ def _node_versions(nodes: Iterable[Obj]) -> dict[str, str]:
             if name and value:
                 found.setdefault(name, set()).add(value)
     return {name: ", ".join(sorted(values)) for name, values in found.items()}
+
+
+_METRIC = re.compile(rb'^kubernetes_feature_enabled\{name="([^"]+)"[^}]*\} ([01])', re.MULTILINE)
+_NAMESPACE = "default"
+"""Of namespaced objects; it is there in every cluster."""
+
+
+def feature_gates(api: Api, version: str, *, only_read: bool = False) -> dict[str, bool]:
+    """Gates that are known to be on or off; any other is unknown.
+
+    The API server's metrics say it. Where they may not be read, gates that are locked in this minor
+    are known, and most others show in what the API server keeps of an object created with dry run
+    (``scenarios/features.yaml``): fields behind a gate that is off are dropped silently
+    (``dropDisabledFields`` in pkg/registry/resource).
+
+    Raises:
+        TargetError: no answer.
+    """
+    told = _told(api.connection)
+    known = {**settled(version), **told}
+    if told or only_read:
+        return known
+    features = load_registry().features.values()
+    for feature in features:
+        if feature.gate is not None and feature.probe is not None and feature.gate not in known:
+            on = probe(api, feature.probe)
+            if on is not None:
+                known[feature.gate] = on
+            if on:
+                known |= dict.fromkeys(needed_by(feature.gate), True)
+    return known
+
+
+def probe(api: Api, wanted: GateProbe) -> bool | None:
+    """Whether the API server keeps all that an object says; None if it does not let one see."""
+    api_version, kind = wanted.object["apiVersion"], wanted.object["kind"]
+    try:
+        resource = api.discovery.find(api_version, kind)
+        path = resource.path(_NAMESPACE if resource.namespaced else None)
+        # Not strict: an older API server does not have the field at all.
+        query = {"dryRun": "All", "fieldValidation": "Ignore"}
+        kept = api.connection.request("POST", path, query, dict(wanted.object))
+    except ApiError as error:
+        return wanted.on_if_invalid if error.code == 422 else None
+    return not any(differences(wanted.object, kept))
+
+
+def _told(connection: Connection) -> Mapping[str, bool]:
+    """What the API server's metrics say; nothing where they may not be read."""
+    try:
+        text = connection.text("GET", "/metrics", accept="text/plain", patience=5.0)
+    except (ApiError, TargetError):
+        return {}
+    return {name.decode(): value == b"1" for name, value in _METRIC.findall(text)}

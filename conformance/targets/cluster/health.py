@@ -68,7 +68,6 @@ class Health:
             raise self._error()
 
     def stop(self) -> None:
-        """End all watching."""
         self._stopping.set()
         if self._end_watch is not None:
             self._end_watch()

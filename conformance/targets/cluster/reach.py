@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.informers import InformerFactory
-from conformance.scenario.metrics import CONTROL_PLANE, ability
-from conformance.scenario.stimulus import DEVICE_HEALTH, Health, Stimulus
-from conformance.targets.base import POD_RESOURCES, Capabilities, Obj, TargetError
-from conformance.targets.cluster.cdi import CdiFiles
+from conformance.scenario.driver.simulated import DEVICE_HEALTH, Health, Stimulus
+from conformance.scenario.observation import CONTROL_PLANE, ability
+from conformance.targets.cluster.decisions.recorder import Recorder
 from conformance.targets.cluster.health import Health as ClusterHealth
-from conformance.targets.cluster.hollow import HollowNodes
-from conformance.targets.cluster.metrics import MetricsReader
-from conformance.targets.cluster.recorder import Recorder
-from conformance.targets.components import API, fault_abilities, meant
-from conformance.targets.overlaps import ClaimHolders
+from conformance.targets.cluster.objects.creator import HollowNodes
+from conformance.targets.seam.components import API, fault_abilities, meant
+from conformance.targets.seam.overlaps import ClaimHolders
+from conformance.targets.seam.values import POD_RESOURCES, Capabilities, Obj, TargetError
+
+CdiFiles = Callable[[], Iterable[tuple[str, bytes]]]
+"""Reads name and content of all CDI spec files of a cluster's nodes, now."""
+
+MetricsReader = Callable[[str], str | None]
+"""Component -> its metrics as text; None where it does not answer now."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +30,10 @@ class Reach:
     """Access to nodes and components of a cluster; what cannot be reached is left out.
 
     Attributes:
-        cdi: reads the nodes' CDI specs.
-        metrics: reads those of the control plane.
         pod_resources: node -> the socket of its kubelet's PodResources API.
         disturb: called with a component's name and an action (`Faults.disturb`); returns when that
             is done.
         components: those that ``disturb`` knows.
-        control: tells drivers of the health of devices.
     """
 
     cdi: CdiFiles | None = None
@@ -54,7 +55,7 @@ class Reach:
 
 
 class ClusterFaults:
-    """Implements `conformance.targets.scope.Faults` for all scopes of a cluster."""
+    """Implements `conformance.targets.seam.scope.Faults` for all scopes of a cluster."""
 
     def __init__(self, reach: Reach, health: ClusterHealth, recorder: Recorder | None) -> None:
         self._reach = reach
@@ -103,7 +104,6 @@ class ControlFiles:
     """The files of the drivers that the suite has started.
 
     Args:
-        stimulus: what is written into them.
         files: node -> the file that its driver follows.
     """
 

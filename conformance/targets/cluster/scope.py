@@ -10,11 +10,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing_extensions import override
 
 from conformance.kubeapi.api import selection
-from conformance.kubeapi.changes import Changes
 from conformance.kubeapi.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
 from conformance.kubeapi.informer import Informer
-from conformance.kubeapi.informers import InformerFactory
-from conformance.targets.base import (
+from conformance.kubeapi.informers import Changes, InformerFactory
+from conformance.targets.cluster.decisions.recorder import follow
+from conformance.targets.cluster.decisions.snapshots import present_snapshot
+from conformance.targets.cluster.objects.accounts import give_rights, may
+from conformance.targets.cluster.objects.creator import Creator
+from conformance.targets.cluster.objects.objects import JSON, Objects
+from conformance.targets.cluster.observe.diagnostics import diagnose
+from conformance.targets.cluster.observe.observer import ClusterObservation
+from conformance.targets.cluster.reach import Shared
+from conformance.targets.seam.overlaps import Overlap
+from conformance.targets.seam.scope import Scope, T
+from conformance.targets.seam.values import (
     ApiError,
     Decision,
     Obj,
@@ -24,17 +33,7 @@ from conformance.targets.base import (
     TargetError,
     User,
 )
-from conformance.targets.cluster.accounts import give_rights, may
-from conformance.targets.cluster.creator import Creator
-from conformance.targets.cluster.diagnostics import diagnose
-from conformance.targets.cluster.objects import JSON, Objects
-from conformance.targets.cluster.observer import ClusterObservation
-from conformance.targets.cluster.reach import Shared
-from conformance.targets.cluster.recorder import follow
-from conformance.targets.cluster.snapshots import present_snapshot
-from conformance.targets.overlaps import Overlap
-from conformance.targets.scope import Scope, T
-from conformance.targets.watching import Following, Watching
+from conformance.targets.seam.watching import Following, Watching
 
 RIGHTS_SECONDS = 10.0
 """The longest that the API server's authorizer may be behind a RoleBinding."""

@@ -10,23 +10,21 @@ from conformance.clusters.base import ClusterAccess
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.informers import InformerFactory
-from conformance.targets.base import ApiError, Capabilities, Ref
 from conformance.targets.cluster.capabilities import discover_capabilities
+from conformance.targets.cluster.decisions.recorder import Recorder, attach
 from conformance.targets.cluster.health import Health
-from conformance.targets.cluster.hollow import HollowNodes
-from conformance.targets.cluster.ownership import owned
+from conformance.targets.cluster.objects.creator import HollowNodes
+from conformance.targets.cluster.objects.ownership import owned
 from conformance.targets.cluster.reach import ClusterFaults, Reach, Shared
-from conformance.targets.cluster.recorder import Recorder, attach
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.overlaps import ClaimHolders
+from conformance.targets.seam.overlaps import ClaimHolders
+from conformance.targets.seam.values import ApiError, Capabilities, Ref
 
 
 class ClusterTarget:
-    """Implements `conformance.targets.scope.Target` for one context of a kubeconfig file.
+    """Implements `conformance.targets.seam.scope.Target` for one context of a kubeconfig file.
 
     Args:
-        access: the cluster, as its source hands it over.
-        name: the target's name in reports.
         driver: the DRA driver whose devices scenarios of the ``node`` tier use; None without one.
         other_driver: another driver on the same nodes; None without one.
         other_devices: how many it has on each node, where it is started when it is needed.
@@ -83,12 +81,7 @@ class ClusterTarget:
         )
 
     def capabilities(self) -> Capabilities:
-        """See `Target.capabilities`; found out once.
-
-        Raises:
-            TargetError: no answer.
-            ApiError: the server refuses to tell.
-        """
+        """Found out once. Raises TargetError or ApiError."""
         with self._lock:
             if self._capabilities is None:
                 abilities = self._shared.reach.abilities
@@ -111,7 +104,6 @@ class ClusterTarget:
             return self._capabilities
 
     def scope(self, namespace: str) -> ClusterScope:
-        """See `Target.scope`."""
         self._shared.health.start()
         self._watch_claims()
         opened = ClusterScope(self._shared, namespace)
@@ -120,15 +112,13 @@ class ClusterTarget:
         return opened
 
     def owned(self, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
-        """See `Target.owned`."""
         return owned(self.api, run, every_kind=every_kind)
 
     def now(self) -> float:
-        """See `Target.now`: a monotonic clock."""
         return time.monotonic()
 
     def close(self) -> None:
-        """See `Target.close`; scopes that are still open are closed too."""
+        """Scopes that are still open are closed too."""
         self._shared.health.stop()
         with self._lock:
             scopes = list(self._scopes)

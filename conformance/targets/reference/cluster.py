@@ -2,24 +2,67 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.targets.base import Obj
+from conformance.scenario.observation import CREATES, Sample
 from conformance.targets.reference import pods
 from conformance.targets.reference.clock import VirtualClock
-from conformance.targets.reference.counts import Counts
-from conformance.targets.reference.store import (
-    Identity,
-    Store,
-    name_of,
-    namespace_of,
-    uid_of,
-)
+from conformance.targets.reference.store import Identity, Store, name_of, namespace_of, uid_of
+from conformance.targets.seam.values import Obj
 from reference_allocator.features import Features
 from reference_allocator.taintrules import apply_taint_rules
+
+_Series = tuple[str, str, tuple[tuple[str, str], ...]]
+"""Component, metric, labels."""
+
+
+class Counts:
+    """The counters of all components; ``node-1/kubelet`` is that of a node."""
+
+    def __init__(self) -> None:
+        self._series: Counter[_Series] = Counter()
+
+    def count(self, component: str, metric: str, **labels: str) -> None:
+        self._series[component, metric, tuple(sorted(labels.items()))] += 1
+
+    def created(self, component: str, claim: Obj, *, success: bool) -> None:
+        """A claim was made for a pod, or refused.
+
+        The labels are those of getClaimCreateMetricLabels
+        (pkg/controller/resourceclaim/controller.go).
+        """
+        self.count(
+            component,
+            CREATES,
+            status="success" if success else "failure",
+            admin_access=admin_access(claim),
+            owner_api_group="",
+            owner_api_kind="Pod",
+        )
+
+    def forget(self, component: str) -> None:
+        """A new process counts from 0."""
+        for series in [series for series in self._series if series[0] == component]:
+            del self._series[series]
+
+    def samples(self, component: str, metric: str) -> list[Sample]:
+        """The series of a metric; one without an event is not there, as in Go's client library."""
+        return [
+            Sample(dict(labels), float(value))
+            for (of, name, labels), value in self._series.items()
+            if (of, name) == (component, metric)
+        ]
+
+
+def admin_access(claim: Obj) -> str:
+    """``true`` where some request asks for it; alternatives cannot."""
+    requests = (claim["spec"].get("devices") or {}).get("requests") or []
+    asks = ((request.get("exactly") or {}).get("adminAccess") for request in requests)
+    return str(any(asks)).lower()
+
 
 _LOG_LINES: Final = 10_000
 
@@ -30,9 +73,7 @@ class Cluster:
 
     Attributes:
         features: what the allocator may use, from the Kubernetes version and gates.
-        gates: feature gates of this version as they are set.
         minor: of Kubernetes, for example ``1.37``.
-        counts: what the components have counted.
         log: namespace and line of what happened lately, for diagnostics.
     """
 
@@ -87,10 +128,8 @@ class Cluster:
         """Record an Event for a namespaced object; the same one again only counts.
 
         Args:
-            obj: the object that it is about.
             level: ``Normal`` or ``Warning``.
             reason: in CamelCase, for example ``FailedScheduling``.
-            message: text.
             component: who says so, for example ``default-scheduler``.
         """
         namespace = namespace_of(obj)

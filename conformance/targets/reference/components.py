@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, runtime_checkable
 
 from conformance.clusters.base import OTHER_DRIVER, REMOVE
-from conformance.targets.base import TargetError
-from conformance.targets.components import API, role_of
 from conformance.targets.reference.nodes.kubelet import Kubelet
+from conformance.targets.seam.components import API, role_of
+from conformance.targets.seam.values import TargetError
 
 MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"
@@ -38,8 +38,6 @@ class Components:
         kubelets: of the nodes that have one; each stands for all that runs on its node.
 
     Attributes:
-        names: of all components.
-        down: those that are stopped.
         beside: drivers whose next version runs beside them, each with whether that is registered.
     """
 
@@ -98,11 +96,7 @@ class Components:
                 self._kubelet_of(driver).stop_driver()
 
     def replace(self, driver: str) -> None:
-        """Have a driver's next version take its place.
-
-        Raises:
-            TargetError: what runs beside it never registers.
-        """
+        """Have a driver's next version take its place. Raises TargetError."""
         self.start_next(driver)
         if not self.beside[driver]:
             raise TargetError(

@@ -3,16 +3,70 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from conformance.scenario.metrics import Component, Sample
-from conformance.scenario.observation import ContainerView, ListedClaim
-from conformance.scenario.stimulus import Health
-from conformance.targets.base import Obj, TargetError
-from conformance.targets.claims_in_use import in_use
-from conformance.targets.components import meant
-from conformance.targets.reference.metrics import samples
+from conformance.scenario.base import POD_CLAIM_ANNOTATION
+from conformance.scenario.driver.simulated import Health
+from conformance.scenario.observation import (
+    CLAIMS,
+    PREPARED,
+    Component,
+    ContainerView,
+    ListedClaim,
+    Sample,
+)
+from conformance.targets.reference.cluster import admin_access
+from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.world import World
+from conformance.targets.seam.components import meant
+from conformance.targets.seam.overlaps import in_use
+from conformance.targets.seam.values import Obj, TargetError
+from reference_allocator.extended import ANNOTATION
+
+
+def samples(world: World, component: str, name: str, node: str | None) -> Sequence[Sample] | None:
+    kubelet = next((item for item in world.kubelets if item.node == node), None)
+    if node is not None:
+        if kubelet is None:
+            return None
+        component = kubelet.component
+    if not world.components.runs(component):
+        return None
+    if name == PREPARED and kubelet is not None:
+        return _prepared(kubelet)
+    if name == CLAIMS:
+        return _claims(world.cluster.store.all("ResourceClaim"))
+    return world.cluster.counts.samples(component, name)
+
+
+def _prepared(kubelet: Kubelet) -> list[Sample]:
+    """Follows claimsInUse of pkg/kubelet/cm/dra/claiminfo.go."""
+    complete = [item for item in kubelet.dra_manager.prepared.values() if item.complete]
+    counted = Counter(driver for item in complete for driver in item.devices)
+    return [
+        Sample({"driver_name": "<any>"}, float(len(complete))),
+        *(Sample({"driver_name": name}, float(count)) for name, count in counted.items()),
+    ]
+
+
+def _claims(claims: Sequence[Obj]) -> list[Sample]:
+    """Follows customCollector of pkg/controller/resourceclaim/controller.go."""
+    counted = Counter(
+        (str("allocation" in claim["status"]).lower(), admin_access(claim), _source(claim))
+        for claim in claims
+    )
+    return [
+        Sample({"allocated": allocated, "admin_access": admin, "source": source}, float(count))
+        for (allocated, admin, source), count in counted.items()
+    ]
+
+
+def _source(claim: Obj) -> str:
+    annotations = claim["metadata"].get("annotations") or {}
+    if annotations.get(ANNOTATION) == "true":
+        return "extended_resource"
+    return "resource_claim_template" if annotations.get(POD_CLAIM_ANNOTATION) else ""
 
 
 class ReferenceObservation:
@@ -46,7 +100,6 @@ class ReferenceObservation:
             return [item for driver in drivers for item in driver.specs()]
 
     def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
-        """None where the component does not run."""
         with self._lock:
             return samples(self._world, component, name, node)
 
@@ -63,13 +116,12 @@ class ReferenceObservation:
             return kubelet.pod_resources.listed(found, container)
 
     def claims_in_use(self, node: str, driver: str) -> int:
-        """As the store has them."""
         with self._lock:
             return in_use(self._world.cluster.store.all("ResourceClaim"), driver, node)
 
 
 class ReferenceFaults:
-    """Implements `conformance.targets.scope.Faults`."""
+    """Implements `conformance.targets.seam.scope.Faults`."""
 
     def __init__(self, world: World, lock: threading.RLock) -> None:
         self._world = world

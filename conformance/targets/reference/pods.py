@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.store import uid_of
+from conformance.targets.seam.values import Obj
 from reference_allocator.api.quantity import parse_quantity
 
 
 def is_finished(pod: Mapping[str, Any]) -> bool:
-    """The pod ran to its end."""
     return pod["status"].get("phase") in {"Succeeded", "Failed"}
 
 
@@ -32,7 +31,6 @@ def will_not_run(pod: Mapping[str, Any]) -> bool:
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:
-    """All of its containers are ready."""
     conditions = pod["status"].get("conditions") or []
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 

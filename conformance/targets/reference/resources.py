@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.targets.base import ApiError
+from conformance.targets.seam.values import ApiError
 from reference_allocator.api import schema
 
 DRA_GROUP: Final = "resource.k8s.io"
@@ -19,12 +19,9 @@ class Kind:
 
     Attributes:
         name: ``kind``, for example ``ResourceClaim``.
-        plural: the resource's name in paths and messages.
         group: API group, empty for core.
         versions: served versions; the first is the one objects are stored in.
-        namespaced: False for cluster-scoped kinds.
         generation: ``metadata.generation`` is counted for it.
-        gates: feature gates without which it is not served.
     """
 
     name: str
@@ -37,12 +34,10 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        """``apiVersion`` of the stored form."""
         return self.at(self.versions[0])
 
     @property
     def api_versions(self) -> tuple[str, ...]:
-        """Every served ``apiVersion``."""
         return tuple(self.at(version) for version in self.versions)
 
     @property
@@ -110,7 +105,6 @@ def resolve(api_version: str, name: str, gates: Mapping[str, bool]) -> Kind:
     Args:
         api_version: its ``apiVersion``.
         name: its ``kind``.
-        gates: feature gates as they are set.
 
     Raises:
         ApiError: 404 NotFound, the answer to a path that the API server does not serve.

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 from typing_extensions import override
 
-from conformance.targets.base import Decision, Obj, Query, Ref, Request, TargetError, User
-from conformance.targets.overlaps import Overlap
 from conformance.targets.reference.observation import ReferenceFaults, ReferenceObservation
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.world import World
-from conformance.targets.scope import Scope, T
-from conformance.targets.watching import Following, Watching
+from conformance.targets.seam.overlaps import Overlap
+from conformance.targets.seam.scope import Scope, T
+from conformance.targets.seam.values import Decision, Obj, Query, Ref, Request, TargetError, User
+from conformance.targets.seam.watching import Following, Watching
 
 """Opens the scope of a namespace in a new target."""
 
@@ -26,7 +26,6 @@ class ReferenceScope(Scope):
     """A namespace of the reference, and the cluster-scoped objects around it."""
 
     def __init__(self, world: World, lock: threading.RLock, namespace: str) -> None:
-        """Use ``ReferenceTarget.scope``."""
         self.namespace = namespace
         self.observe = ReferenceObservation(world, lock, namespace)
         self.faults = ReferenceFaults(world, lock)
@@ -89,12 +88,7 @@ class ReferenceScope(Scope):
             self._world.settle()
 
     @override
-    def grant(
-        self,
-        user: User,
-        rules: Sequence[Obj],
-        labels: Mapping[str, str],
-    ) -> None:
+    def grant(self, user: User, rules: Sequence[Obj], labels: Mapping[str, str]) -> None:
         with self._lock:
             self._world.handler.authorizer.grant(user, rules)
 
@@ -179,11 +173,7 @@ class ReferenceScope(Scope):
 
     @contextmanager
     def _requests(self) -> Iterator[None]:
-        """While nobody else changes anything.
-
-        Raises:
-            TargetError: the API server was stopped.
-        """
+        """While nobody else changes anything. Raises TargetError: the API server was stopped."""
         with self._lock:
             if not self._world.components.runs(""):
                 raise TargetError("the API server does not answer: a step has stopped it")

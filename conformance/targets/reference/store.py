@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.resources import KINDS, Kind
+from conformance.targets.seam.values import ApiError, Obj
 
 T = TypeVar("T")
 
@@ -35,7 +35,6 @@ def clone(value: T) -> T:
 
 
 def name_of(obj: Mapping[str, Any]) -> str:
-    """``metadata.name``."""
     return str(obj["metadata"]["name"])
 
 
@@ -45,7 +44,6 @@ def namespace_of(obj: Mapping[str, Any]) -> str:
 
 
 def uid_of(obj: Mapping[str, Any]) -> str:
-    """``metadata.uid``."""
     return str(obj["metadata"]["uid"])
 
 
@@ -108,7 +106,6 @@ class Store:
         self._listeners.setdefault(kind, []).append(listener)
 
     def unlisten(self, kind: str, listener: Callable[[str, Obj], None]) -> None:
-        """Stop calling it."""
         self._listeners[kind].remove(listener)
 
     @contextmanager
@@ -129,7 +126,6 @@ class Store:
         return self._objects[kind].get((namespace, name))
 
     def by_uid(self, uid: str) -> Obj | None:
-        """The object with a uid, or None."""
         return self._by_uid.get(uid)
 
     def all(self, kind: str, namespace: str | None = None) -> list[Obj]:
@@ -196,7 +192,6 @@ class Store:
         return self.replace(new)
 
     def remove(self, obj: Mapping[str, Any]) -> None:
-        """Take an object out of the store."""
         if self._dry:
             return
         kind = obj["kind"]

@@ -19,21 +19,10 @@ from typing import Any, Final
 
 from conformance import __version__
 from conformance.clusters.base import OTHER_DRIVER, usable_nodes
-from conformance.scenario.accounts import IMPERSONATION
-from conformance.scenario.metrics import CONTROL_PLANE, ability
+from conformance.scenario.changes import IMPERSONATION
+from conformance.scenario.driver.simulated import DEVICE_HEALTH
+from conformance.scenario.observation import CONTROL_PLANE, ability
 from conformance.scenario.shape import ShapeNode
-from conformance.scenario.stimulus import DEVICE_HEALTH
-from conformance.targets.base import (
-    KUBELET_METRICS,
-    POD_RESOURCES,
-    ROOT_CONTAINERS,
-    RUN_LABEL,
-    Capabilities,
-    Obj,
-    Ref,
-    Tier,
-)
-from conformance.targets.components import fault_abilities
 from conformance.targets.reference.nodes.device_source import (
     DescribedDevices,
     DeviceSource,
@@ -45,6 +34,17 @@ from conformance.targets.reference.nodes.shaped import fit
 from conformance.targets.reference.resources import served_apis
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.world import World
+from conformance.targets.seam.components import fault_abilities
+from conformance.targets.seam.values import (
+    KUBELET_METRICS,
+    POD_RESOURCES,
+    ROOT_CONTAINERS,
+    RUN_LABEL,
+    Capabilities,
+    Obj,
+    Ref,
+    Tier,
+)
 from reference_allocator.gates import check_gates, gates_for_version
 
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private one in it
@@ -76,7 +76,6 @@ class ReferenceOptions:
     Attributes:
         kubernetes_version: whose rules and default feature gates apply.
         feature_gates: gates set on top of the version's defaults.
-        nodes: the nodes of the cluster's shape.
         devices: where the devices of each of them come from, and with them the driver.
         other: where those of another driver come from, which runs where a scenario needs it.
         seed: uids and generated names depend on it.
@@ -153,7 +152,6 @@ class ReferenceTarget:
         return self.options.other.start(node, root / OTHER_DRIVER, root / "cdi")
 
     def capabilities(self) -> Capabilities:
-        """What it is and can do."""
         devices = self.options.devices
         nodes = usable_nodes(self.world.cluster.store.all("Node"))
         return Capabilities(

@@ -12,12 +12,10 @@ from functools import partial
 from typing import Final
 
 from conformance.clusters.base import OTHER_DRIVER
+from conformance.scenario.driver.simulated import Health
 from conformance.scenario.shape import ShapeNode
-from conformance.scenario.stimulus import Health
-from conformance.targets.base import Obj, TargetError
-from conformance.targets.overlaps import ClaimHolders
+from conformance.targets.reference.apiserver.admission import QuotaController
 from conformance.targets.reference.apiserver.handling import Handler
-from conformance.targets.reference.apiserver.quota import QuotaController
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import Cluster
@@ -40,6 +38,8 @@ from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.nodes.shaped import hold, node_object
 from conformance.targets.reference.scheduling.scheduler import Scheduler
 from conformance.targets.reference.store import Identity, Store
+from conformance.targets.seam.overlaps import ClaimHolders
+from conformance.targets.seam.values import Obj, TargetError
 from reference_allocator.features import Features
 from reference_allocator.gates import minor_of
 
@@ -53,7 +53,6 @@ class Part:
 
     Attributes:
         component: whose process it is part of; empty: nobody stops it.
-        seen: moment and revision as it had its last turn.
     """
 
     component: str
@@ -79,7 +78,6 @@ class World:
         """Start it.
 
         Args:
-            kubernetes_version: whose rules apply.
             gates: every feature gate of that version, as it is set.
             seed: uids and generated names depend on it.
             start: virtual time at the start, in seconds after `clock.EPOCH`.

@@ -12,7 +12,7 @@ from conformance.engine.objects.ledger import Ledger
 from conformance.engine.objects.leftovers import sweep
 from conformance.errors import InfrastructureError
 from conformance.scenario.driver.profile import DriverProfile, load_profile
-from conformance.targets.base import RUN_LABEL, ApiError, Obj, Ref, TargetError
+from conformance.targets.seam.values import RUN_LABEL, ApiError, Obj, Ref, TargetError
 from tests.engine.miniature import Miniature, MiniScope, refusing
 
 PROFILE: DriverProfile = load_profile("nvml-dra-driver", scenarios_dir() / "drivers")

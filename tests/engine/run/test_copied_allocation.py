@@ -7,8 +7,8 @@ from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.driver.profile import load_profile
-from conformance.targets.opening import Opened
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import Opened
 from conformance.targets.reference import ReferenceTarget
 from tests.scenario.shipped import ROOT, shipped
 

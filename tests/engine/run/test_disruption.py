@@ -11,7 +11,7 @@ from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import load_scenarios
-from conformance.targets.opening import Opened
+from conformance.targets.opening.target import Opened
 from conformance.targets.reference.target import ReferenceTarget
 from tests.scenario.shipped import ROOT
 

@@ -11,8 +11,8 @@ from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.opening import Opened
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import Opened
 from tests.engine.miniature import scenario
 from tests.mutants import mutant
 from tests.mutants.faults import Fault

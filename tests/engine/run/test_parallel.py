@@ -6,7 +6,7 @@ from typing import Any
 
 from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.run.scenario_run import run_scenario
-from conformance.targets.base import ApiError, Obj
+from conformance.targets.seam.values import ApiError, Obj
 from tests.engine.miniature import Miniature, pod, scenario, setup
 
 

@@ -30,8 +30,8 @@ from conformance.report.terminal import TerminalReporter
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.selection import Selection, select
-from conformance.targets.opening import open_reference
-from conformance.targets.options import TargetOptions
+from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.target import open_reference
 
 NAME = "core/two-requests-two-devices"
 Fail = Callable[[int], None]

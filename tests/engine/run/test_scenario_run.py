@@ -13,9 +13,9 @@ from conformance.engine.run.context import Context
 from conformance.engine.run.scenario_run import run_scenario
 from conformance.engine.run.steps import ADMISSION_SECONDS
 from conformance.scenario.base import PodSelector
+from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.variables import Variables
-from conformance.targets.base import ApiError, Obj, TargetError
+from conformance.targets.seam.values import ApiError, Obj, TargetError
 from tests.engine.miniature import Miniature, pod, refusing, scenario, setup
 
 SCHEDULED = {"expect": [{"pod": "p", "scheduled": True}]}

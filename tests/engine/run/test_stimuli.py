@@ -14,9 +14,9 @@ from conformance.engine.plan import plan
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.driver.profile import DriverProfile, load_profile
+from conformance.scenario.driver.simulated import Stimulus
 from conformance.scenario.loader import LoadedScenario, load_scenarios
-from conformance.scenario.stimulus import Stimulus
-from conformance.targets.opening import Opened
+from conformance.targets.opening.target import Opened
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 from tests.mutants.replacing import replace as replace_method
 from tests.scenario.shipped import ROOT, shipped

@@ -11,13 +11,13 @@ from conformance.engine.objects.ledger import Ledger
 from conformance.engine.run.awaiting import Divergence, await_expectation
 from conformance.engine.run.context import Context
 from conformance.engine.run.trouble import ANNOTATION, CERTAIN_SECONDS, CERTAIN_TIMES
-from conformance.scenario.variables import Variables
-from conformance.targets.base import ApiError, Obj, Query
+from conformance.scenario.driver.variables import Variables
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.reference.nodes import kubelet
 from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import ApiError, Obj, Query
 from nvml_driver.errors import PrepareError
 from tests.engine.miniature import scenario
 from tests.targets.reference import kit

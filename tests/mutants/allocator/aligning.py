@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.choosing import first_request, keeps_first_choice
 from tests.mutants.allocator.inputs import (
     devices,

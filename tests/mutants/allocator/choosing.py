@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.scheduling.filtering import SchedulingError
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import Answer, changed, requests, results
 from tests.mutants.allocator.selecting import constraints_of
 from tests.mutants.faults import Fault

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from tests.mutants.replacing import Mutation, replace
 
 Answer = tuple[tuple[Obj, ...], Sequence[Misfit]]

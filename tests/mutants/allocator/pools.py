@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import Change, changed, devices, reads, reads_all, results
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation

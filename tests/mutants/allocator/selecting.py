@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import Change, devices, reads, reads_claims, requests, wanted
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation

@@ -13,8 +13,7 @@ from nvml_driver.devices.discovery import discover
 from nvml_driver.devices.slices import device
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.model.roots import NodeRoots
-from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.nvml.query import version
+from nvml_driver.nvml.library import NvmlLibrary, version
 from nvml_driver.simulated.node import make_sysfs
 from nvml_driver.simulated.profile import Profile, load
 from tests.nvml_driver.helpers import with_gpu

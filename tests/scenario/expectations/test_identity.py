@@ -12,9 +12,9 @@ from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.base import Obj
-from conformance.targets.opening import Opened
+from conformance.targets.opening.target import Opened
 from conformance.targets.reference.nodes.device_source import DescribedDevices
+from conformance.targets.seam.values import Obj
 from tests.mutants import mutant
 from tests.mutants.faults import Fault
 from tests.scenario.shipped import ROOT, shipped

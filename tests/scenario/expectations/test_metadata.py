@@ -11,7 +11,7 @@ import pytest
 from conformance.probe import METADATA
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.expectations.containers.metadata import MetadataExpectation
+from conformance.scenario.expectations.containers.environment import MetadataExpectation
 from conformance.scenario.observation import ContainerView
 from tests.scenario.shipped import ROOT
 

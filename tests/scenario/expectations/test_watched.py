@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from conformance.scenario.expectations.base import Cluster, WatchEvent
-from conformance.scenario.expectations.watched import WatchedExpectation
+from conformance.scenario.expectations.events import WatchedExpectation
 
 LIFE = [{"ADDED": "a"}, {"MODIFIED": "a"}, {"DELETED": "a"}]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.scenario.lint.policies import check_policies
+from conformance.scenario.lint.scenarios import check_policies
 from conformance.scenario.model import Scenario
 from tests.scenario.shipped import shipped
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from conformance.engine.requirements import reason_to_skip
 from conformance.scenario.loader import load_scenarios
-from conformance.scenario.metrics import CREATES, Sample
+from conformance.scenario.observation import CREATES, Sample
 from conformance.targets.cluster.reach import Reach
 from tests.scenario.shipped import ROOT
 from tests.targets.cluster.conftest import MakeTarget

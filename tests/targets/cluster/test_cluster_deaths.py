@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from conformance.clusters.base import ClusterAccess
-from conformance.targets.base import Ref, TargetError
 from conformance.targets.cluster import ClusterTarget
+from conformance.targets.seam.values import Ref, TargetError
 from tests.kubeapi.fake_api import FakeApi
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod0"}, "spec": {}}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from conformance.scenario.registry import load_registry
-from conformance.targets.base import ApiError, Ref
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
+from conformance.targets.seam.values import ApiError, Ref
 from reference_allocator.gates import MINORS, gates_for_version, settled
 from tests.kubeapi.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget

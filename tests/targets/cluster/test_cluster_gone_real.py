@@ -16,7 +16,7 @@ from conformance.engine.events.scenario import Outcome, StepStarted
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.targets.cluster import ClusterTarget
-from conformance.targets.opening import Opened
+from conformance.targets.opening.target import Opened
 from tests.clusters.pool import Shared
 from tests.engine.miniature import scenario
 from tests.targets.cluster.test_cluster_health import PASSES, WAITS

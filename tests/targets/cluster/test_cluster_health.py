@@ -11,10 +11,10 @@ from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import TargetGoneError
-from conformance.targets.base import Query, Ref
 from conformance.targets.cluster import ClusterTarget, health
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.opening import Opened
+from conformance.targets.opening.target import Opened
+from conformance.targets.seam.values import Query, Ref
 from tests.engine.miniature import Recorder, scenario
 from tests.kubeapi.fake_api import FakeApi
 

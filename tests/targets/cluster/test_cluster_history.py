@@ -3,8 +3,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from conformance.targets.cluster.decisions import decisions_of
-from conformance.targets.cluster.history import History
+from conformance.targets.cluster.decisions.decisions import decisions_of
+from conformance.targets.cluster.decisions.history import History
 
 
 def claim(
@@ -12,9 +12,7 @@ def claim(
 ) -> dict[str, Any]:
     status: dict[str, Any] = {}
     if devices:
-        status["allocation"] = {
-            "devices": {"results": [{"device": d} for d in devices.split(",")]},
-        }
+        status["allocation"] = {"devices": {"results": [{"device": d} for d in devices.split(",")]}}
         if selector:
             field = {"key": "metadata.name", "operator": "In", "values": [selector]}
             status["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [field]}]}

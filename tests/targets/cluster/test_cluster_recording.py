@@ -8,9 +8,9 @@ import pytest
 
 from conformance.compare.judging import judge
 from conformance.errors import UsageError
-from conformance.targets.base import RUN_LABEL, TargetError
-from conformance.targets.cluster import recorder as recorder_module
+from conformance.targets.cluster.decisions import recorder as recorder_module
 from conformance.targets.cluster.scope import ClusterScope
+from conformance.targets.seam.values import RUN_LABEL, TargetError
 from reference_allocator.snapshot import Snapshot
 from tests.kubeapi.fake_api import FakeApi, merge
 from tests.targets.cluster.conftest import MakeTarget

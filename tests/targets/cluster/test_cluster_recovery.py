@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from conformance.targets.base import Query, Ref, TargetError
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.cluster.target import ClusterTarget
+from conformance.targets.seam.values import Query, Ref, TargetError
 from tests.kubeapi.fake_api import FakeApi, merge
 from tests.targets.cluster.conftest import MakeTarget
 from tests.targets.cluster.test_cluster_recording import ALLOCATED, CLAIM, inventory

@@ -7,8 +7,8 @@ import pytest
 from conformance.errors import TargetGoneError
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import api_error
-from conformance.targets.base import RUN_LABEL, ApiError, Query, Ref, TargetError
 from conformance.targets.cluster.scope import ClusterScope
+from conformance.targets.seam.values import RUN_LABEL, ApiError, Query, Ref, TargetError
 from tests.kubeapi.fake_api import TOKEN, FakeApi
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod0"}, "spec": {"x": 1}}
@@ -54,8 +54,7 @@ def test_an_object_can_be_read_in_each_served_version(scope: ClusterScope) -> No
 
 
 @pytest.mark.parametrize(
-    ("api_version", "kind"),
-    [("resource.k8s.io/v1alpha2", "ResourceClass"), ("v1", "Nonsense")],
+    ("api_version", "kind"), [("resource.k8s.io/v1alpha2", "ResourceClass"), ("v1", "Nonsense")]
 )
 def test_it_is_the_server_that_refuses_a_kind_that_it_does_not_serve(
     scope: ClusterScope, api_version: str, kind: str

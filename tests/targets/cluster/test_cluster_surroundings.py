@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from conformance.kubeapi.connection import Connection
-from conformance.targets.base import RUN_LABEL, ApiError, Ref, TargetError
-from conformance.targets.cluster.cdi import claims_in, spec_files, specs_in
-from conformance.targets.cluster.hollow import HollowNodes
+from conformance.targets.cluster.objects.creator import HollowNodes
+from conformance.targets.cluster.observe.reading import claims_in, spec_files, specs_in
 from conformance.targets.cluster.reach import Reach
 from conformance.targets.cluster.scope import ClusterScope
+from conformance.targets.seam.values import RUN_LABEL, ApiError, Ref, TargetError
 from tests.kubeapi.fake_api import FakeApi, merge
 from tests.targets.cluster.conftest import MakeTarget
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from conformance.engine.objects.ledger import Ledger
-from conformance.targets.base import Obj, Query, Ref, TargetError
 from conformance.targets.cluster import ClusterTarget
-from conformance.targets.cluster import objects as objects_module
+from conformance.targets.cluster.objects import objects as objects_module
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.scope import Scope, Target
+from conformance.targets.seam.scope import Scope, Target
+from conformance.targets.seam.values import Obj, Query, Ref, TargetError
 from tests.kubeapi.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget
 

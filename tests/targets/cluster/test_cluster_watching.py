@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from conformance.targets.base import Query, TargetError
 from conformance.targets.cluster.scope import ClusterScope
+from conformance.targets.seam.values import Query, TargetError
 from tests.kubeapi.fake_api import FakeApi
 from tests.targets.cluster.test_cluster_waiting import until
 

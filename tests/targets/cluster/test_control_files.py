@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from conformance.scenario.driver.profile import load_profile
-from conformance.scenario.stimulus import Stimulus
-from conformance.targets.base import Obj, TargetError
+from conformance.scenario.driver.simulated import Stimulus
 from conformance.targets.cluster.reach import ControlFiles
+from conformance.targets.seam.values import Obj, TargetError
 from tests.scenario.shipped import ROOT
 
 DEVICE: Obj = {

@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from conformance.kubeapi.connection import Connection
-from conformance.scenario.metrics import CREATES, OPERATIONS, PREPARED, total
-from conformance.targets.base import ApiError
-from conformance.targets.cluster.metrics import of_kubelet, samples_in, why_not
+from conformance.scenario.observation import CREATES, OPERATIONS, PREPARED, total
+from conformance.targets.cluster.observe.reading import of_kubelet, samples_in, why_not
+from conformance.targets.seam.values import ApiError
 
 TEXT = """# HELP dra_resource_claims_in_use [ALPHA] The number of ResourceClaims
 # TYPE dra_resource_claims_in_use gauge

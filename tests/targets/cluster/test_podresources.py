@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from conformance.scenario.observation import ListedClaim, ListedDevice
-from conformance.targets.cluster.observer import listed
+from conformance.targets.cluster.observe.observer import listed
 from nvml_driver.kubelet.rpc import serve
 from nvml_driver.kubeletapi.podresources.v1 import api_pb2 as api
 

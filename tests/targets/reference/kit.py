@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance import probe
-from conformance.targets.base import Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import Obj, Query, Ref
 
 DRA = "resource.k8s.io/v1"
 CLASS = "gpu.nvidia.com"

@@ -238,11 +238,7 @@ CASES: dict[str, dict[str, Any]] = {
         version="v1beta1",
     ),
     "claim in v1beta1 with a bad selector": claim(
-        {
-            "name": "r",
-            "deviceClassName": "g",
-            "selectors": [{"cel": {"expression": "nothing"}}],
-        },
+        {"name": "r", "deviceClassName": "g", "selectors": [{"cel": {"expression": "nothing"}}]},
         version="v1beta1",
     ),
     "claim with an unknown field": claim(request(), bogus=1),

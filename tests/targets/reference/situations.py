@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.targets.base import Obj, Ref
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import Obj, Ref
 from tests.targets.reference import kit
 
 DRIVER = "published.example.com"

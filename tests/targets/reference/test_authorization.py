@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import ApiError, FieldManager, Request, User
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import ApiError, FieldManager, Request, User
 from tests.targets.reference import kit
 
 CLAIM = kit.claim_ref("c")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.targets.base import Ref
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 from tests.targets.reference.situations import DRIVER, claim, is_bound, publish, report, run

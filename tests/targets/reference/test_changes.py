@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import ApiError, Ref, Request
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import ApiError, Ref, Request
 from tests.targets.reference import kit
 
 CLAIM = kit.claim_ref("c")

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from conformance import probe
-from conformance.targets.base import ApiError, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
+from conformance.targets.seam.values import ApiError, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import new_scope
 

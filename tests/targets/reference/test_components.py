@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.targets.base import Query, Ref, TargetError
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
+from conformance.targets.seam.values import Query, Ref, TargetError
 from tests.targets.reference import kit
 
 NODE = "reference-node-0"

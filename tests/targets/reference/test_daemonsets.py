@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import ApiError, Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import ApiError, Obj, Query, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 

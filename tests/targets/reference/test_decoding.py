@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.apiserver.decoding import decode
 from conformance.targets.reference.resources import KINDS, kind_of
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.api.schema import roots
 from tests.targets.reference import kit
 

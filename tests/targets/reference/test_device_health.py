@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from conformance.targets.base import Obj, Query, TargetError
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import Obj, Query, TargetError
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import new_scope
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import ApiError, Obj, Ref
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import ApiError, Obj, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 from tests.targets.reference.situations import DRIVER, RULE, claim, publish, rule, run

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from conformance import probe
-from conformance.targets.base import Obj, Ref
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import Obj, Ref
 from reference_allocator.extended import classes_by_resource
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
@@ -90,9 +90,7 @@ def test_without_the_gate_the_field_is_dropped(open_target: Open) -> None:
     assert f"Insufficient {RESOURCE}" in kit.why_pending(scope, "p")
 
 
-def test_node_with_the_resource_of_a_device_plugin_serves_it_itself(
-    gpus: ReferenceScope,
-) -> None:
+def test_node_with_the_resource_of_a_device_plugin_serves_it_itself(gpus: ReferenceScope) -> None:
     allocatable = {"status": {"allocatable": {RESOURCE: "4"}}}
     gpus.patch(Ref("v1", "Node", kit.NODE), allocatable, "status")
     gpus.create(kit.pod("p", wants("a", 1)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.targets.base import ApiError, Query, Ref
+from conformance.targets.seam.values import ApiError, Query, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import Obj
+from conformance.targets.seam.values import Obj
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 
 CLAIM = kit.claim(
     "c",
     kit.request(
-        capacity={"requests": {"memory": "1Gi"}},
-        tolerations=[{"key": "a", "operator": "Exists"}],
+        capacity={"requests": {"memory": "1Gi"}}, tolerations=[{"key": "a", "operator": "Exists"}]
     ),
 )
 SHAREABLE = {

@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 from conformance import probe
-from conformance.targets.base import Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import Obj, Query, Ref
 from tests.targets.reference import kit
 
 JOB = Ref("batch/v1", "Job", "job")
@@ -31,9 +31,7 @@ def pods(scope: ReferenceScope) -> list[Obj]:
     return scope.find(Query("v1", "Pod", {"batch.kubernetes.io/job-name": "job"}))
 
 
-def test_job_with_own_and_shared_devices_completes_and_releases_all(
-    scope: ReferenceScope,
-) -> None:
+def test_job_with_own_and_shared_devices_completes_and_releases_all(scope: ReferenceScope) -> None:
     """The Job of the Kubernetes documentation on DRA: one own and one shared device each."""
     scope.create(kit.template("own"))
     scope.create(kit.claim("shared"))

@@ -6,10 +6,10 @@ import pytest
 
 from conformance import probe
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.base import Obj
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
+from conformance.targets.seam.values import Obj
 from nvml_driver.errors import PrepareError
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import Obj, Ref
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import Obj, Ref
 from tests.targets.reference import kit
 
 TAINT = {"key": "k", "value": "v", "effect": "NoExecute"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.targets.base import ApiError, Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import ApiError, Obj, Query, Ref
 from tests.targets.reference import kit
 
 DEVICES = f"{kit.CLASS}.deviceclass.resource.k8s.io/devices"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.scenario.metrics import CALLS, CLAIMS, CREATES, OPERATIONS, PREPARED, total
-from conformance.scenario.metrics import Component as Name
+from conformance.scenario.observation import CALLS, CLAIMS, CREATES, OPERATIONS, PREPARED, total
+from conformance.scenario.observation import Component as Name
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from nvml_driver.errors import PrepareError

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.seam.values import Obj
 from tests.targets.reference import kit
 
 

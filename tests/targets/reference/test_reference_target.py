@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import RUN_LABEL, Obj, Query, Ref
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from conformance.targets.reference.nodes.device_source import SimulatedGpus
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.scope import Scope, Target
+from conformance.targets.seam.scope import Scope, Target
+from conformance.targets.seam.values import RUN_LABEL, Obj, Query, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 

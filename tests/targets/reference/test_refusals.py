@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.base import ApiError, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
+from conformance.targets.seam.values import ApiError, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import new_scope
 from tests.targets.reference.refusals import CASES, NAMESPACE
@@ -25,12 +25,7 @@ def refused(scope: ReferenceScope, obj: dict[str, Any]) -> dict[str, Any]:
         scope.create(obj)
     error = caught.value
     causes = [{"reason": c.reason, "message": c.message, "field": c.field} for c in error.causes]
-    return {
-        "code": error.code,
-        "reason": error.reason,
-        "message": error.message,
-        "causes": causes,
-    }
+    return {"code": error.code, "reason": error.reason, "message": error.message, "causes": causes}
 
 
 @pytest.mark.parametrize("case", CASES)

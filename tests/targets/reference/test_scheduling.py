@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from conformance.engine.run.steps import hollow_node
-from conformance.targets.base import Obj, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
+from conformance.targets.seam.values import Obj, Query, Ref
 from reference_allocator.allocator import Allocator
 from reference_allocator.snapshot import Snapshot
 from tests.mutants.faults import Fault
@@ -129,11 +129,7 @@ def test_expression_that_fails_is_an_error_of_the_scheduler(bare: ReferenceScope
 
 
 NODE_CASES: dict[str, tuple[Obj, Obj, str]] = {
-    "cordoned": (
-        {"spec": {"unschedulable": True}},
-        {},
-        "1 node(s) were unschedulable",
-    ),
+    "cordoned": ({"spec": {"unschedulable": True}}, {}, "1 node(s) were unschedulable"),
     "tainted": (
         {"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}},
         {},

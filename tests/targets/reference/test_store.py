@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.apiserver.patches import merge
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.store import Identity, Store
+from conformance.targets.seam.values import ApiError, Obj
 
 
 @pytest.fixture

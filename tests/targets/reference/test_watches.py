@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.targets.base import ApiError, Query, Ref
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.watching import Watching
+from conformance.targets.seam.values import ApiError, Query, Ref
+from conformance.targets.seam.watching import Watching
 from tests.targets.reference import kit
 
 

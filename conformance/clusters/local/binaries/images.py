@@ -35,7 +35,6 @@ class Image:
     """An image of one layer.
 
     Attributes:
-        layer: a tar.
         config: of the containers, as in an OCI image's configuration ("Cmd", "Entrypoint").
     """
 

@@ -27,11 +27,9 @@ class Build:
     """One `go build`.
 
     Attributes:
-        title: what the progress line calls it.
         module: directory with go.mod, under the directory of Go modules.
         binaries: output file name -> Go package.
         flags: further arguments for `go build`, beside COMPILE.
-        cgo: whether it has C in it.
     """
 
     title: str
@@ -67,12 +65,7 @@ def minor_number(version: str) -> int:
 def _kubernetes_ldflags(version: str) -> str:
     major, minor = version.removeprefix("v").split(".")[:2]
     package = "k8s.io/component-base/version"
-    stamps = {
-        "gitVersion": version,
-        "gitMajor": major,
-        "gitMinor": minor,
-        "gitTreeState": "clean",
-    }
+    stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     return "-s -w " + " ".join(f"-X {package}.{name}={value}" for name, value in stamps.items())
 
 
@@ -83,11 +76,7 @@ COMPILE = ("-gcflags=all=-dwarf=false -l",)
 """Neither debug information nor inlining: a quarter less work for the build, and what is built is
 as correct. `ci/test` gives the same to its other builds, so that packages compile once."""
 
-_PLUGINS = {
-    "bridge": "main/bridge",
-    "host-local": "ipam/host-local",
-    "loopback": "main/loopback",
-}
+_PLUGINS = {"bridge": "main/bridge", "host-local": "ipam/host-local", "loopback": "main/loopback"}
 
 RUNTIME = "runc-without-seccomp"
 """What containerd calls to run a container (see the program's own comment)."""

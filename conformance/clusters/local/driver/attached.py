@@ -51,12 +51,7 @@ _REGISTERED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A driver's answer.
-
-    Attributes:
-        name: of the driver.
-        services: that it serves, best first.
-    """
+    """A driver's answer."""
 
     name: str
     services: tuple[str, ...]
@@ -126,12 +121,7 @@ def pools_complete(specs: list[dict[str, Any]]) -> bool:
 
 
 def delete_slices(api: LocalApi, driver_name: str, node_name: str = "") -> None:
-    """Delete the driver's ResourceSlices, of one node or of all.
-
-    Raises:
-        ApiError: the server refused it.
-        TargetError: it did not answer.
-    """
+    """Delete the driver's ResourceSlices, of one node or of all. Raises ApiError or TargetError."""
     selector = f"spec.driver%3D{driver_name}"
     if node_name:
         selector += f",spec.nodeName%3D{node_name}"

@@ -53,11 +53,7 @@ def read_simulation(started: Sequence[str]) -> Simulation | None:
 
 
 def check_simulation(simulate: str, dynamic_mig: bool) -> None:
-    """Refuse simulated GPUs of which our driver would publish nothing.
-
-    Raises:
-        ClusterUsageError: no such profile, or all its GPUs wait to be partitioned.
-    """
+    """Refuse simulated GPUs of which our driver would publish nothing. Raises ClusterUsageError."""
     try:
         profile = load(simulate)
     except ProfileError as error:
@@ -88,20 +84,11 @@ def reboot(node: NodeLayout) -> None:
 
 
 def shown(simulate: str) -> int:
-    """How many simulated GPUs a profile shows."""
     return len(load(simulate).shown)
 
 
 def check_unused(claims: Sequence[dict[str, Any]], driver_name: str) -> None:
-    """Refuse to take away devices that are in use.
-
-    Args:
-        claims: all ResourceClaims.
-        driver_name: whose devices they might have.
-
-    Raises:
-        ClusterUsageError: claims have some; the message names them.
-    """
+    """Refuse to take away devices that are in use. Raises ClusterUsageError."""
     held = [
         f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"
         for claim in claims

@@ -50,7 +50,6 @@ class Driver(OfNode):
         self._unregistered = self.node.driver / "unregistered"  # where no kubelet looks
 
     def alive(self) -> bool:
-        """Whether it runs."""
         return self.processes.alive(self.name)
 
     def start(self) -> None:
@@ -94,11 +93,7 @@ class Driver(OfNode):
             self._start_next(registers=action == "startNext")
 
     def wait_published(self, component: str) -> None:
-        """Wait until its slices for the node are complete.
-
-        Raises:
-            ClusterError: the component exited, or they are not for `ATTACH_SECONDS`.
-        """
+        """Wait until its slices for the node are complete. Raises ClusterError."""
         self._wait(
             component,
             lambda: published(self.cluster.api, self.driver_name, self.node.name),
@@ -220,7 +215,6 @@ class OtherDriver(Driver):
         self._shown = cluster.other_driver
 
     def spec(self) -> ProcessSpec:
-        """How it is started, also for the first time."""
         return other_spec(self.cluster.layout, self._shown, self.node)
 
     def start(self) -> None:

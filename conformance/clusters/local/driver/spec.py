@@ -34,11 +34,7 @@ RULES: list[dict[str, Any]] = [
 
 
 def create_role(api: LocalApi) -> None:
-    """Let the user `dra-conformance:driver` do what a driver must, and no more.
-
-    Raises:
-        ApiError: the API server refused it.
-    """
+    """Let the user `dra-conformance:driver` do what a driver must, and no more. Raises ApiError."""
     role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": _NAME}
     user = {"apiGroup": _RBAC, "kind": "User", "name": _NAME}
     for kind, body in (
@@ -50,7 +46,6 @@ def create_role(api: LocalApi) -> None:
 
 
 def driver_environment(layout: Layout, node: NodeLayout) -> dict[str, str]:
-    """The variables that every driver gets."""
     return {
         "NODE_NAME": node.name,
         "KUBECONFIG": str(layout.kubeconfig_for("driver")),

@@ -116,7 +116,6 @@ def cni_config(node: NodeLayout, index: int) -> dict[str, Any]:
 
 
 def kubelet_config(layout: Layout, state: State, index: int) -> dict[str, Any]:
-    """KubeletConfiguration of node `index`."""
     assert state.network is not None, "a cluster with nodes has a network"
     node, pki = layout.node(index), layout.pki
     config: dict[str, Any] = {

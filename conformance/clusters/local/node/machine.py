@@ -43,7 +43,6 @@ KERNEL_SETTINGS = {
 (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables). Inside the node it reads them from
 files, so the machine's own settings stay as they are."""
 
-
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _GONE_SECONDS = 20.0
 
@@ -98,7 +97,6 @@ def containerd_spec(layout: Layout, state: State, index: int) -> ProcessSpec:
 
 
 def kubelet_spec(layout: Layout, state: State, index: int) -> ProcessSpec:
-    """The kubelet."""
     assert state.network is not None, "a cluster with nodes has a network"
     node = layout.node(index)
     name = f"{node.name}/kubelet"
@@ -132,7 +130,6 @@ def lose_memory(node: NodeLayout, init: int) -> None:
     own reads the machine's boot id, for it runs outside of the node.
 
     Args:
-        node: whose files are emptied.
         init: the process that holds its namespaces (`Processes.node_init`).
 
     Raises:

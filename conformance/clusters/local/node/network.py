@@ -66,11 +66,7 @@ def taken_networks() -> list[str]:
 
 
 def create_bridge(layout: Layout, network: Network) -> None:
-    """Make the bridge and give it its address.
-
-    Raises:
-        ClusterError: the kernel refused it.
-    """
+    """Make the bridge and give it its address. Raises ClusterError: the kernel refused it."""
     with _rtnetlink() as rtnl:
         rtnl.link("add", ifname=layout.bridge, kind="bridge")
         (bridge,) = rtnl.link_lookup(ifname=layout.bridge)
@@ -154,5 +150,4 @@ def _rtnetlink() -> Iterator[IPRoute]:
 
 
 def interfaces(layout: Layout) -> list[str]:
-    """This cluster's interfaces on this machine."""
     return sorted(path.name for path in Path("/sys/class/net").glob(f"{layout.bridge}*"))

@@ -27,7 +27,6 @@ def watch_components(processes: Processes, tell: Callable[[str], None]) -> Calla
     """Look after the components of a cluster, its drivers included, in a thread.
 
     Args:
-        processes: the cluster's.
         tell: called once, in that thread, with a message that names the component, how it ended and
             the end of its log. Also when it had ended before.
 

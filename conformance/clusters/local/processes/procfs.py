@@ -35,9 +35,7 @@ class Identity:
     """One process, for as long as the machine runs.
 
     Attributes:
-        pid: process id in the root pid namespace.
         start_time: field 22 of /proc/PID/stat, in clock ticks since boot (proc_pid_stat(5)).
-        boot_id: /proc/sys/kernel/random/boot_id.
     """
 
     pid: int
@@ -63,7 +61,6 @@ _statuses: dict[Identity, int] = {}
 
 
 def boot_id() -> str:
-    """The kernel's random id of this boot."""
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 

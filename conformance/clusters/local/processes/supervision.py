@@ -71,9 +71,6 @@ class ComponentStatus:
 
     Attributes:
         name: "etcd", or "node-1/kubelet" for one of a node; "node-1" holds the node's namespaces.
-        running: whether its process runs.
-        pid: the process, as this machine numbers it.
-        log: its log file.
     """
 
     name: str
@@ -190,7 +187,6 @@ class Processes:
             return False
 
     def forget(self, name: str) -> None:
-        """Remove a record."""
         self._path(name).unlink(missing_ok=True)
 
     def rename(self, name: str, new: str) -> None:

@@ -26,11 +26,7 @@ def locate_tool(name: str) -> str | None:
 
 
 def find_tool(name: str) -> str:
-    """Absolute path of a program.
-
-    Raises:
-        ClusterUsageError: it is not installed.
-    """
+    """Absolute path of a program. Raises ClusterUsageError: it is not installed."""
     path = locate_tool(name)
     if path is None:
         raise ClusterUsageError(f"the program {name} is not installed (looked in {search_path()})")

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from conformance.targets.invariants import Inventory, Violation, reserved_for_nobody, violations_in
-from conformance.targets.watching import Obj, Version
+from conformance.engine.run.churn.invariants import (
+    Inventory,
+    Violation,
+    reserved_for_nobody,
+    violations_in,
+)
+from conformance.targets.seam.watching import Obj, Version
 
 
 def shortest(

@@ -11,7 +11,7 @@ from conformance.engine.run.churn.operations import Operation
 from conformance.engine.run.context import Context, Interrupted
 from conformance.errors import UsageError
 from conformance.scenario.churn import Churn
-from conformance.targets.base import ApiError, Obj, Ref
+from conformance.targets.seam.values import ApiError, Obj, Ref
 
 GRACE_SECONDS: Final = 30
 """Of a pod that is deleted with grace; where no kubelet ends it, it is there until it is forced."""

@@ -15,18 +15,18 @@ from typing import Any
 
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.churn.history import left, lines, shortest
-from conformance.engine.run.churn.operations import Operation, operations
-from conformance.engine.run.churn.play import Player
-from conformance.engine.run.context import Context, Interrupted
-from conformance.errors import TargetError
-from conformance.scenario.churn import Churn
-from conformance.targets.invariants import (
+from conformance.engine.run.churn.invariants import (
     Inventory,
     Violation,
     reserved_for_nobody,
     violations_in,
 )
-from conformance.targets.watching import Following, Version
+from conformance.engine.run.churn.operations import Operation, operations
+from conformance.engine.run.churn.play import Player
+from conformance.engine.run.context import Context, Interrupted
+from conformance.errors import TargetError
+from conformance.scenario.churn import Churn
+from conformance.targets.seam.watching import Following, Version
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.targets.base import ApiError, Obj, User
 from conformance.targets.reference.apiserver.server import StatusCheck
 from conformance.targets.reference.apiserver.validation.errors import FieldError, forbidden
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import Kind
+from conformance.targets.seam.values import ApiError, Obj, User
 
 _GRANULAR: Final = "DRAResourceClaimGranularStatusAuthorization"
 
@@ -31,7 +31,6 @@ class Attributes:
 
     @property
     def resource(self) -> str:
-        """As rules name it."""
         return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
 
 

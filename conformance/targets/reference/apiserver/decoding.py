@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.store import clone
+from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.api import schema
 from reference_allocator.api.schema import LIST, MAP, UnknownField, WrongType
 
@@ -25,7 +25,6 @@ def decode(kind: Kind, obj: Obj) -> Obj:
     """Refuse values of a wrong type, then unknown fields, as the API server does.
 
     Args:
-        kind: its kind.
         obj: as the client sends it; not changed.
 
     Returns:
@@ -71,7 +70,6 @@ def _decoded(shape: str, value: Any) -> Any:
 
 
 def _zero(shape: str) -> Any:
-    """Go's zero value."""
     if shape in schema.types() or shape.startswith(MAP):
         return {}
     return [] if shape.startswith(LIST) else _ZEROS.get(shape)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.clock import VirtualClock
+from conformance.targets.seam.values import Obj
 from reference_allocator.api.quantity import parse_quantity
 
 _NOT_READY_SECONDS = 300
@@ -21,7 +21,6 @@ def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
     """Complete a new object in its stored version, in place.
 
     Args:
-        obj: the object.
         clock: virtual time.
         submitted_as: ``apiVersion`` that the client used; v1beta1 has rules of its own.
     """

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.targets.base import ApiError, Cause, Obj
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.store import Store
+from conformance.targets.seam.values import ApiError, Cause, Obj
 
 ORPHAN: Final = "orphan"
 """Finalizer: what belongs to the object must lose it as an owner before it goes."""
@@ -36,10 +36,7 @@ def mark(obj: Obj, grace: int, moment: str, kept: list[str]) -> None:
     """Note that an object is being deleted.
 
     Args:
-        obj: changed in place.
         grace: seconds that it has.
-        moment: when they are over.
-        kept: its finalizers.
     """
     meta = obj["metadata"]
     meta["deletionTimestamp"] = moment

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.apiserver.conversion import device_requests, devices
 from conformance.targets.reference.store import Store, name_of
+from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.api import NodeSelector
 from reference_allocator.rules.node_eligibility import selector_matches
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-from conformance.targets.base import ApiError, Cause, Obj, Request
 from conformance.targets.reference.store import clone
+from conformance.targets.seam.values import ApiError, Cause, Obj, Request
 
 Key = tuple[tuple[str, Any], ...]
 """Key fields of an element of a list, with their values; a member of a set has the name ''."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from conformance.targets.base import ApiError, Obj, Request, User
 from conformance.targets.reference.apiserver import patches
 from conformance.targets.reference.apiserver.authorization import Attributes, Authorizer
 from conformance.targets.reference.apiserver.fieldmanagers import FieldManagers
@@ -13,6 +12,7 @@ from conformance.targets.reference.apiserver.server import ApiServer, StatusChec
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.resources import kind_of, resolve
 from conformance.targets.reference.store import name_of, namespace_of
+from conformance.targets.seam.values import ApiError, Obj, Request, User
 
 
 class Handler:
@@ -25,11 +25,7 @@ class Handler:
         self.fields = FieldManagers()
 
     def create(self, obj: Obj, namespace: str, user: User | None) -> Obj:
-        """Create an object, in the name of an account if one is given.
-
-        Raises:
-            ApiError: refused.
-        """
+        """Create an object, in the name of an account if one is given. Raises ApiError: refused."""
         if user is not None:
             kind = kind_of(obj, self._cluster.gates)
             place = obj["metadata"].get("namespace", namespace)
@@ -38,10 +34,6 @@ class Handler:
 
     def handle(self, request: Request, namespace: str) -> Obj | None:
         """Carry out a request; returns the object that was changed, None where it was deleted.
-
-        Args:
-            request: what is wanted.
-            namespace: of objects that name none.
 
         Raises:
             ApiError: refused.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.store import clone
+from conformance.targets.seam.values import ApiError, Obj
 
 _MERGE_KEYS: Final = {
     "addresses": "type",

@@ -9,24 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from conformance.kubeapi.store import has_labels
-from conformance.targets.base import ApiError, Obj, Ref
 from conformance.targets.reference.apiserver import (
     conversion,
     decoding,
     defaulting,
     deletion,
     disabled_fields,
-    priority,
     validation,
 )
+from conformance.targets.reference.apiserver.admission import Quotas, set_priority
 from conformance.targets.reference.apiserver.patches import merge
-from conformance.targets.reference.apiserver.quota import Quotas
-from conformance.targets.reference.apiserver.selectors import selects
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
-from conformance.targets.reference.apiserver.watches import Tell, Watch
+from conformance.targets.reference.apiserver.watches import Tell, Watch, selects
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import Kind, kind_of, resolve
 from conformance.targets.reference.store import clone, namespace_of, not_found
+from conformance.targets.seam.values import ApiError, Obj, Ref
 
 StatusCheck = Callable[[Obj, Obj], list[FieldError]]
 """From a new and an old object to what is not permitted of the difference of their status."""
@@ -58,7 +56,6 @@ class ApiServer:
 
         Args:
             obj: as the client sends it; not changed.
-            default_namespace: for a namespaced object that names none.
 
         Raises:
             ApiError: refused (400, 403, 404, 409 or 422).
@@ -79,7 +76,7 @@ class ApiServer:
         if kind.name == "Node":
             new["status"] = status or {}
         if kind.name == "Pod":
-            priority.admit(self._store, new)
+            set_priority(self._store, new)
         disabled_fields.drop(self._cluster.gates, new)
         labels = deletion.namespace_labels(
             self._store, kind, meta.get("namespace", ""), meta.get("name", "")
@@ -109,11 +106,7 @@ class ApiServer:
         validation.check_update(kind, new, old, self._expressions, status=status)
 
     def get(self, ref: Ref, default_namespace: str) -> Obj | None:
-        """An object in the version that the reference names, or None.
-
-        Raises:
-            ApiError: 404 for a kind or version that is not served.
-        """
+        """An object in the version that the reference names, or None. Raises ApiError."""
         found = self._find(ref, default_namespace)
         return None if found is None else conversion.to_version(found, ref.api_version)
 
@@ -149,11 +142,7 @@ class ApiServer:
         fields: Mapping[str, str] | None,
         tell: Tell,
     ) -> Watch:
-        """Tell every change of what `list` would show, from now on.
-
-        Raises:
-            ApiError: as for `list`.
-        """
+        """Tell every change of what `list` would show, from now on. Raises ApiError."""
         kind = resolve(api_version, kind_name, self._cluster.gates)
         selects(kind, fields or {}, {})  # are there such fields?
 
@@ -218,10 +207,7 @@ class ApiServer:
         """Change an object in the version that the reference names, or its status.
 
         Args:
-            ref: the object.
-            change: from what it is to what it should be.
             subresource: ``status``, or none, which leaves the status as it is.
-            default_namespace: of a reference that names none.
             authorize: what the one who asks may not change of a status.
 
         Raises:

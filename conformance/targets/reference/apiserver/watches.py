@@ -1,15 +1,93 @@
-"""What a watch shows: the changes of a store's objects as those that a selector selects.
+"""Label and field selectors, and watches: changes of a store as a selector sees them.
 
-Source: ``convertToWatchEvent`` in staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go.
+Sources: k8s.io/apimachinery/pkg/labels/selector.go; ``toSelectableFields`` in
+pkg/registry/resource/resourceslice, pkg/registry/core/pod and pkg/registry/core/event (every kind
+has the fields of its metadata); ``convertToWatchEvent`` in
+staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.selectors import Matches
+from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.store import Store, uid_of
+from conformance.targets.seam.values import ApiError, Obj
+
+Matches = Callable[[Obj], bool]
+
+_SELECTABLE: Final = {
+    "Event": (
+        *(f"involvedObject.{name}" for name in ("apiVersion", "kind", "name", "namespace", "uid")),
+        "reason",
+        "type",
+    ),
+    "Namespace": ("status.phase",),
+    "Pod": ("spec.nodeName", "spec.schedulerName", "status.phase"),
+    "ResourceSlice": ("spec.driver", "spec.nodeName", "spec.pool.name"),
+}
+_TERM: Final = re.compile(
+    r"(?P<absent>!)?(?P<key>[\w./-]+)"
+    r"(?:(?P<op>==|=|!=)(?P<value>[\w.-]*)|\s+(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?"
+)
+
+
+def selects(kind: Kind, fields: Mapping[str, str], obj: Obj) -> bool:
+    """Whether an object has these values in these fields. Raises ApiError."""
+    _check_fields(kind, fields)
+    return all(_value(obj, field) == value for field, value in fields.items())
+
+
+def field_selector(kind: Kind, text: str) -> Matches:
+    """What a field selector selects.
+
+    Raises:
+        ApiError: 400, it is malformed, or there is no selecting by one of its fields.
+    """
+    terms = [re.split(r"(==|!=|=)", term, maxsplit=1) for term in text.split(",") if term]
+    for term in terms:
+        if len(term) != 3:
+            raise ApiError(400, "BadRequest", f"invalid selector: '{text}'; can't understand it")
+    _check_fields(kind, {field: value for field, _, value in terms})
+    return lambda obj: all((_value(obj, f) == v) != (op == "!=") for f, op, v in terms)
+
+
+def label_selector(text: str) -> Matches:
+    """What a label selector selects. Raises ApiError: 400, it is malformed."""
+    # A comma within parentheses does not end a term.
+    terms = [_TERM.fullmatch(one.strip()) for one in re.split(r",(?![^()]*\))", text) if text]
+    found = [term for term in terms if term is not None]
+    if len(found) != len(terms):
+        raise ApiError(400, "BadRequest", f"unable to parse requirement: {text!r}")
+    return lambda obj: all(_has(term, obj["metadata"].get("labels") or {}) for term in found)
+
+
+def _has(term: re.Match[str], labels: Mapping[str, str]) -> bool:
+    value, wanted = labels.get(term["key"]), term["value"]
+    if term["set"]:
+        there = value in {one.strip() for one in term["values"].split(",")}
+        return there == (term["set"] == "in")
+    if term["op"]:
+        return (value == wanted) != (term["op"] == "!=")
+    return (value is None) == bool(term["absent"])
+
+
+def _check_fields(kind: Kind, fields: Mapping[str, str]) -> None:
+    known = {"metadata.name", *_SELECTABLE.get(kind.name, ())}
+    known |= {"metadata.namespace"} if kind.namespaced else set()
+    for field in fields:
+        if field not in known:
+            text = f'field label not supported for {kind.name}: "{field}"'
+            raise ApiError(400, "BadRequest", text)
+
+
+def _value(obj: Any, field: str) -> str:
+    for part in field.split("."):
+        obj = (obj or {}).get(part)
+    return str(obj or "")
+
 
 Tell = Callable[[str, Obj], None]
 
@@ -22,9 +100,7 @@ def as_seen(change: str, obj: Obj, before: Obj | None, selects: Matches) -> tupl
 
     Args:
         change: DELETED, or anything else.
-        obj: after the change.
         before: as it was, if it was selected.
-        selects: which objects are watched.
     """
     if change != "DELETED" and selects(obj):
         return "ADDED" if before is None else "MODIFIED", obj
@@ -39,8 +115,6 @@ class Watch:
 
     Args:
         store: where they are.
-        kind: theirs.
-        selects: which of them are watched.
         tell: called with ADDED, MODIFIED or DELETED and the object.
     """
 
@@ -64,5 +138,4 @@ class Watch:
         self._tell(*seen)
 
     def stop(self) -> None:
-        """Call it no more."""
         self._store.unlisten(self._kind, self.hear)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from conformance.scenario.base import POD_CLAIM_ANNOTATION, generate_name
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
+from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.api.limits import RESERVED_FOR_MAX
 
 _COMPONENT: Final = "kube-controller-manager"
@@ -31,12 +31,10 @@ class ClaimController:
         self._reported: dict[str, str] = {}
 
     def restart(self) -> None:
-        """See `Remembers.restart`."""
         self._reported.clear()
         self._cluster.counts.forget(_COMPONENT)
 
     def sync(self) -> None:
-        """One round over all pods and claims."""
         for pod in self._store.all("Pod"):
             if pod["spec"].get("resourceClaims") and not pods.is_deleted(pod):
                 self._sync_pod(pod)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.node_lifecycle import taints_of
 from conformance.targets.reference.controllers.workloads import WorkloadController
 from conformance.targets.reference.store import clone, name_of
+from conformance.targets.seam.values import Obj
 from reference_allocator.rules.node_eligibility import node_problem
 
 _TOLERATED: Final = (

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.workloads import (
     WorkloadController,
@@ -19,6 +18,7 @@ from conformance.targets.reference.controllers.workloads import (
     template_hash,
 )
 from conformance.targets.reference.store import clone, name_of, namespace_of
+from conformance.targets.seam.values import ApiError, Obj
 
 _HASH: Final = "pod-template-hash"
 """Label of a ReplicaSet and its pods that says of which template they are."""

@@ -8,14 +8,21 @@ DRADeviceTaints, DRADeviceTaintRules.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster, set_condition
-from conformance.targets.reference.controllers.evictor import Eviction, Evictor
-from conformance.targets.reference.controllers.rule_status import RuleReporter
-from conformance.targets.reference.store import uid_of
+from conformance.targets.reference.controllers.evictor import (
+    Eviction,
+    Evictor,
+    published_devices,
+    results,
+    selects,
+)
+from conformance.targets.reference.store import clone, namespace_of, uid_of
+from conformance.targets.seam.values import Obj
+from reference_allocator.api import DeviceId
 
 _CONDITION: Final = {
     "type": "DisruptionTarget",
@@ -39,7 +46,6 @@ class EvictionController:
         self.reporter = RuleReporter(cluster, self._evicted)
 
     def restart(self) -> None:
-        """See `Remembers.restart`."""
         self._evicted.clear()
         self.reporter.restart()
 
@@ -72,3 +78,112 @@ class EvictionController:
         pod = self._store.modify(pod, lambda new: set_condition(new["status"], _CONDITION, now))
         self._evicted.update({uid_of(item.rule) for item in evictions if item.rule is not None})
         self._api.delete_stored(pod)
+
+
+_PERIOD: Final = 10.0
+"""Seconds between two updates of one rule."""
+
+_TYPE: Final = "EvictionInProgress"
+_NOT_AGAIN: Final = (
+    "if the effect was NoExecute. This information will not be updated again. Recreate the "
+    "DeviceTaintRule to trigger an update."
+)
+
+
+class RuleReporter:
+    """Writes the condition EvictionInProgress of DeviceTaintRules.
+
+    With the effect None it says how many pods a rule would evict. Follows maybeUpdateRuleStatus in
+    pkg/controller/devicetainteviction/device_taint_eviction.go.
+
+    Args:
+        evicted: rule uid -> pods that were evicted because of it.
+    """
+
+    def __init__(self, cluster: Cluster, evicted: Mapping[str, int]) -> None:
+        self._cluster = cluster
+        self._store = cluster.store
+        self._evicted = evicted
+        self._reported: dict[str, tuple[int, float]] = {}
+
+    def restart(self) -> None:
+        """What was reported stands in the rules."""
+        self._reported.clear()
+
+    def report(self) -> None:
+        """One round: at once for a new or changed rule, later not more often than each period."""
+        now = self._cluster.clock.now
+        for rule in self._store.all("DeviceTaintRule"):
+            generation, since = self._reported.get(uid_of(rule), (0, 0.0))
+            is_new = generation != rule["metadata"]["generation"]
+            if not is_new and rule["spec"]["taint"]["effect"] != "NoExecute":
+                continue
+            changed = self._with(rule, self.condition(rule))
+            if not is_new and changed == rule:
+                continue
+            if not is_new and now < since + _PERIOD:
+                self._cluster.clock.wake_in(since + _PERIOD - now)
+                continue
+            self._reported[uid_of(rule)] = rule["metadata"]["generation"], now
+            self._store.replace(changed)
+
+    def _with(self, rule: Obj, said: Obj) -> Obj:
+        new = clone(rule)
+        condition = {**said, "type": _TYPE, "observedGeneration": rule["metadata"]["generation"]}
+        set_condition(new["status"], condition, self._cluster.clock.timestamp())
+        return new
+
+    def condition(self, rule: Obj) -> Obj:
+        """What the condition says of a rule now, type and times aside."""
+        effect = rule["spec"]["taint"]["effect"]
+        evicted = self._evicted.get(uid_of(rule), 0)
+        status, reason, message = "False", "OtherEffect", ""
+        if effect == "NoExecute":
+            pods, namespaces = self._concerned(rule)
+            reason = "Completed" if evicted else "NotStarted"
+            if pods:
+                status, reason = "True", "PodsPendingEviction"
+                verb = "needs" if pods == 1 else "need"
+                message = f"{_count(pods, 'pod')} {verb} to be evicted in {_places(namespaces)}."
+        elif effect == "None":
+            pods, namespaces = self._concerned(rule)
+            published, allocated = self._devices(rule)
+            reason = "NoEffect"
+            message = (
+                f"{_count(published, 'published device')} selected. "
+                f"{_count(allocated, 'allocated device')} selected. "
+                f"{_count(pods, 'pod')} would be evicted in {_places(namespaces)} {_NOT_AGAIN}"
+            )
+        else:
+            message = "Eviction only happens for the NoExecute effect."
+        if evicted:
+            said = f"{_count(evicted, 'pod')} evicted since starting the controller."
+            message = f"{message} {said}".strip()
+        return {"status": status, "reason": reason, "message": message}
+
+    def _concerned(self, rule: Obj) -> tuple[int, int]:
+        """Pods that have to go, now or later, if the effect is NoExecute; and their namespaces."""
+        taint = {**rule["spec"]["taint"], "effect": "NoExecute"}
+        alone = Evictor(self._cluster, {}, [{**rule, "spec": {**rule["spec"], "taint": taint}}])
+        found = [pod for pod in self._store.all("Pod") if any(alone.evictions(pod))]
+        return len(found), len({namespace_of(pod) for pod in found})
+
+    def _devices(self, rule: Obj) -> tuple[int, int]:
+        """Devices that a rule selects: published, and allocated (once for each claim)."""
+        allocated = [
+            DeviceId(result["driver"], result["pool"], result["device"])
+            for claim in self._store.all("ResourceClaim")
+            for result in results(claim)
+        ]
+        return (
+            sum(selects(rule, device) for device in published_devices(self._cluster)),
+            sum(selects(rule, device) for device in allocated),
+        )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _places(namespaces: int) -> str:
+    return "1 namespace" if namespaces == 1 else f"{namespaces} different namespaces"

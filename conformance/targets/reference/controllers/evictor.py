@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
+from conformance.targets.seam.values import Obj
 from reference_allocator.api import DeviceId, Taint, Toleration
 from reference_allocator.rules.taints import tolerates
 
@@ -31,7 +31,6 @@ class Evictor:
     Attributes:
         cluster: where the pods are.
         published: NoExecute taints that drivers have published, by device.
-        rules: DeviceTaintRules with the effect NoExecute.
     """
 
     cluster: Cluster

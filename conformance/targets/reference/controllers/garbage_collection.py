@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.deletion import FOREGROUND, ORPHAN
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.store import name_of, uid_of
+from conformance.targets.seam.values import Obj
 
 _ORPHAN_SECONDS: Final = 60
 """How long a pod outlives its node: 40 s of quarantine, looked at every 20 s (podgc)."""
@@ -32,11 +32,10 @@ class GarbageCollector:
         self._orphaned_at: dict[str, float] = {}
 
     def restart(self) -> None:
-        """See `Remembers.restart`: pods of gone nodes are waited for anew."""
+        """Pods of gone nodes are waited for anew."""
         self._orphaned_at.clear()
 
     def sync(self) -> None:
-        """One round."""
         for found in self._store.everything():
             obj = self._store.by_uid(uid_of(found))
             if obj is None:
@@ -134,7 +133,6 @@ class NamespaceController:
         self._api = api
 
     def sync(self) -> None:
-        """One round."""
         for namespace in self._store.all("Namespace"):
             if not pods.is_deleted(namespace):
                 continue

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import set_condition
 from conformance.targets.reference.controllers.workloads import WorkloadController
 from conformance.targets.reference.store import clone, name_of, uid_of
+from conformance.targets.seam.values import Obj
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 

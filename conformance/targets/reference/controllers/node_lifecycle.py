@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.store import uid_of
+from conformance.targets.seam.values import Obj
 from reference_allocator.api import Taint, Toleration
 from reference_allocator.rules.taints import tolerates
 
@@ -42,11 +42,9 @@ class NodeLifecycleController:
         """Pod uid -> when it was first seen to have to go, at once or later."""
 
     def restart(self) -> None:
-        """See `Remembers.restart`."""
         self._noticed.clear()
 
     def sync(self) -> None:
-        """One round over all nodes."""
         for kubelet in self._kubelets:
             self._hear(kubelet)
         for each in self._store.all("Node"):

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
-from conformance.targets.reference.controllers.workloads import (
-    WorkloadController,
-    template_hash,
-)
+from conformance.targets.reference.controllers.workloads import WorkloadController, template_hash
 from conformance.targets.reference.store import clone, name_of
+from conformance.targets.seam.values import Obj
 
 _REVISION: Final = "controller-revision-hash"
 """Label of a pod that says of which template it is."""

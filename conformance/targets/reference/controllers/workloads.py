@@ -22,19 +22,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
+from conformance.targets.seam.values import ApiError, Obj
 
 
 class WorkloadController:
     """Reconciles the objects of one kind.
 
     Attributes:
-        kind: of its objects.
-        component: its name in events.
         watches: see `Controller`.
     """
 
@@ -86,8 +84,6 @@ class WorkloadController:
         """Make a pod; None if it is refused, which an event reports.
 
         Args:
-            owner: its controller, which has the template.
-            spec: the pod's.
             metadata: beside that of the template; labels are added to its own.
         """
         template: Mapping[str, Any] = owner["spec"]["template"].get("metadata") or {}
@@ -114,7 +110,6 @@ class WorkloadController:
         return made
 
     def event(self, workload: Obj, reason: str, message: str, level: str = "Normal") -> None:
-        """Record an event about a workload."""
         self._cluster.event(workload, level, reason, message, self.component)
 
     def report(self, workload: Obj, status: Mapping[str, Any], **omitempty: int) -> None:

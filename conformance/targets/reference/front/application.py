@@ -8,6 +8,7 @@ are JSON, which every client takes. A field that is not known is refused unless 
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -19,16 +20,43 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from conformance.targets.base import ApiError, FieldManager, Obj, Ref, User
-from conformance.targets.base import Request as ApiRequest
 from conformance.targets.reference.apiserver import conversion, patches
 from conformance.targets.reference.front import body as bodies
 from conformance.targets.reference.front.backend import Backend
 from conformance.targets.reference.front.call import Call, read_call
 from conformance.targets.reference.front.discovery import discovery
-from conformance.targets.reference.front.users import user_of
 from conformance.targets.reference.front.watching import watch
 from conformance.targets.reference.store import name_of, namespace_of, not_found
+from conformance.targets.seam.values import ApiError, FieldManager, Obj, Ref, User
+from conformance.targets.seam.values import Request as ApiRequest
+
+_ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
+_NODE: Final = "impersonate-extra-authentication.kubernetes.io%2fnode-name"
+
+
+def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> User | None:
+    """In whose name a request is made; None may do everything.
+
+    Args:
+        tokens: bearer token -> the account that it is of, None for the administrator.
+
+    Raises:
+        ApiError: 401 without a known token; 403 where an account impersonates another, or anybody
+            is impersonated who is no service account.
+    """
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or token not in tokens:
+        raise ApiError(401, "Unauthorized", "Unauthorized")
+    user, wanted = tokens[token], headers.get("impersonate-user")
+    if wanted is None:
+        return user
+    account = _ACCOUNT.fullmatch(wanted)
+    if user is not None or account is None:
+        who = user or "system:admin"
+        text = f'users "{wanted}" is forbidden: User "{who}" cannot impersonate resource "users"'
+        raise ApiError(403, "Forbidden", f'{text} in API group "" at the cluster scope')
+    return User(account[1], account[2], headers.get(_NODE, ""))
+
 
 _WATCH_SECONDS: Final = 300
 _KEPT_LISTS: Final = 50
@@ -40,7 +68,6 @@ class Application:
     """Serves one backend.
 
     Args:
-        backend: what is served.
         tokens: bearer token -> whose it is; None may do everything.
     """
 
@@ -60,7 +87,6 @@ class Application:
         """Called when a request was refused."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI)."""
         request = Request(scope, receive)
         try:
             response = await self._answer(request)

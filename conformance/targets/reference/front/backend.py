@@ -3,27 +3,120 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.server import ApiServer
+from conformance.targets.reference.apiserver.watches import Matches, as_seen
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.front.call import Call
-from conformance.targets.reference.front.history import History
-from conformance.targets.reference.store import name_of, namespace_of
+from conformance.targets.reference.resources import KINDS
+from conformance.targets.reference.store import Store, name_of, namespace_of, uid_of
+from conformance.targets.seam.values import ApiError, Obj
+
+CAPACITY: Final = 10_000
+"""Events that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One change.
+
+    Attributes:
+        obj: the object after it, or as it was last, with the resourceVersion of the change.
+        old: the object before it; None where there was none.
+    """
+
+    type: str
+    obj: Obj
+    old: Obj | None
+
+    @property
+    def revision(self) -> int:
+        """Of the store, after the change."""
+        return int(self.obj["metadata"]["resourceVersion"])
+
+    def seen(self, kind: str, selects: Matches) -> tuple[str, Obj] | None:
+        """The event as a watch of some objects has it; None: it has none of it."""
+        if self.obj["kind"] != kind:
+            return None
+        before = self.old if self.old is not None and selects(self.old) else None
+        return as_seen(self.type, self.obj, before, selects)
+
+
+class History:
+    """Events of a store since this was made; the lock guards both.
+
+    As the watch cache of k8s.io/apiserver (pkg/storage/cacher/watch_cache.go) it keeps a limited
+    number of events, and refuses to begin before them.
+    """
+
+    def __init__(self, store: Store, lock: threading.RLock, capacity: int = CAPACITY) -> None:
+        self._grown = threading.Condition(lock)
+        self._events: deque[Event] = deque(maxlen=capacity)
+        self._oldest = store.revision
+        self._known = {uid_of(obj): obj for obj in store.everything()}
+        self._followers: list[Callable[[Event | None], None]] = []
+        self.closed = False
+        for kind in KINDS:
+            store.listen(kind, self._hear)
+
+    def since(self, revision: int) -> list[Event]:
+        """The events after a revision of the store, oldest first. Raises ApiError."""
+        if revision < self._oldest:
+            text = f"too old resource version: {revision} ({self._oldest})"
+            raise ApiError(410, "Expired", text)
+        return [event for event in self._events if event.revision > revision]
+
+    def follow(self, hear: Callable[[Event | None], None]) -> Callable[[], None]:
+        """Call a function with each event from now on, and with None at the end.
+
+        Returns:
+            What ends that.
+        """
+        self._followers.append(hear)
+        if self.closed:
+            hear(None)
+        return lambda: self._followers.remove(hear)
+
+    def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Wait until something holds of the objects; it is asked after each change."""
+        with self._grown:
+            return self._grown.wait_for(condition, seconds)
+
+    def close(self) -> None:
+        with self._grown:
+            self.closed = True
+            self._publish(None)
+
+    def _hear(self, change: str, obj: Obj) -> None:
+        uid = uid_of(obj)
+        old = self._known.pop(uid, None)
+        if change != "DELETED":
+            self._known[uid] = obj
+            change = "ADDED" if old is None else "MODIFIED"
+        with self._grown:
+            if len(self._events) == self._events.maxlen:
+                self._oldest = self._events[0].revision
+            event = Event(change, obj, old)
+            self._events.append(event)
+            self._publish(event)
+
+    def _publish(self, event: Event | None) -> None:
+        for hear in tuple(self._followers):
+            hear(event)
+        self._grown.notify_all()
 
 
 class Backend:
     """The objects of one cluster.
 
     Args:
-        cluster: the state.
-        api: its API server.
-        handler: what stands before that.
         kubernetes: version that is reported, for example 1.37.1.
-        lock: held while anything is read or changed.
     """
 
     def __init__(

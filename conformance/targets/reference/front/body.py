@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import yaml
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.front import protobuf
 from conformance.targets.reference.front.call import Call
+from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.api import schema
 
 MAX_BODY: Final = 3 << 20
@@ -47,11 +47,7 @@ def decode(method: str, content_type: str, data: bytes) -> Any:
 
 
 def check_object(call: Call, body: Obj) -> Obj:
-    """An object with the kind and the namespace of the path.
-
-    Raises:
-        ApiError: 400, it says otherwise, or has no metadata.
-    """
+    """An object with the kind and the namespace of the path. Raises ApiError."""
     typed = {"apiVersion": call.api_version, "kind": call.kind.name}
     meta = {} if body.get("metadata") is None else body["metadata"]
     if not isinstance(meta, dict):

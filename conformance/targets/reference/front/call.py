@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.targets.base import ApiError, Obj, Ref, User
 from conformance.targets.reference.apiserver.authorization import Attributes
-from conformance.targets.reference.apiserver.selectors import field_selector, label_selector
+from conformance.targets.reference.apiserver.watches import field_selector, label_selector
 from conformance.targets.reference.resources import KINDS, Kind
 from conformance.targets.reference.store import namespace_of
+from conformance.targets.seam.values import ApiError, Obj, Ref, User
 
 _PATH: Final = re.compile(
     r"/(?:api/(?P<core>v1)|apis/(?P<gv>[^/]+/[^/]+))(?:/namespaces/(?P<ns>[^/]+)(?=/[^/]+))?"
@@ -26,7 +26,6 @@ class Call:
     """A request for one kind.
 
     Attributes:
-        method: of HTTP.
         namespace: empty without one in the path.
         name: empty for a list or a creation.
         sub: subresource, such as ``status``; empty for the object itself.
@@ -45,12 +44,10 @@ class Call:
 
     @property
     def ref(self) -> Ref:
-        """The object that it is for."""
         return Ref(self.api_version, self.kind.name, self.name, self.namespace or None)
 
     @property
     def is_watch(self) -> bool:
-        """Whether it asks for events."""
         return self.method == "GET" and self.query.get("watch") in ("1", "true")
 
     @property
@@ -64,22 +61,14 @@ class Call:
         return Attributes(verb, self.kind, self.sub, self.namespace, self.name)
 
     def number(self, name: str, default: int = 0) -> int:
-        """A parameter that is a whole number.
-
-        Raises:
-            ApiError: 400, it is none.
-        """
+        """A parameter that is a whole number. Raises ApiError: 400, it is none."""
         text = self.query.get(name) or str(default)
         if not re.fullmatch(r"\d{1,18}", text):
             raise ApiError(400, "BadRequest", f'Invalid value: "{text}": {name} must be a number')
         return int(text)
 
     def selection(self) -> Selection:
-        """Which objects of the kind are meant.
-
-        Raises:
-            ApiError: 400, a selector cannot be used.
-        """
+        """Which objects of the kind are meant. Raises ApiError: 400, a selector cannot be used."""
         return Selection(self)
 
 
@@ -110,11 +99,7 @@ def read_call(
     gates: Mapping[str, bool],
     user: User | None = None,
 ) -> Call:
-    """The call that a request is.
-
-    Raises:
-        ApiError: 404, there is no such resource.
-    """
+    """The call that a request is. Raises ApiError: 404, there is no such resource."""
     if found := _NAMESPACE_STATUS.fullmatch(path):
         return Call(method, KINDS["Namespace"], "v1", "", found[1], found[2], query, user)
     match = _PATH.fullmatch(path)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.resources import KINDS, Kind
+from conformance.targets.seam.values import Obj
 
 _VERBS: Final = [
-    *("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"),
+    *("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 ]
 _SHORT: Final = {
     "DaemonSet": ["ds"],
@@ -41,9 +41,7 @@ def discovery(path: str, kubernetes: str, gates: Mapping[str, bool]) -> Obj | No
     """What a path of discovery answers; None for any other path.
 
     Args:
-        path: of the request.
         kubernetes: the version of the server, for example 1.37.1.
-        gates: feature gates as they are set.
     """
     kinds = [kind for kind in KINDS.values() if kind.is_served(gates)]
     groups: dict[str, list[str]] = {}

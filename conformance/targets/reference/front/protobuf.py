@@ -36,11 +36,7 @@ def _numbers() -> Mapping[str, Mapping[str, str]]:
 
 
 def decode(data: bytes) -> dict[str, Any]:
-    """The object in a request's body, as JSON would have it.
-
-    Raises:
-        ValueError: it is no such message, or of a kind that is not served.
-    """
+    """The object in a request's body, as JSON would have it. Raises ValueError."""
     if not data.startswith(_MAGIC):
         raise ValueError("it does not begin as Kubernetes' protobuf does")
     envelope = dict(_fields(data[len(_MAGIC) :]))

@@ -17,9 +17,9 @@ from typing import Any, Final
 import uvicorn
 
 from conformance.clusters.local.controlplane.credentials import Authority, write_kubeconfig
-from conformance.targets.base import User
 from conformance.targets.reference.front.application import Application
 from conformance.targets.reference.front.backend import Backend
+from conformance.targets.seam.values import User
 
 _IDLE_SECONDS: Final = 120
 _END_SECONDS: Final = 1
@@ -44,22 +44,12 @@ class Front(Application):
     """A server, from now until it is closed.
 
     Args:
-        backend: what is served.
         folder: of certificates and the kubeconfig ``kubeconfig`` of the administrator.
-        name: of the cluster in the kubeconfig.
         tokens: further bearer tokens -> the accounts that they are of.
-
-    Attributes:
-        url: of the server.
-        kubeconfig: the administrator's.
     """
 
     def __init__(
-        self,
-        backend: Backend,
-        folder: Path,
-        name: str,
-        tokens: Mapping[str, User] | None = None,
+        self, backend: Backend, folder: Path, name: str, tokens: Mapping[str, User] | None = None
     ) -> None:
         admin = secrets.token_urlsafe(32)
         super().__init__(backend, {**(tokens or {}), admin: None})
@@ -95,16 +85,10 @@ class Front(Application):
     def write_kubeconfig(self, path: Path, user: str, token: str) -> None:
         """Write a kubeconfig that only its owner may read, for the user with a token."""
         write_kubeconfig(
-            path,
-            cluster=self._name,
-            server=self.url,
-            ca=self._certificate,
-            user=user,
-            token=token,
+            path, cluster=self._name, server=self.url, ca=self._certificate, user=user, token=token
         )
 
     def close(self) -> None:
-        """End all watches and stop serving."""
         self.backend.history.close()
         self._server.should_exit = True
         self._thread.join()

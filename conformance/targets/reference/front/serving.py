@@ -23,11 +23,11 @@ from conformance.clusters.local.layout import Layout, make_layout
 from conformance.clusters.local.processes import procfs
 from conformance.data import state_folder
 from conformance.locks import file_lock
-from conformance.targets.base import ApiError
 from conformance.targets.reference.clock import EPOCH
 from conformance.targets.reference.front.backend import Backend
 from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.target import ReferenceTarget
+from conformance.targets.seam.values import ApiError
 
 _NAMESPACES: Final = ("default", "kube-system")
 _END_SECONDS: Final = 30.0
@@ -67,11 +67,7 @@ class RealTime(Backend):
             self._changed.notify_all()
 
     def run(self) -> None:
-        """Let time pass, until an exception ends it.
-
-        Raises:
-            TargetError: the reference does not settle.
-        """
+        """Let time pass, until an exception ends it. Raises TargetError."""
         with self._changed:
             while True:
                 self._catch_up()
@@ -89,9 +85,6 @@ class RealTime(Backend):
 class ServedReference:
     """The served reference of a name, which this process or another one runs.
 
-    Args:
-        name: its name.
-
     Raises:
         ClusterUsageError: the name is none that can be a file name and a context name.
     """
@@ -101,7 +94,6 @@ class ServedReference:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
         return self._layout.kubeconfig
 
     @property
@@ -146,11 +138,7 @@ class ServedReference:
         return found if found.alive() else None
 
     def down(self) -> bool:
-        """End it and remove its files; False where there was none.
-
-        Raises:
-            ClusterError: its process does not end.
-        """
+        """End it and remove its files; False where there was none. Raises ClusterError."""
         with file_lock(self._layout.lock):
             process = self.process()
             if process is not None:

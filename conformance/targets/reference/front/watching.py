@@ -9,13 +9,12 @@ from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 
-from conformance.targets.base import ApiError, Obj
 from conformance.targets.reference.apiserver import conversion
-from conformance.targets.reference.apiserver.selectors import Matches
-from conformance.targets.reference.front.backend import Backend
+from conformance.targets.reference.apiserver.watches import Matches
+from conformance.targets.reference.front.backend import Backend, Event
 from conformance.targets.reference.front.body import status
 from conformance.targets.reference.front.call import Call
-from conformance.targets.reference.front.history import Event
+from conformance.targets.seam.values import ApiError, Obj
 
 _INITIAL_END: Final = "k8s.io/initial-events-end"
 

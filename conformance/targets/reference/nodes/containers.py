@@ -11,7 +11,7 @@ from conformance.probe import METADATA, Probe
 from conformance.scenario.driver import devicefiles
 from conformance.scenario.driver.devicefiles import OTHERS, REFUSED, DeviceFile
 from conformance.scenario.observation import ContainerView
-from conformance.targets.base import Obj
+from conformance.targets.seam.values import Obj
 from nvml_driver.cdi.specs import ContainerEdits, DeviceNode
 from nvml_driver.simulated import smi
 
@@ -45,9 +45,7 @@ class Run:
     """One run of a container.
 
     Attributes:
-        view: what it saw.
         started_at, ends_at: virtual time; ends_at is None while it runs until it is told to end.
-        restarts: how often it was started before.
     """
 
     probe: Probe

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.scenario.driver.profile import REFUSED, ProfileSpec
-from conformance.scenario.stimulus import Health
-from conformance.targets.base import Obj
+from conformance.scenario.driver.simulated import Health
 from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.seam.values import Obj
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.errors import PrepareError
 from nvml_driver.model.prepared import PreparedDevice
@@ -31,7 +31,6 @@ class DescribedDriver(NodeDriver):
         profile: its classes are not used here, only ``driver``, ``config``, ``traits``,
             ``stimulus`` and ``simulated``.
         cdi: where its CDI specs are.
-        slices: what it publishes on this node.
         network: what is published for all nodes, and what it can prepare as well.
     """
 
@@ -52,7 +51,6 @@ class DescribedDriver(NodeDriver):
         self._cdi_root.mkdir(parents=True, exist_ok=True)
 
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
-        """See `NodeDriver.prepare`: writes the claim's CDI spec."""
         uid, allocation = claim["metadata"]["uid"], claim["status"]["allocation"]["devices"]
         results = [item for item in allocation["results"] if item["driver"] == self.name]
         for result in results:
@@ -83,12 +81,11 @@ class DescribedDriver(NodeDriver):
         ]
 
     def unprepare(self, uid: str) -> None:
-        """See `NodeDriver.unprepare`: removes the claim's CDI spec."""
         self._held.pop(uid, None)
         cdi.spec_path(self._cdi_root, self.name, uid).unlink(missing_ok=True)
 
     def set_health(self, device: str, health: Health) -> None:
-        """See `NodeDriver.set_health`: it taints the device where its profile says so."""
+        """It taints the device where its profile says so."""
         self._not_healthy.pop(device, None)
         if health != "Healthy":
             self._not_healthy[device] = health

@@ -11,10 +11,10 @@ from typing import ClassVar
 from conformance.errors import UsageError
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.base import Obj
-from conformance.targets.options import REFERENCE_DRIVER
 from conformance.targets.reference.apiserver.validation.resource_slice import check_slice
 from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.seam.values import Obj
+from nvml_driver.options import DEFAULT_DRIVER_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,11 @@ class SimulatedGpus:
 
     Attributes:
         profile: the simulated GPUs of a node whose shape names none.
-        driver: the driver's name in slices and allocations.
-        dynamic_mig: offer all MIG devices that could be made.
         prefix: stands before the names of what containers get.
     """
 
     profile: str | Path = "t4x4"
-    driver: str = REFERENCE_DRIVER
+    driver: str = DEFAULT_DRIVER_NAME
     dynamic_mig: bool = False
     prefix: str = ""
 
@@ -41,7 +39,6 @@ class SimulatedGpus:
     network: ClassVar[Sequence[Obj]] = ()
 
     def count(self, node: ShapeNode) -> int:
-        """How many GPUs a node has."""
         from nvml_driver.simulated.profile import load
 
         return len(load(str(node.gpus or self.profile)).shown)
@@ -69,7 +66,6 @@ class DescribedDevices:
     """A driver that is only described.
 
     Attributes:
-        profile: of the driver.
         slices: ResourceSlices (v1) of a cluster, published on nodes of the same names; None: each
             node has the devices of the profile.
     """
@@ -84,7 +80,6 @@ class DescribedDevices:
 
     @property
     def simulated(self) -> str:
-        """What is simulated, for reports."""
         source = "its profile" if self.slices is None else "ResourceSlices"
         return f"the devices of {self.driver} (as {source} describes them)"
 
@@ -102,15 +97,10 @@ class DescribedDevices:
         return [named(item) for item in self.slices if item["spec"].get("nodeName") == node.name]
 
     def count(self, node: ShapeNode) -> int:
-        """How many devices a node has."""
         return sum(len(item["spec"].get("devices") or ()) for item in self._own(node))
 
     def start(self, node: ShapeNode, _root: Path, cdi: Path) -> NodeDriver:
-        """Start the driver on a node, with its CDI specs in ``cdi``.
-
-        Raises:
-            UsageError: an API server would refuse the devices.
-        """
+        """Start the driver on a node, with its CDI specs in ``cdi``. Raises UsageError."""
         from conformance.targets.reference.nodes.described import DescribedDriver
 
         own, network = self._own(node), self.network
@@ -128,11 +118,7 @@ def named(resource_slice: Obj) -> Obj:
 
 @dataclass(frozen=True, slots=True)
 class NoDriver:
-    """Nodes without a driver: only the ``allocation`` tier is served.
-
-    Attributes:
-        why: for reports.
-    """
+    """Nodes without a driver: only the ``allocation`` tier is served."""
 
     why: str
 

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.scenario.metrics import CALLS, OPERATIONS
-from conformance.targets.base import Obj
+from conformance.scenario.observation import CALLS, OPERATIONS
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
+from conformance.targets.seam.values import Obj
 from nvml_driver.cdi.specs import ContainerEdits
 from nvml_driver.errors import DriverError
 from nvml_driver.model.prepared import PreparedDevice
@@ -112,11 +112,7 @@ class DRAManager:
             entry.complete = False
 
     def unprepare(self, pod_uid: str) -> None:
-        """Let go of a pod's claims.
-
-        Raises:
-            NotPreparedError: a claim could not be unprepared; call again.
-        """
+        """Let go of a pod's claims. Raises NotPreparedError."""
         with self._counted("UnprepareResources"), self._one_call(_UNPREPARE):
             self._let_go(pod_uid)
 
@@ -162,11 +158,7 @@ class DRAManager:
                 )
 
     def edits(self, pod: Obj, container: Obj) -> ContainerEdits:
-        """What a container of a prepared pod gets through CDI.
-
-        Raises:
-            NotPreparedError: a CDI device cannot be resolved.
-        """
+        """What a container of a prepared pod gets through CDI. Raises NotPreparedError."""
         ids = list(dict.fromkeys(self.cdi_device_ids(pod, container)))
         if not ids or not self.drivers:
             return ContainerEdits({}, ())

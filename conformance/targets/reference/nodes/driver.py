@@ -10,11 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from conformance.scenario.stimulus import Health
-from conformance.targets.base import Obj, Ref
+from conformance.scenario.driver.simulated import Health
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import name_of, uid_of
+from conformance.targets.seam.values import Obj, Ref
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.model.prepared import PreparedDevice
 
@@ -23,8 +23,6 @@ class NodeDriver(ABC):
     """A driver on one node.
 
     Attributes:
-        name: the driver's name in slices and allocations.
-        slices: the ResourceSlices that it publishes.
         stopped_at: virtual time, None while it runs.
     """
 
@@ -65,19 +63,11 @@ class NodeDriver(ABC):
 
     @abstractmethod
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
-        """NodePrepareResources for one claim.
-
-        Raises:
-            DriverError: it could not be prepared.
-        """
+        """NodePrepareResources for one claim. Raises DriverError: it could not be prepared."""
 
     @abstractmethod
     def unprepare(self, uid: str) -> None:
-        """NodeUnprepareResources for one claim.
-
-        Raises:
-            DriverError: it could not be unprepared.
-        """
+        """NodeUnprepareResources for one claim. Raises DriverError: it could not be unprepared."""
 
     def restart(self) -> None:  # noqa: B027 -- most have nothing to take up again
         """Start again, with what is on disk."""
@@ -94,11 +84,7 @@ class NodeDriver(ABC):
             path.unlink()
 
     def edits(self, cdi_device_ids: Iterable[str]) -> cdi.ContainerEdits:
-        """What a container with these CDI devices gets.
-
-        Raises:
-            DriverError: a device that no spec on disk defines.
-        """
+        """What a container with these CDI devices gets. Raises DriverError."""
         return cdi.resolve(self._cdi_root, cdi_device_ids)
 
     def specs(self) -> list[tuple[str, Obj]]:
@@ -138,9 +124,7 @@ class SlicePublisher:
         Args:
             cluster: where they are published.
             api: through which, so that fields behind a gate that is off do not get in.
-            published: owning node and slice.
             gone: nodes whose driver publishes once and then no more.
-            runs: whether the driver of a node runs.
         """
         self._cluster = cluster
         self._store = cluster.store
@@ -152,7 +136,6 @@ class SlicePublisher:
         """Name -> spec as the API server has stored it."""
 
     def sync(self) -> None:
-        """One round over all nodes that are there."""
         if not self._cluster.gates.get("DynamicResourceAllocation"):
             return
         for node_name, wanted in self._published:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Final
 
 from conformance.scenario.observation import ContainerView
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster, set_condition
@@ -20,9 +19,9 @@ from conformance.targets.reference.nodes import containers, podstatus
 from conformance.targets.reference.nodes.containers import Run
 from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
 from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.nodes.podresources import PodResources
-from conformance.targets.reference.nodes.podstatus import PodRun
+from conformance.targets.reference.nodes.podstatus import PodResources, PodRun
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
+from conformance.targets.seam.values import Obj
 
 _RETRY_SECONDS: Final = 2.0
 _MAX_RETRY_SECONDS: Final = 60.0
@@ -37,7 +36,6 @@ class Kubelet:
     """The kubelet of one node, and what it talks to there.
 
     Attributes:
-        component: its name among the components.
         driver: the node's, if it has one.
         other: another one, from when it was started until it is removed.
         runtime_runs: whether containerd can be asked; without it no pod is looked at.
@@ -77,7 +75,6 @@ class Kubelet:
         return seen if present is None or uid_of(present) == uid else None
 
     def sync(self) -> None:
-        """One round over the node's pods."""
         now = self._cluster.clock.now
         for driver in self.dra_manager.drivers:
             if driver.stopped_at is not None and now >= driver.stopped_at + _WIPING_DELAY:
@@ -200,7 +197,6 @@ class Kubelet:
         return True
 
     def _report(self, run: PodRun) -> None:
-        """Write the pod's status."""
         if self._store.by_uid(uid_of(run.pod)) is None:
             return
         status = podstatus.build(run, self._cluster.clock)

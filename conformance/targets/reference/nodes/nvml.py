@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from conformance.scenario.stimulus import Health
-from conformance.targets.base import Obj
+from conformance.scenario.driver.simulated import Health
 from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.seam.values import Obj
 from nvml_driver.core import DriverCore
 from nvml_driver.devices import slices
 from nvml_driver.health.conditions import Condition, HealthReport, apply_health
@@ -23,12 +23,9 @@ class NvmlDriver(NodeDriver):
     """Discovery, preparation and CDI specs are those of ``nvml_driver``.
 
     Args:
-        name: the driver's.
-        node: the node's name.
         root: where its files are, but for CDI specs.
         cdi: where those are.
         simulated: makes the simulated GPUs of a node that was just switched on.
-        features: what it publishes.
         prefix: stands before the names of what containers get.
     """
 
@@ -61,31 +58,27 @@ class NvmlDriver(NodeDriver):
         self._first = (self._core, self._conditions)
 
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
-        """See `NodeDriver.prepare`."""
         return self._core.prepare(claim)
 
     def unprepare(self, uid: str) -> None:
-        """See `NodeDriver.unprepare`."""
         self._core.unprepare(uid)
 
     def restart(self) -> None:
-        """See `NodeDriver.restart`: what is on disk stays."""
+        """What is on disk stays."""
         self._core = DriverCore(self._options, self._library)
         self._conditions = Conditions(self.name)
         self._publish({})
 
     def start_next(self) -> None:
-        """See `NodeDriver.start_next`: nothing but the disk joins the two."""
+        """Nothing but the disk joins the two."""
         self._first = (self._core, self._conditions)
         self.restart()
 
     def end_next(self) -> None:
-        """See `NodeDriver.end_next`."""
         self._core, self._conditions = self._first
         self._publish(self._conditions.taints(self._core.inventory))
 
     def set_health(self, device: str, health: Health) -> None:
-        """See `NodeDriver.set_health`."""
         self._conditions.tell(self._core.inventory, device, health)
         self._publish(self._conditions.taints(self._core.inventory))
 
@@ -93,7 +86,7 @@ class NvmlDriver(NodeDriver):
         return self._conditions.health(self._core.inventory, device)
 
     def reboot(self) -> None:
-        """See `NodeDriver.reboot`: the node has another boot id, too.
+        """The node has another boot id, too.
 
         MIG devices do not outlive a reboot (NVIDIA's MIG User Guide, "Creating GPU Instances").
         """
@@ -110,11 +103,7 @@ _CONDITIONS: Final[Mapping[Health, Condition]] = {
 
 
 class Conditions:
-    """Of the GPUs of one node, since its driver was started: events are not told twice.
-
-    Args:
-        driver: its name, the domain of the taints' keys.
-    """
+    """Of the GPUs of one node, since its driver was started: events are not told twice."""
 
     def __init__(self, driver: str) -> None:
         self._driver = driver

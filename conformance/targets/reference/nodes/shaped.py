@@ -8,10 +8,10 @@ from typing import Final
 from conformance import probe
 from conformance.errors import UsageError
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.base import Obj, Ref
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.store import uid_of
+from conformance.targets.seam.values import Obj, Ref
 
 SOMEBODY: Final = "somebody-else"
 """Namespace of those who hold devices and are not the suite."""

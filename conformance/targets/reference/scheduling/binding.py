@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.controllers.claims import FINALIZER
 from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
+from conformance.targets.seam.values import Obj
 
 COMPONENT: Final = "kube-scheduler"
 SCHEDULER: Final = "default-scheduler"

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling.binding import Binder
 from conformance.targets.reference.store import name_of, uid_of
+from conformance.targets.seam.values import Obj
 
 TIMEOUT: Final = 600.0
 """Seconds, the default of ``bindingTimeout`` in DynamicResourcesArgs."""
@@ -73,9 +73,6 @@ class WaitingPods:
     """Binds pods at once, or when their devices are ready.
 
     Args:
-        cluster: the cluster that they are in.
-        binder: gives them their node.
-        conditions: says what they wait for.
         assumed: pod uid -> node, of those that wait; kept up to date here.
     """
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling.binding import Plan
@@ -24,6 +23,7 @@ from conformance.targets.reference.scheduling.listers import AllocatorCache, Lis
 from conformance.targets.reference.scheduling.node_allocatable import NodeAllocatable
 from conformance.targets.reference.scheduling.nodefit import Misfit, misfits
 from conformance.targets.reference.store import name_of, uid_of
+from conformance.targets.seam.values import Obj
 from reference_allocator.allocatable import AllocatableError, PodClaim
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import NodeSelector, ResourceSlice

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import name_of, namespace_of
+from conformance.targets.seam.values import Obj
 from reference_allocator.allocator import Allocator
 from reference_allocator.index import Index
 
@@ -26,7 +26,6 @@ class Listers:
         return self._cluster.slices()
 
     def device_classes(self) -> list[Obj]:
-        """All DeviceClasses."""
         return self._cluster.store.all("DeviceClass")
 
     def claims(self) -> list[Obj]:

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.scheduling import nodefit
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.store import name_of
+from conformance.targets.seam.values import Obj
 from reference_allocator import allocatable, api
 from reference_allocator.allocatable import PodClaim
 from reference_allocator.api.quantity import Quantity, parse_quantity
@@ -24,11 +24,7 @@ from reference_allocator.api.quantity import Quantity, parse_quantity
 
 @dataclass(frozen=True, slots=True)
 class NodeAllocatable:
-    """The devices of a cluster, as far as they stand for, or cost, what their node has anyway.
-
-    Attributes:
-        slices: all ResourceSlices, DeviceTaintRules applied.
-    """
+    """The devices of a cluster, as far as they stand for, or cost, what their node has anyway."""
 
     slices: Sequence[api.ResourceSlice]
 
@@ -56,10 +52,8 @@ class NodeAllocatable:
         """What the claims come to on a node, and why the node has too little; empty if it has not.
 
         Args:
-            pod: the pod.
             claims: all its claims, with the allocations that they have or are to get.
             node: where it is to run.
-            others: pods that are on the node.
 
         Returns:
             ``status.nodeAllocatableResourceClaimStatuses`` for the pod, and the misfits.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from conformance.clusters.base import is_ready
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
+from conformance.targets.seam.values import Obj
 from reference_allocator.allocatable import demand
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.rules.node_eligibility import node_problem
@@ -26,7 +26,6 @@ class Misfit:
     """Why a node does not suit.
 
     Attributes:
-        reason: in the scheduler's words.
         resolvable: whether removing pods could help (Unschedulable as opposed to
             UnschedulableAndUnresolvable).
     """
@@ -41,9 +40,6 @@ def misfits(
     """Why a pod cannot run on a node; empty if it can.
 
     Args:
-        pod: the pod.
-        node: the node.
-        others: pods that are on the node.
         backed_by_devices: extended resources that a DeviceClass provides.
 
     Raises:

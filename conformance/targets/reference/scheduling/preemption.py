@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from conformance.targets.base import Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster, set_condition
@@ -18,6 +17,7 @@ from conformance.targets.reference.scheduling.binding import SCHEDULER, Plan
 from conformance.targets.reference.scheduling.filtering import Filter, Round
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.store import name_of, uid_of
+from conformance.targets.seam.values import Obj
 
 
 class Preemption:
@@ -35,8 +35,6 @@ class Preemption:
         """Make room for a pod that has found no node.
 
         Args:
-            pod: the pod.
-            claims: its claims.
             unfit: node -> why it does not suit.
 
         Returns:

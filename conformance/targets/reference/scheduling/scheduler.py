@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from conformance.targets.base import Decision, Obj
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
@@ -22,6 +21,7 @@ from conformance.targets.reference.scheduling.bindingconditions import (
 from conformance.targets.reference.scheduling.filtering import Filter, SchedulingError
 from conformance.targets.reference.scheduling.preemption import Preemption
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
+from conformance.targets.seam.values import Decision, Obj
 from reference_allocator.api.reading import InputError
 from reference_allocator.errors import AllocationError
 from reference_allocator.snapshot import Snapshot
@@ -35,9 +35,7 @@ class Scheduler:
 
     Attributes:
         decisions: the allocations that it decided on, oldest first.
-        filter, binder: find a node, and write what was found.
         conditions: what devices say before a pod may be bound.
-        preemption: makes room for pods of higher priority.
     """
 
     watches = frozenset({"Pod", *_EVENTS})
@@ -55,7 +53,7 @@ class Scheduler:
         self._waiting = WaitingPods(cluster, self.binder, self.conditions, self.filter.assumed)
 
     def restart(self) -> None:
-        """See `Remembers.restart`: pods that were about to be bound are scheduled again."""
+        """Pods that were about to be bound are scheduled again."""
         self._tried.clear()
         self.filter.assumed.clear()
         self._cluster.counts.forget(COMPONENT)

@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from conformance.targets.base import ApiError
 from conformance.targets.reference.clock import VirtualClock
-from conformance.targets.reference.front.history import History
+from conformance.targets.reference.front.backend import History
 from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.store import Identity, Store
+from conformance.targets.seam.values import ApiError
 from tests.targets.reference.front.conftest import CLAIMS, Client, claim
 
 

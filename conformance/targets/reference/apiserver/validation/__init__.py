@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import (
     dra,
     names,
@@ -16,9 +15,10 @@ from conformance.targets.reference.apiserver.validation import (
     resource_slice,
     workloads,
 )
+from conformance.targets.reference.apiserver.validation.constraints import Expressions
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
-from conformance.targets.reference.apiserver.validation.expressions import Expressions
 from conformance.targets.reference.resources import Kind
+from conformance.targets.seam.values import Obj
 
 __all__ = ["Expressions", "check_create", "check_update"]
 
@@ -29,8 +29,6 @@ def check_create(
     """Check a new object in its stored version, complete with name and defaults.
 
     Args:
-        kind: its kind.
-        obj: the object.
         namespace_labels: labels of its namespace (admin access depends on one).
         expressions: what new CEL expressions may use.
 

@@ -9,9 +9,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.constraints import (
+    Expressions,
     check_constraint,
     check_derived,
     check_references,
@@ -26,7 +26,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     too_long,
     unique,
 )
-from conformance.targets.reference.apiserver.validation.expressions import Expressions
+from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import (
     CONFIGS_MAX,
     CONSTRAINTS_MAX,

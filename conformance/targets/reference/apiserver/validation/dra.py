@@ -1,33 +1,33 @@
 """Checks of the resource.k8s.io kinds other than the requests in a claim.
 
-Source: pkg/apis/resource/validation/validation.go and pkg/registry/resource (admin access).
+Source: pkg/apis/resource/validation/validation.go and pkg/registry/resource (admin access). Of the
+conditions in ``status.devices`` (KEP-4817) only their number is checked.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import json
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
-from conformance.targets.base import Obj
-from conformance.targets.reference.apiserver.validation import (
-    device_requests,
-    device_status,
-    names,
-)
+from conformance.targets.reference.apiserver.validation import device_requests, names
+from conformance.targets.reference.apiserver.validation.constraints import Expressions
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     each,
     forbidden,
     invalid,
     required,
+    too_long,
+    too_many,
     unique,
 )
-from conformance.targets.reference.apiserver.validation.expressions import Expressions
+from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import CONFIGS_MAX, RESERVED_FOR_MAX
 from reference_allocator.api.names import label_key_problems
 
 _ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
-
 
 Labels = Mapping[str, str]
 
@@ -44,7 +44,6 @@ def check_claim(
 def check_template(
     template: Obj, namespace_labels: Labels, expressions: Expressions
 ) -> Iterator[FieldError]:
-    """A new ResourceClaimTemplate."""
     spec = template.get("spec") or {}
     meta = spec.get("metadata") or {}
     yield from names.labels(meta.get("labels") or {}, "spec.names.labels")
@@ -64,13 +63,9 @@ def check_status(new: Obj, old: Obj) -> Iterator[FieldError]:
     status, before = new.get("status") or {}, old.get("status") or {}
     users = status.get("reservedFor") or []
     yield from unique(
-        users,
-        RESERVED_FOR_MAX,
-        _user,
-        lambda user: str(user.get("uid")),
-        "status.reservedFor",
+        users, RESERVED_FOR_MAX, _user, lambda user: str(user.get("uid")), "status.reservedFor"
     )
-    yield from device_status.check_devices(status)
+    yield from check_devices(status)
     if users and status.get("allocation") is None:
         detail = "may not be specified when `allocated` is not set"
         yield forbidden("status.reservedFor", detail)
@@ -103,10 +98,7 @@ def check_class(
     checked = None if stored else expressions
     yield from device_requests.selectors(found, "spec.selectors", checked)
     yield from each(
-        spec.get("config") or [],
-        CONFIGS_MAX,
-        device_requests.device_config,
-        "spec.config",
+        spec.get("config") or [], CONFIGS_MAX, device_requests.device_config, "spec.config"
     )
     extended = spec.get("extendedResourceName")
     if extended is not None:
@@ -137,3 +129,64 @@ def _admin_access(spec: Obj, namespace_labels: Labels) -> Iterator[FieldError]:
                 "containing namespace",
             )
         return
+
+
+_CONDITIONS_MAX: Final = 8
+_DATA_MAX: Final = 10 * 1024
+_IPS_MAX: Final = 16
+_INTERFACE_NAME_MAX: Final = 256
+_HARDWARE_ADDRESS_MAX: Final = 128
+_NO_LIMIT: Final = 1 << 31
+
+
+def check_devices(status: Obj) -> Iterator[FieldError]:
+    allocation = status.get("allocation") or {}
+    results = (allocation.get("devices") or {}).get("results") or []
+    allocated = {_key(result) for result in results}
+
+    def check(device: Obj, path: str) -> Iterator[FieldError]:
+        yield from names.driver(device.get("driver") or "", f"{path}.driver")
+        yield from names.pool(device.get("pool") or "", f"{path}.pool")
+        yield from names.label(device.get("device") or "", f"{path}.device")
+        if _key(device) not in allocated:
+            yield invalid(path, _key(device), "must be an allocated device in the claim")
+        conditions = device.get("conditions") or []
+        if len(conditions) > _CONDITIONS_MAX:
+            yield too_many(f"{path}.conditions", len(conditions), _CONDITIONS_MAX)
+        if device.get("data") is not None:
+            yield from _data(device["data"], f"{path}.data")
+        yield from _network(device.get("networkData") or {}, f"{path}.networkData")
+
+    yield from unique(status.get("devices") or [], _NO_LIMIT, check, _key, "status.devices")
+
+
+def _key(device: Obj) -> str:
+    parts = (device.get(part) or "" for part in ("driver", "pool", "device", "shareID"))
+    return "/".join(parts).rstrip("/")
+
+
+def _data(data: Any, path: str) -> Iterator[FieldError]:
+    if len(json.dumps(data, separators=(",", ":")).encode()) > _DATA_MAX:
+        yield too_long(path, _DATA_MAX)
+    elif not isinstance(data, dict):
+        yield invalid(path, "<value omitted>", "must be a valid JSON object")
+
+
+def _network(data: Obj, path: str) -> Iterator[FieldError]:
+    for field, limit in (
+        ("interfaceName", _INTERFACE_NAME_MAX),
+        ("hardwareAddress", _HARDWARE_ADDRESS_MAX),
+    ):
+        if len((data.get(field) or "").encode()) > limit:
+            yield too_long(f"{path}.{field}", limit)
+    yield from unique(data.get("ips") or [], _IPS_MAX, _address, str, f"{path}.ips")
+
+
+def _address(address: str, path: str) -> Iterator[FieldError]:
+    try:
+        known = "/" in address and str(ipaddress.ip_interface(address)) == address
+    except ValueError:
+        known = False
+    if not known:
+        detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
+        yield invalid(path, address, detail)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.targets.base import ApiError, Cause
 from conformance.targets.reference.resources import Kind
+from conformance.targets.seam.values import ApiError, Cause
 
 _GO_JSON_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
@@ -86,10 +86,7 @@ def invalid_status(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiEr
 
 
 def each(
-    items: Sequence[Any],
-    limit: int,
-    check: Callable[[Any, str], Iterator[FieldError]],
-    path: str,
+    items: Sequence[Any], limit: int, check: Callable[[Any, str], Iterator[FieldError]], path: str
 ) -> Iterator[FieldError]:
     """Every item of a list that may have ``limit`` of them."""
     if len(items) > limit:

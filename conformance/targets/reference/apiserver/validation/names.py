@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     invalid,
@@ -16,11 +15,8 @@ from conformance.targets.reference.apiserver.validation.errors import (
     too_long,
 )
 from conformance.targets.reference.resources import Kind
-from reference_allocator.api.limits import (
-    ATTRIBUTE_ID_MAX,
-    DRIVER_NAME_MAX,
-    POOL_NAME_MAX,
-)
+from conformance.targets.seam.values import Obj
+from reference_allocator.api.limits import ATTRIBUTE_ID_MAX, DRIVER_NAME_MAX, POOL_NAME_MAX
 from reference_allocator.api.names import (
     c_identifier_problems,
     dns_label_problems,

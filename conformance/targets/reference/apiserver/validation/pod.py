@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
@@ -20,6 +19,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     not_supported,
     required,
 )
+from conformance.targets.seam.values import Obj
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
@@ -79,11 +79,7 @@ def _pod_claims(claims: Sequence[Obj], path: str) -> Iterator[FieldError]:
             yield from names.label(name, f"{inner}.name")
             seen.add(name)
         # What the API server prints is its internal type, which has no JSON names.
-        shown = {
-            "Name": name,
-            "ResourceClaimName": direct,
-            "ResourceClaimTemplateName": template,
-        }
+        shown = {"Name": name, "ResourceClaimName": direct, "ResourceClaimTemplateName": template}
         if direct is not None and template is not None:
             yield invalid(
                 inner,

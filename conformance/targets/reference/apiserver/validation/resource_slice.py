@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
@@ -19,6 +18,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     too_long,
     unique,
 )
+from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import (
     ATTRIBUTE_VALUE_MAX,
     ATTRIBUTES_AND_CAPACITIES_MAX,
@@ -36,7 +36,6 @@ _LISTS: Final = ("bools", "ints", "strings", "versions")
 
 
 def check_slice(resource_slice: Obj) -> Iterator[FieldError]:
-    """A new or changed ResourceSlice."""
     spec = resource_slice.get("spec") or {}
     yield from names.driver(spec.get("driver") or "", "spec.driver")
     pool = spec.get("pool") or {}

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from conformance.targets.base import Obj
 from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
@@ -20,6 +19,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     required,
 )
 from conformance.targets.reference.apiserver.validation.pod import check_spec
+from conformance.targets.seam.values import Obj
 
 _JOB_RESTART_POLICIES = ("OnFailure", "Never")
 _STATEFUL_KEEPS = ("volumeClaimTemplates", "serviceName", "podManagementPolicy")
@@ -27,7 +27,6 @@ _NEGATIVE = "must be greater than or equal to 0"
 
 
 def check_job(job: Obj) -> Iterator[FieldError]:
-    """A new Job, defaults applied."""
     spec = job["spec"]
     yield from _not_negative(spec, "parallelism", "completions", "backoffLimit")
     template = spec["template"]
@@ -126,7 +125,6 @@ _POLICIES: Final = ("Never", "PreemptLowerPriority")
 
 
 def check_priority_class(new: Obj) -> Iterator[FieldError]:
-    """A new class, defaults applied."""
     if new["metadata"]["name"].startswith("system-"):
         text = "priority class names with 'system-' prefix are reserved for system use only"
         yield forbidden("metadata.name", text)

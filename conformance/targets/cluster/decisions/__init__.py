@@ -1,0 +1,1 @@
+"""Scheduling decisions of a cluster, and the state that each was made from."""

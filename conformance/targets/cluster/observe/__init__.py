@@ -1,0 +1,1 @@
+"""What is observed beside the API: containers, CDI specs, metrics, logs."""

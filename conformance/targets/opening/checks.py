@@ -1,0 +1,127 @@
+"""Which options do not go together, or would have no effect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from conformance.errors import UsageError
+from conformance.targets.opening.options import (
+    MOST_NODES,
+    REQUIRED_GATE,
+    TABLE,
+    ClusterName,
+    TargetOptions,
+    is_given,
+)
+
+if TYPE_CHECKING:
+    from conformance.scenario.shape import ClusterShape
+
+_OF_THE_REFERENCE = frozenset({"simulate", "dynamic_mig"})
+"""Options that mean something in every cluster that is compared with the reference."""
+
+
+def shape_of(options: TargetOptions) -> ClusterShape | None:
+    """The shape that ``simulate`` names; None where it names GPUs. Raises UsageError."""
+    from conformance.data import scenarios_dir
+    from conformance.scenario.shape import find_shape
+
+    return find_shape(options.simulate, scenarios_dir() / "shapes")
+
+
+def check_options(options: TargetOptions) -> None:
+    """Refuse options that contradict each other or would have no effect.
+
+    Raises:
+        UsageError: naming the option, and what it goes with or what to write instead.
+    """
+    if options.target == "reference" and options.cluster is not None:
+        raise UsageError("--cluster goes with --target cluster; the reference needs none")
+    where = "reference" if options.target == "reference" else options.cluster
+    if where is None:
+        names = get_args(ClusterName)
+        raise UsageError(f"--target cluster needs --cluster {', '.join(names[:-1])} or {names[-1]}")
+    for item in TABLE:
+        if not item.given.places or where in item.given.places or not is_given(options, item):
+            continue
+        if options.record and item.name in _OF_THE_REFERENCE:
+            continue
+        raise UsageError(
+            f"{item.flag} goes with {_targets(item.given.places)}; it has no effect here, and"
+            " what you meant to test would not be tested"
+        )
+    if options.kubernetes_version and options.binaries:
+        raise UsageError(
+            "--kubernetes has no effect on --binaries, which are of one version; give one of them"
+        )
+    if not 0 <= options.nodes <= MOST_NODES:
+        raise UsageError(f"--nodes {options.nodes}: must be between 0 and {MOST_NODES}")
+    _check_shape(options)
+    _check_gates(options)
+    _check_churn(options)
+
+
+def _check_churn(options: TargetOptions) -> None:
+    """Refuse long churn where it may disturb others, or where its record would not fit."""
+    if not 0 <= options.churn_seed <= 2**31:
+        raise UsageError(f"--churn-seed {options.churn_seed}: must be between 1 and {2**31}")
+    if not options.churn_time:
+        return
+    if options.cluster in {"kubeconfig", "kind"} and not options.churn_here:
+        raise UsageError(
+            "--churn-time keeps scheduler and API server busy, also for others who use this"
+            " cluster; if that may be, add --churn-here"
+        )
+    if options.record:
+        raise UsageError("--churn-time does not go with --compare: what churn does is not compared")
+
+
+def _check_shape(options: TargetOptions) -> None:
+    if shape_of(options) is None:
+        return
+    if options.cluster == "local":
+        raise UsageError(
+            f"--simulate {options.simulate}: that is a cluster's shape, which is for --target "
+            "reference; a local cluster takes GPUs, and --nodes"
+        )
+    if options.target == "reference" and options.nodes != 1:
+        raise UsageError(f"--nodes {options.nodes}: the shape {options.simulate} defines the nodes")
+
+
+def _targets(places: tuple[str, ...]) -> str:
+    clusters = " or ".join(f"--cluster {place}" for place in places if place != "reference")
+    text = f"--target cluster {clusters}"
+    return f"--target reference, or with {text}" if "reference" in places else text
+
+
+def _check_gates(options: TargetOptions) -> None:
+    """Refuse gates that no Kubernetes of that version has or would start with.
+
+    What the table of DRA's gates does not know is left to the components of a local cluster, which
+    know all the others and refuse what they do not know. With --binaries theirs is the last word.
+    """
+    if not options.feature_gates:
+        return
+    if options.feature_gates.get(REQUIRED_GATE) is False:
+        raise UsageError(
+            f"--feature-gate {REQUIRED_GATE}=false turns DRA off, and nothing would be tested;"
+            " leave it out"
+        )
+    if options.binaries is not None:
+        return
+    from reference_allocator.gates import check_gates, gates_for_version
+
+    version = options.version
+    known = gates_for_version(version)
+    left = set() if options.target == "reference" else options.feature_gates.keys() - known.keys()
+    try:
+        check_gates(
+            version,
+            {
+                name: on
+                for name, on in options.feature_gates.items()
+                if name not in left or name.startswith("DRA")
+            },
+        )
+    except ValueError as error:
+        raise UsageError(f"--feature-gate: {error}") from None

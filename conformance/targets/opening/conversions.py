@@ -1,0 +1,44 @@
+"""What the text of an option means, where it is more than a name, a number or a path."""
+
+from __future__ import annotations
+
+import shlex
+
+from conformance.errors import UsageError
+
+
+def gates_of(given: tuple[str, ...]) -> dict[str, bool]:
+    """Gate -> on or off, from NAME=true and NAME=false. Raises UsageError."""
+    gates: dict[str, bool] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if value not in {"true", "false"} or not name:
+            raise UsageError(f"--feature-gate {text!r}: write NAME=true or NAME=false")
+        on = value == "true"
+        if gates.setdefault(name, on) != on:
+            raise UsageError(f"--feature-gate {name} is set to both true and false")
+    return gates
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """A command line as a list, without a shell. Raises UsageError: a quote is not closed."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"--driver-command {text!r}: {error}") from None
+
+
+def version_of(text: str) -> str:
+    """A version whose rules are known; the pinned patch of a minor that is given alone.
+
+    Raises:
+        UsageError: it is no version, or its rules are not known.
+    """
+    from conformance.clusters.local.binaries.versions import full_version
+    from reference_allocator.gates import gates_for_version
+
+    try:
+        gates_for_version(text)
+        return full_version(text).removeprefix("v")
+    except ValueError as error:
+        raise UsageError(f"--kubernetes: {error}") from None

@@ -1,0 +1,108 @@
+"""What the reference has: its nodes, and the driver of their devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from conformance.errors import UsageError
+from conformance.targets.opening.options import (
+    DEFAULT_SIMULATION,
+    OTHER_SIMULATION,
+    TargetOptions,
+    is_simulated,
+)
+from conformance.targets.seam.values import Obj
+from nvml_driver.options import DEFAULT_DRIVER_NAME
+
+if TYPE_CHECKING:
+    from conformance.scenario.driver.profile import DriverProfile
+    from conformance.scenario.shape import ClusterShape, ShapeNode
+    from conformance.targets.reference.nodes.device_source import (
+        DescribedDevices,
+        DeviceSource,
+        SimulatedGpus,
+    )
+
+
+def inventory(
+    options: TargetOptions,
+    shape: ClusterShape | None,
+    profile: DriverProfile,
+    published: Sequence[Obj] | None,
+    nodes: Sequence[ShapeNode] | None,
+) -> tuple[Sequence[ShapeNode], Sequence[Obj] | None]:
+    """The nodes of the reference, and the slices of their driver where somebody has given some."""
+    from conformance.scenario.shape import ShapeNode
+
+    if shape is not None:
+        for item in shape.spec.slices or ():
+            if item["spec"].get("driver") != profile.driver:
+                raise UsageError(
+                    f"--simulate {options.simulate}: the ResourceSlices are of the driver "
+                    f"{item['spec'].get('driver')}, and the profile of {profile.driver}; give "
+                    "--driver the profile of that driver"
+                )
+        return shape.spec.nodes, shape.spec.slices
+    if published is None or profile.spec.simulated.own_driver:
+        alike = ShapeNode(name="reference-node", count=options.nodes or 1)
+        return alike.each() if options.nodes else (), None
+    slices = [item for item in published if item["spec"]["driver"] == profile.driver]
+    names = {item["spec"].get("nodeName") for item in slices} - {None, ""}
+    named = [ShapeNode(name=name) for name in sorted(names)]
+    return named if nodes is None else nodes, slices
+
+
+def device_source(
+    options: TargetOptions, is_shape: bool, profile: DriverProfile, slices: Sequence[Obj] | None
+) -> DeviceSource:
+    """The driver of the reference's nodes: our own on simulated GPUs, or one that is described."""
+    from conformance.targets.reference.nodes.device_source import DescribedDevices, SimulatedGpus
+
+    if slices is not None:
+        return DescribedDevices(profile, slices)
+    if is_simulated(profile):
+        gpus = "" if is_shape else options.simulate
+        return SimulatedGpus(
+            gpus or DEFAULT_SIMULATION,
+            profile.driver,
+            dynamic_mig=options.dynamic_mig,
+            prefix=profile.spec.simulated.prefix,
+        )
+    if options.dynamic_mig or (options.simulate and not is_shape):
+        flag = "--dynamic-mig" if options.dynamic_mig else "--simulate"
+        raise UsageError(
+            f"{flag} is for our own driver, {DEFAULT_DRIVER_NAME}; with --driver"
+            f" {options.profile_name} it would do nothing"
+        )
+    return _described(profile, f"--driver {options.profile_name}")
+
+
+def other_source(
+    options: TargetOptions, profile: DriverProfile, published: Sequence[Obj] | None
+) -> SimulatedGpus | DescribedDevices:
+    """Those of the other driver; what a cluster has published includes its slices, if any.
+
+    Raises:
+        UsageError: its devices are not known.
+    """
+    from conformance.targets.reference.nodes.device_source import DescribedDevices, SimulatedGpus
+
+    if is_simulated(profile):
+        return SimulatedGpus(OTHER_SIMULATION, profile.driver, prefix=profile.spec.simulated.prefix)
+    slices = [item for item in published or () if item["spec"]["driver"] == profile.driver]
+    if slices:
+        return DescribedDevices(profile, slices)
+    return _described(profile, f"--other-driver {options.other_driver}")
+
+
+def _described(profile: DriverProfile, given: str) -> DescribedDevices:
+    from conformance.targets.reference.nodes.device_source import DescribedDevices
+
+    if profile.spec.simulated.devices:
+        return DescribedDevices(profile)
+    raise UsageError(
+        f"{given}: the reference does not know the devices of "
+        f"{profile.driver}; describe some in the profile (spec.simulated.devices), or run in a "
+        "cluster (--target cluster)"
+    )

@@ -1,0 +1,210 @@
+"""Which devices a target has for the pods of scenarios, and on which of its nodes.
+
+Our own allocator is asked, which knows all that decides it: how many claims for one device of the
+profile's class could a node satisfy, one after another? So the class's selectors count, and so do
+taints, counters that devices share, old generations and what others have allocated. On a node that
+is cordoned or not ready, or has a taint that the profile does not tolerate, nothing is free.
+
+Devices of a node are mostly alike, and of those a scheduler that ignores a selector takes a right
+one, too. An attribute of which each device has a value of its own, a uuid say, makes it visible.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from conformance.errors import TargetError
+from conformance.scenario.driver.profile import DriverProfile
+from conformance.scenario.driver.variables import worker_of
+from conformance.targets.seam.scope import Target
+from conformance.targets.seam.values import DISTINCT_DEVICES, Capabilities
+from reference_allocator.allocator import Allocator
+from reference_allocator.api.defaulting import default_claim
+from reference_allocator.api.reading import InputError
+from reference_allocator.errors import AllocationError
+from reference_allocator.index import Index
+from reference_allocator.rules.node_eligibility import node_problem
+from reference_allocator.snapshot import Snapshot
+
+Object = Mapping[str, Any]
+
+ENOUGH_NODES: Final = 64
+"""Of more nodes only those with the most devices are looked at: no scenario can need more."""
+
+COUNTED_CLASS: Final = "gpu"
+"""The class of the profile whose devices count; its first where it has none of that name."""
+
+Device = tuple[str, str]
+"""Pool and name."""
+
+_KINDS: Final = ("int", "string")
+"""Of DeviceAttribute (resource.k8s.io/v1): those with a literal in CEL that is never ambiguous."""
+
+
+def with_devices(
+    target: Target, profile: DriverProfile | None, other: DriverProfile | None = None
+) -> Capabilities:
+    """What a target can do, with the nodes and devices that pods of the profile could have now.
+
+    Of another driver that runs all the time the devices are counted, too; one that is started for
+    scenarios has those that the target says.
+
+    Raises:
+        ApiError: what must be known for it may not be read.
+        TargetError: there was no answer, or the devices cannot be counted.
+    """
+    capabilities = target.capabilities()
+    stable = "resource.k8s.io/v1" in capabilities.served_apis
+    if profile is None or profile.driver != capabilities.driver or not stable:
+        return capabilities
+    scope = target.scope("default")
+    try:
+        snapshot = Snapshot.from_dict(scope.snapshot())
+        found = _found(snapshot, capabilities.nodes, profile)
+        beside = dict(capabilities.other_devices_on)
+        if other is not None and not beside:
+            counted = _found(snapshot, tuple(found), other)
+            beside = {name: len(devices) for name, devices in counted.items()}
+    except (AllocationError, InputError) as error:
+        raise TargetError(f"the devices of {profile.driver} cannot be counted: {error}") from None
+    finally:
+        scope.close()
+    free = set().union(*found.values())
+    lacking = {} if free else {"devices": _why_none(snapshot, capabilities.nodes, profile)}
+    offered = replace(
+        capabilities,
+        lacking={**capabilities.lacking, **lacking},
+        nodes=tuple(found),
+        devices=len(free),
+        devices_on={name: len(devices) for name, devices in found.items() if devices},
+        other_devices_on={
+            name: count for name, count in beside.items() if count and found.get(name)
+        },
+    )
+    return _with_one_device(offered, found, snapshot.slices, profile.driver)
+
+
+def _with_one_device(
+    offered: Capabilities,
+    found: Mapping[str, Sequence[Device]],
+    slices: Sequence[Object],
+    driver: str,
+) -> Capabilities:
+    """Which device can be asked for alone: the last, for who ignores a selector takes the first."""
+    node = worker_of(offered.devices_on)
+    why = "no device is free"
+    if node is not None:
+        device = found[node][-1]
+        if selector := selector_of(slices, driver, device):
+            abilities = offered.abilities | {DISTINCT_DEVICES}
+            return replace(offered, abilities=abilities, one_device=(device[1], selector))
+        why = f"no attribute tells {device[1]} of pool {device[0]} from all others of {driver}"
+    return replace(offered, lacking={**offered.lacking, DISTINCT_DEVICES: why})
+
+
+def _found(
+    snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile
+) -> dict[str, list[Device]]:
+    """Node -> the devices that pods could have there, of those nodes where pods may go."""
+    classes = profile.spec.classes
+    wanted = classes.get(COUNTED_CLASS) or next(iter(classes.values()))
+    ours = {"metadata": {"name": wanted.name}, "spec": wanted.spec}
+    there = {item["metadata"]["name"]: item for item in (ours, *snapshot.device_classes)}
+    index = Index(
+        snapshot.features,
+        snapshot.slices,
+        list(there.values()),
+        snapshot.allocated,
+        kubernetes=snapshot.kubernetes,
+    )
+    problems = _problems(snapshot, nodes, profile)
+    usable = {
+        name: node
+        for node in snapshot.nodes
+        if (name := str(node["metadata"]["name"])) in problems and not problems[name]
+    }
+    published = dict.fromkeys(usable, 0)
+    for item in snapshot.slices:
+        name = item["spec"].get("nodeName")
+        if name in published:
+            published[name] += len(item["spec"].get("devices") or ())
+    counted = sorted(usable, key=lambda name: (-published[name], name))[:ENOUGH_NODES]
+    return {name: _taken(index, usable[name], wanted.name) for name in sorted(counted)}
+
+
+def _problems(
+    snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile
+) -> dict[str, str | None]:
+    """Node -> why no pod of the profile may go there, whatever it claims; None if one may."""
+    pod = {"tolerations": list(profile.spec.tolerations)}
+    there = {str(node["metadata"]["name"]): node for node in snapshot.nodes}
+    return {name: node_problem(there[name], pod) for name in nodes if name in there}
+
+
+def _why_none(snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile) -> str:
+    problems = _problems(snapshot, nodes, profile)
+    if problems and all(problems.values()):
+        first = min(problems)
+        return f"of {len(problems)} node(s) none takes pods, for {first}: {problems[first]}"
+    published = [item for item in snapshot.slices if item["spec"]["driver"] == profile.driver]
+    if not published:
+        return f"there is no ResourceSlice of {profile.driver}"
+    return "what it publishes is in use, tainted, of an incomplete pool or not of the class"
+
+
+def _taken(index: Index, node: Object, device_class: str) -> list[Device]:
+    """The devices that claims for one each get on a node, in this order; then they are free."""
+    allocator = Allocator.over(index)
+    request = {"name": "one", "exactly": {"deviceClassName": device_class}}
+    found: dict[Device, str] = {}
+    while True:
+        name = f"claim-{len(found)}"
+        claim = default_claim(
+            {
+                "metadata": {"name": name, "namespace": "default", "uid": name},
+                "spec": {"devices": {"requests": [request]}},
+            }
+        )
+        outcome = allocator.allocate(node, [claim])
+        if outcome.kind != "allocated":
+            break
+        [result] = outcome.allocations[0]["devices"]["results"]
+        device = (result["pool"], result["device"])
+        if device in found:
+            break  # It may be shared, and so can be had without end.
+        found[device] = name
+        index.put_claim({**claim, "status": {"allocation": outcome.allocations[0]}})
+    for name in found.values():
+        index.remove_claim("default", name)
+    return list(found)
+
+
+def selector_of(slices: Iterable[Object], driver: str, device: Device) -> str:
+    """CEL that is true for this device alone; "" where no attribute tells it from the others.
+
+    Args:
+        slices: of the whole cluster, in resource.k8s.io/v1.
+    """
+    others = _attributes(slices, driver)
+    for name, value in sorted(others.pop(device).items()):
+        [(kind, own)] = value.items()
+        # A device without the attribute, or with another kind of it, would be an error in CEL.
+        values = [attributes.get(name, {}).get(kind) for attributes in others.values()]
+        if kind in _KINDS and None not in values and own not in values:
+            domain, _, plain = name.rpartition("/")
+            literal = json.dumps(own, ensure_ascii=False)
+            return f'device.attributes["{domain or driver}"]["{plain}"] == {literal}'
+    return ""
+
+
+def _attributes(slices: Iterable[Object], driver: str) -> dict[Device, Object]:
+    """Device -> its attributes in the newest generation of its pool that has it."""
+    specs = [item["spec"] for item in slices if item["spec"]["driver"] == driver]
+    return {
+        (spec["pool"]["name"], device["name"]): device.get("attributes") or {}
+        for spec in sorted(specs, key=lambda spec: int(spec["pool"].get("generation", 0)))
+        for device in spec.get("devices") or ()
+    }

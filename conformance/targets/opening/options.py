@@ -1,0 +1,248 @@
+"""The options about the target: the same on the command line and in pytest.
+
+One table: each field carries its option's name, help text and the targets that it applies to. The
+command line, pytest and the check for options without effect derive from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from conformance.clusters.base import DEFAULT_IMAGE
+from conformance.errors import UsageError
+from conformance.options import Option, given, options_of
+from conformance.targets.opening.conversions import gates_of, version_of, words_of
+from conformance.targets.opening.lessused import LessUsed
+from nvml_driver.options import DEFAULT_DRIVER_NAME
+from nvml_driver.simulated import shipped
+
+if TYPE_CHECKING:
+    from conformance.scenario.driver.profile import DriverProfile
+
+TargetName = Literal["reference", "cluster"]
+ClusterName = Literal["kubeconfig", "kind", "local"]
+
+DEFAULT_SIMULATION = "t4x4"
+"""Default of the GPUs that our own driver simulates."""
+
+OWN_PROFILE = "nvml-dra-driver"
+"""Profile of our own driver; the default where the suite starts that driver."""
+
+OTHER_PROFILE = "other-nvml-dra-driver"
+"""Profile of the second driver, another instance of ours, where the suite starts one."""
+
+OTHER_SIMULATION = "t4x4"
+"""GPUs that the second driver simulates."""
+
+NVIDIA_PROFILE = "gpu.nvidia.com"
+"""Profile of NVIDIA's driver, the default elsewhere."""
+
+DEFAULT_VERSION = "1.37.1"
+"""Default Kubernetes version of the reference and of a local cluster."""
+
+MOST_NODES = 1000
+
+REQUIRED_GATE = "DynamicResourceAllocation"
+
+SUITE = ("local", "reference")
+STARTED = ("kind", "local")
+TARGET, DRIVER = "Target", "Driver"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOptions(LessUsed):
+    """The options about the target.
+
+    Attributes:
+        simulate: "" means those of a running cluster, else ``DEFAULT_SIMULATION``.
+        driver_command: () means our own driver.
+        kubernetes_version: "" means that of a running cluster or of ``binaries``, else
+            ``DEFAULT_VERSION``.
+        record: keep decisions and snapshots, for comparison with the reference.
+    """
+
+    target: TargetName = given("reference", "What to run the scenarios against.", TARGET)
+    cluster: ClusterName | None = given(None, "Kind of cluster.", TARGET)
+    kubeconfig: Path | None = given(
+        None,
+        "Kubeconfig file. [default: $KUBECONFIG, else ~/.kube/config]",
+        TARGET,
+        metavar="FILE",
+        places=("kubeconfig",),
+    )
+    context: str = given(
+        "",
+        "Context of the kubeconfig; required, because the current context is never assumed.",
+        TARGET,
+        metavar="NAME",
+        places=("kubeconfig",),
+    )
+    kubernetes_version: str = given(
+        "",
+        "Kubernetes version of the reference or of a local cluster: a minor (1.35) or a patch "
+        f"release. [default: {DEFAULT_VERSION}]",
+        TARGET,
+        flag="--kubernetes",
+        metavar="VERSION",
+        convert=version_of,
+        places=SUITE,
+    )
+    name: str = given(
+        "default", "Name of the local or kind cluster.", TARGET, metavar="NAME", places=STARTED
+    )
+    nodes: int = given(
+        1,
+        "Number of identical nodes; 0 is a control plane only.",
+        TARGET,
+        metavar="N",
+        places=SUITE,
+    )
+    feature_gates: Mapping[str, bool] = given(
+        {},
+        "Set a Kubernetes feature gate on all components (repeatable).",
+        TARGET,
+        flag="--feature-gate",
+        metavar="NAME=true|false",
+        type=tuple[str, ...],
+        convert=gates_of,
+        places=SUITE,
+    )
+    binaries: Path | None = given(
+        None,
+        "Use the local cluster's binaries in this folder instead of the cache.",
+        TARGET,
+        metavar="FOLDER",
+        places=("local",),
+    )
+    image: str = given(
+        "",
+        f"Image for scenario pods. [default: {DEFAULT_IMAGE}, or the one that a local cluster"
+        " includes]",
+        TARGET,
+        metavar="IMAGE",
+        places=("kubeconfig", *STARTED),
+    )
+    keep: bool = given(
+        False,
+        "Do not delete the cluster after the run.",
+        TARGET,
+        flag="--keep-cluster",
+        places=STARTED,
+    )
+    driver: str = given(
+        "",
+        f"Driver profile: a shipped name or a file. [default: {OWN_PROFILE} if the suite "
+        f"starts its own driver, else {NVIDIA_PROFILE}]",
+        DRIVER,
+        metavar="PROFILE",
+    )
+    driver_options: tuple[str, ...] = given(
+        (),
+        "Feature gate or setting of the profile that is enabled in the driver (repeatable).",
+        DRIVER,
+        flag="--driver-option",
+        metavar="NAME",
+    )
+    other_driver: str = given(
+        "",
+        "Profile of a second driver on the same nodes, for scenarios with two drivers. "
+        f"[default: {OTHER_PROFILE} if the suite starts its own driver, else none]",
+        DRIVER,
+        metavar="PROFILE",
+        places=("kubeconfig", "kind", "reference"),
+    )
+    driver_command: tuple[str, ...] = given(
+        (),
+        "Command that starts the driver on each node of a local cluster, instead of the "
+        "suite's own driver.",
+        DRIVER,
+        metavar="COMMAND",
+        type=str,
+        convert=words_of,
+        places=("local",),
+    )
+    simulate: str = given(
+        "",
+        f"GPUs that the suite's own driver simulates: a file, or one of {', '.join(shipped())}."
+        f" The reference also accepts the shape of a cluster. [default: {DEFAULT_SIMULATION}, "
+        "or those of a running cluster]",
+        DRIVER,
+        metavar="PROFILE",
+        places=SUITE,
+    )
+    dynamic_mig: bool = given(
+        False,
+        "Publish every MIG device that could be created on the simulated GPUs.",
+        DRIVER,
+        places=SUITE,
+    )
+    double_allocation: bool = given(
+        False,
+        "Also run scenarios that allocate one device to two claims for a few seconds, which "
+        "simulates a scheduler bug.",
+        "Execution",
+        places=("kubeconfig",),
+    )
+    record: bool = False
+
+    @property
+    def version(self) -> str:
+        """Kubernetes version of the reference, and of a local cluster that is not running yet."""
+        return self.kubernetes_version or DEFAULT_VERSION
+
+    @property
+    def profile_name(self) -> str:
+        own = self.target == "reference" or (self.cluster == "local" and not self.driver_command)
+        return self.driver or (OWN_PROFILE if own else NVIDIA_PROFILE)
+
+    @property
+    def other_name(self) -> str:
+        """Name or file of the other driver's profile; empty where there is none."""
+        return self.other_driver or (OTHER_PROFILE if self.other_profile() is not None else "")
+
+    def profile(self) -> DriverProfile:
+        """The driver profile in use, with its enabled driver options.
+
+        Raises:
+            UsageError: it does not exist, is malformed, or lacks one of the options.
+        """
+        return _load(self.profile_name).with_options(self.driver_options)
+
+    def other_profile(self) -> DriverProfile | None:
+        """The profile of the second driver; None where there is none. Raises UsageError."""
+        profile = self.profile()
+        if not self.other_driver:
+            local = self.target == "cluster" and self.cluster == "local" and self.nodes > 0
+            starts = local or (self.target == "reference" and is_simulated(profile))
+            other = _load(OTHER_PROFILE) if starts else None
+            return other if other is not None and other.driver != profile.driver else None
+        other = _load(self.other_driver)
+        if other.driver == profile.driver:
+            raise UsageError(
+                f"--other-driver {self.other_driver}: is a profile of the same driver, "
+                f"{other.driver}; give one of another driver"
+            )
+        return other
+
+
+def _load(name: str) -> DriverProfile:
+    from conformance.data import scenarios_dir
+    from conformance.scenario.driver.profile import load_profile
+
+    return load_profile(name, scenarios_dir() / "drivers")
+
+
+def is_simulated(profile: DriverProfile) -> bool:
+    """Whether the reference runs our own driver on simulated GPUs for a profile."""
+    return profile.driver == DEFAULT_DRIVER_NAME or profile.spec.simulated.own_driver
+
+
+TABLE = options_of(TargetOptions)
+
+
+def is_given(options: TargetOptions, item: Option) -> bool:
+    """Whether an option has another value than its default."""
+    return bool(getattr(options, item.name) != item.default)

@@ -1,0 +1,224 @@
+"""Where a cluster comes from: a kubeconfig, kind, or one that is started on this machine.
+
+All that was started is stopped again when a context ends, however it ends; what was there before
+stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.clusters.base import (
+    DEFAULT_IMAGE,
+    ClusterAccess,
+    ClusterUsageError,
+    Progress,
+    silent,
+)
+from conformance.errors import UsageError
+from conformance.targets.opening.options import (
+    DEFAULT_SIMULATION,
+    OTHER_SIMULATION,
+    TABLE,
+    TargetOptions,
+    is_given,
+)
+from conformance.targets.seam.values import Obj
+
+if TYPE_CHECKING:
+    from conformance.clusters.kind import KindCluster
+    from conformance.clusters.kubeconfig import KubeconfigCluster
+    from conformance.clusters.local import LocalCluster
+    from conformance.targets.cluster.reach import Reach
+
+
+@contextmanager
+def open_cluster(
+    options: TargetOptions, progress: Progress = silent
+) -> Iterator[tuple[ClusterAccess, TargetOptions]]:
+    """A cluster that runs, for as long as the context lasts, and the options that hold for it.
+
+    Only what this call has started is removed at the end: a local or kind cluster that was there
+    before (``dra-conformance cluster up``, ``--keep-cluster``) is used and stays, and so does one
+    that a start was refused for.
+    """
+    driver = options.profile().driver  # a wrong name is told before minutes go into a cluster
+    if options.cluster == "kubeconfig":
+        yield kubeconfig_cluster(options).up(progress), options
+        return
+    kind = kind_cluster(options) if options.cluster == "kind" else None
+    cluster: KindCluster | LocalCluster
+    objects: Sequence[Obj] = ()
+    if kind is not None:
+        from conformance.clusters.manifests import installed, render
+
+        cluster = kind
+        objects = render(options.driver_manifests) if options.driver_manifests else ()
+    else:
+        cluster = local_cluster(options)
+        there = running(cluster)
+        if there is not None:
+            found = _as_running(options, cluster)
+            progress(f"using the local cluster {options.name!r} that runs already")
+            yield there, found
+            return
+    access = cluster.up(progress)  # a start that fails removes what it made by itself
+    stays = options.keep or (kind is not None and not kind.created)
+    try:
+        if objects:
+            with installed(objects, access, driver, progress, removes=stays):
+                yield access, options
+        else:
+            yield access, options
+    finally:
+        if options.keep:
+            progress(
+                f"the cluster stays; to remove it: dra-conformance cluster down"
+                f" --cluster {options.cluster} --name {options.name}"
+            )
+        elif not stays:
+            cluster.down(progress)
+
+
+def check_context(options: TargetOptions) -> None:
+    """See that somebody else's cluster is named in full, before a word is said about it.
+
+    Raises:
+        UsageError: --context is missing; the contexts of the file are listed.
+    """
+    if options.cluster == "kubeconfig" and not options.context:
+        kubeconfig_cluster(options).up()  # refuses without talking to a server
+
+
+def kubeconfig_cluster(options: TargetOptions) -> KubeconfigCluster:
+    from conformance.clusters.kubeconfig import KubeconfigCluster
+
+    return KubeconfigCluster(
+        options.kubeconfig, options.context, image=options.image or DEFAULT_IMAGE
+    )
+
+
+def kind_cluster(options: TargetOptions) -> KindCluster:
+    from conformance.clusters.kind import KindCluster
+
+    return KindCluster(
+        options.name,
+        config=options.kind_config,
+        node_image=options.node_image or None,
+        image=options.image or DEFAULT_IMAGE,
+        images=options.image_archives,
+    )
+
+
+def local_cluster(options: TargetOptions) -> LocalCluster:
+    from conformance.clusters.local import LocalCluster, LocalOptions, Simulation
+
+    profile, other = options.profile(), options.other_profile()
+    return LocalCluster(
+        LocalOptions(
+            name=options.name,
+            binaries=options.binaries,
+            kubernetes=f"v{options.version}",
+            nodes=options.nodes,
+            driver=options.nodes > 0,
+            feature_gates=options.feature_gates,
+            driver_command=options.driver_command or None,
+            driver_name=profile.driver,
+            driver_prefix=profile.spec.simulated.prefix,
+            other_driver=Simulation(
+                OTHER_SIMULATION, False, other.driver, other.spec.simulated.prefix
+            )
+            if other is not None
+            else None,
+            simulate=options.simulate or DEFAULT_SIMULATION,
+            dynamic_mig=options.dynamic_mig,
+            persistent=options.keep,
+        )
+    )
+
+
+def reach_of(options: TargetOptions, access: ClusterAccess) -> Reach:
+    """What can be reached of a cluster beside its API server, by where it comes from."""
+    from conformance.targets.cluster.observe.reading import spec_files
+    from conformance.targets.cluster.reach import ControlFiles, Reach
+
+    if options.cluster == "kind" and access.nodes:
+        from conformance.clusters.kind.command import cdi_files, engine_of
+
+        engine = engine_of(access.nodes[0])
+        return Reach(cdi=partial(cdi_files, engine, access.nodes) if engine else None)
+    if options.cluster != "local":
+        return Reach()
+    local = local_cluster(options)
+    nodes = [local.layout.node(index + 1) for index in range(len(access.nodes))]
+    stimulus = options.profile().spec.stimulus
+    files = {node.name: node.driver / stimulus.file for node in nodes} if stimulus else {}
+    # A driver that has not made the file which its profile names does not follow it.
+    follows = bool(files) and all(map(Path.is_file, files.values()))
+    return Reach(
+        cdi=partial(spec_files, [node.cdi for node in nodes]) if nodes else None,
+        pod_resources={node.name: node.pod_resources for node in nodes},
+        metrics=local.metrics,
+        disturb=local.disturb,
+        components=tuple(local.components()),
+        control=ControlFiles(stimulus, files) if stimulus and follows else None,
+    )
+
+
+def running(local: LocalCluster) -> ClusterAccess | None:
+    """A local cluster that runs already; None where none does."""
+    try:
+        return local.access()
+    except ClusterUsageError:
+        return None
+
+
+def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
+    """The options as they hold for a local cluster that runs already.
+
+    Raises:
+        UsageError: something was asked for that it was not started with; naming that and what the
+            cluster has.
+    """
+    from conformance.clusters.local.driver.own import name_or_file
+
+    state, shown = local.state(), local.simulation()
+    problem = ""
+    if options.driver_command:
+        problem = "--driver-command starts a driver with the cluster"
+    elif state is not None:
+        nodes = next(item for item in TABLE if item.name == "nodes")
+        binaries = options.binaries
+        if binaries is not None and binaries.resolve() != state.binaries.resolve():
+            problem = f"--binaries: it has those of {state.binaries}"
+        elif options.kubernetes_version and f"v{options.version}" != state.kubernetes_version:
+            problem = f"--kubernetes {options.version}: it is {state.kubernetes_version}"
+        elif is_given(options, nodes) and options.nodes != state.nodes:
+            problem = f"--nodes {options.nodes}: it has {state.nodes}"
+        for gate, wanted in options.feature_gates.items():
+            if state.feature_gates.get(gate) != wanted:
+                problem = f"--feature-gate {gate}: it was started without that"
+    if problem:
+        raise UsageError(
+            f"the local cluster {options.name!r} runs already, and {problem}; choose another "
+            f"--name, or remove it first: dra-conformance cluster down --name {options.name}"
+        )
+    if state is not None:
+        options = replace(options, nodes=state.nodes)
+    if shown is None:
+        return options
+    wanted_gpus = shown._replace(
+        simulate=name_or_file(options.simulate) if options.simulate else shown.simulate,
+        dynamic_mig=options.dynamic_mig or shown.dynamic_mig,
+    )
+    if wanted_gpus != shown:
+        raise UsageError(
+            f"the local cluster {options.name!r} runs already with {shown}; to change that: "
+            f"dra-conformance cluster driver --name {options.name} {wanted_gpus}"
+        )
+    return replace(options, simulate=shown.simulate, dynamic_mig=shown.dynamic_mig)

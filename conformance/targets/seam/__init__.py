@@ -1,0 +1,1 @@
+"""The seam: what scenarios may ask of a target, and the values that both targets share."""

@@ -1,0 +1,210 @@
+"""What crosses the seam between scenarios and targets: requests, capabilities, decisions.
+
+Kubernetes objects cross it as plain JSON (``dict`` with the API's camelCase names, ``apiVersion``
+and ``kind`` always set). The protocols themselves are in :mod:`conformance.targets.seam.scope`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from conformance.clusters.base import RUN_LABEL
+from conformance.errors import TargetError
+from conformance.kubeapi.errors import ApiError, Cause, Obj
+
+__all__ = ["RUN_LABEL", "ApiError", "Cause", "Obj", "TargetError"]
+
+WORKER_LABEL = "dra-conformance.dev/worker"
+"""The pytest-xdist worker that made an object, beside the run's label."""
+
+KUBELET_METRICS = "kubelet-metrics"
+POD_RESOURCES = "pod-resources"
+DISTINCT_DEVICES = "distinct-devices"
+ROOT_CONTAINERS = "root-containers"
+"""Abilities, see `Capabilities`."""
+
+CONSTRAINTS = "security.openshift.io/v1"
+"""Where it is served, namespaces get a range of users a moment after they were made, and containers
+may have no other one."""
+
+SCENARIO_LABEL = "dra-conformance.dev/scenario"
+
+Tier = Literal["allocation", "node", "device"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Names one object: ``namespace`` is None for a cluster-scoped kind."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str | None = None
+
+    @classmethod
+    def of(cls, obj: Mapping[str, Any]) -> Ref:
+        """The reference to an object that has ``apiVersion``, ``kind`` and ``metadata.name``."""
+        meta = obj["metadata"]
+        return cls(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which objects of one kind are meant, in the words that lists and watches have.
+
+    Attributes:
+        namespace: in which they are; None is the scope's (or none, for a cluster-scoped kind).
+        fields: a field selector, which the API server evaluates.
+    """
+
+    api_version: str
+    kind: str
+    labels: Mapping[str, str] | None = None
+    namespace: str | None = None
+    fields: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A service account in whose name a request is made.
+
+    Attributes:
+        node: the node on which it acts, as the token of a pod there says; empty for none.
+    """
+
+    namespace: str
+    name: str
+    node: str = ""
+
+    def __str__(self) -> str:
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldManager:
+    """Who applies fields by server-side apply, and whether against the will of others."""
+
+    name: str
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that changes something, as a scenario words it.
+
+    Attributes:
+        ref: the object; for ``deletecollection`` its name is empty.
+        body: the object, the patch (a mapping is a merge patch, a list a JSON patch), or the
+            options of a deletion (``metav1.DeleteOptions``).
+        subresource: for example ``status``; with ``create`` ``eviction`` or ``binding``.
+        labels: of what is deleted by ``deletecollection``.
+        user: in whose name; None is who runs the suite.
+        manager: of a patch that is a server-side apply; the body is what is applied.
+    """
+
+    verb: Literal["create", "update", "patch", "delete", "deletecollection"]
+    ref: Ref
+    body: Any = None
+    subresource: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    dry_run: bool = False
+    user: User | None = None
+    manager: FieldManager | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a target is and can do; decides which scenarios run on it.
+
+    Attributes:
+        kubernetes_version: for example ``1.37.1``.
+        served_apis: group/versions, for example ``resource.k8s.io/v1``, ``v1``.
+        unserved: tier -> why it is not served, where there is more to say than that.
+        driver: the driver whose devices the ``node`` tier uses, None without one.
+        nodes: nodes with a kubelet that the suite may use.
+        devices: how many devices of that driver the ``node`` tier may use at once (this and the
+            next are 0 until ``targets.offer`` has counted them for a profile).
+        devices_on: node -> how many of them may be used there at once. A device that can be used
+            from several nodes counts on each.
+        other_driver: another driver, whose devices are on the same nodes; None without one.
+        other_devices_on: node -> how many of its devices may be used there.
+        one_device: of the node with most devices the one that is had last: its name, and CEL that
+            no other device of the driver fits.
+        abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
+            ``kubelet-metrics``, ``metrics:<component>`` (read what it counts), ``pod-resources``
+            (ask kubelets by that API), ``double-allocation`` (one device may be given to two
+            claims), ``distinct-devices`` (``one_device`` is known), ``root-containers`` (containers
+            may be root, and more), ``impersonation`` (requests in the name of accounts that the
+            suite gives rights), ``fault:<component>`` (stop and start that component, or all of a
+            role), ``device-health`` (have the driver find devices healthy or not), ``image`` (run
+            probe containers).
+        lacking: ability -> why it is not there, where there is more to say than that; ``devices``
+            says it of devices where none is free.
+        feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
+        concurrent: several scenarios can run at once, as its time is not virtual.
+        simulated: what is simulated, in words, for reports; empty where nothing is.
+        versions: component versions for reports (kubernetes, containerd, driver, reference, ...).
+    """
+
+    kubernetes_version: str
+    served_apis: frozenset[str]
+    tiers: frozenset[Tier]
+    unserved: Mapping[Tier, str] = field(default_factory=dict)
+    driver: str | None = None
+    nodes: tuple[str, ...] = ()
+    devices: int = 0
+    devices_on: Mapping[str, int] = field(default_factory=dict)
+    other_driver: str | None = None
+    other_devices_on: Mapping[str, int] = field(default_factory=dict)
+    one_device: tuple[str, str] = ("", "")
+    abilities: frozenset[str] = frozenset()
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    concurrent: bool = False
+    simulated: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One scheduling decision that allocated claims: what was decided, and from what.
+
+    Attributes:
+        pod: name of the pod for which the claims were allocated.
+        claims: the claims that were allocated together, as they were before (no allocation).
+        allocations: ``status.allocation`` of each of them, in the same order.
+        snapshot: everything else the allocation depends on, at that moment: a JSON document as
+            ``reference_allocator.snapshot.Snapshot.to_dict`` gives it (ResourceSlices,
+            DeviceClasses, Nodes, claims that were allocated already, features).
+        unknown: why the snapshot is not certain, so that the decision cannot be judged; usually "".
+    """
+
+    pod: str
+    namespace: str
+    node: str
+    claims: tuple[Obj, ...]
+    allocations: tuple[Obj, ...]
+    snapshot: Obj
+    unknown: str = ""
+
+
+SIMULATED = "dra-conformance.dev/simulated"
+"""Attribute of devices that are simulated (nvml_driver sets it)."""
+
+
+def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:
+    """In words, that a driver's devices are simulated, where its slices say so themselves."""
+    for item in slices:
+        if item["spec"].get("driver") != driver:
+            continue
+        for device in item["spec"].get("devices") or []:
+            # v1beta1 has the attributes one level deeper.
+            attributes = (device.get("basic") or device).get("attributes") or {}
+            if (attributes.get(SIMULATED) or {}).get("bool"):
+                return [f"the devices of {driver}"]
+    return []
