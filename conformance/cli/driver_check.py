@@ -16,7 +16,7 @@ from conformance.cli.output import printable, write_named
 from conformance.errors import UsageError
 from conformance.targets.opening.conversions import words_of
 
-_LONGEST_FOLDER = 40
+_LONGEST_FOLDER = 30
 """Characters of the folder's path: a socket's path below it must be short."""
 
 

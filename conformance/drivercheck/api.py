@@ -26,6 +26,7 @@ from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.store import Identity, Store, clone
 from conformance.targets.seam.values import Obj, Ref
 from reference_allocator.allocator import Allocator
+from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.features import Features
 from reference_allocator.gates import gates_for_version
 
@@ -91,13 +92,16 @@ class Objects(Backend):
     def claim(self, driver: str, *requests: Mapping[str, Any], name: str = "") -> Obj:
         """A new claim for devices of a driver, without an allocation.
 
-        ``requests`` are v1 DeviceRequests without class and tolerations; by default one device.
+        ``requests`` are v1 DeviceRequests without class and tolerations; by default one device. Of
+        devices that may be shared they get a share.
         """
         with self.lock:
             if self.store.get("DeviceClass", "", _CLASS) is None:
                 self._create_class(driver)
             self._claims += 1
-            wanted = [_complete(one) for one in requests or ({"name": "gpu", "exactly": {}},)]
+            share = _share(self.slices(driver))
+            each = requests or ({"name": "gpu", "exactly": {}},)
+            wanted = [_complete(one, share) for one in each]
             return self.create(
                 {
                     "apiVersion": _RESOURCE,
@@ -160,10 +164,34 @@ class Objects(Backend):
         )
 
 
-def _complete(request: Mapping[str, Any]) -> dict[str, Any]:
+_SHARES: Final = 16
+"""Of a capacity without a policy, where a request without an amount would take all of it."""
+
+
+def _share(slices: Sequence[Obj]) -> dict[str, str]:
+    """Capacity -> how much to ask for of devices that may all be shared; else empty (KEP-5075)."""
+    devices = [device for one in slices for device in one["spec"].get("devices") or ()]
+    if not devices or not all(device.get("allowMultipleAllocations") for device in devices):
+        return {}
+    found: dict[str, str] = {}
+    for name, capacity in (devices[0].get("capacity") or {}).items():
+        policy = capacity.get("requestPolicy") or {}
+        if "default" in policy:
+            continue
+        lowest = (policy.get("validRange") or {}).get("min") or next(
+            iter(policy.get("validValues") or ()), None
+        )
+        part = parse_quantity(capacity["value"]).nanos // 10**9 // _SHARES
+        found[name] = lowest or str(max(1, part))
+    return found
+
+
+def _complete(request: Mapping[str, Any], share: Mapping[str, str]) -> dict[str, Any]:
     """A request with what every request of the checks has."""
     found = dict(request)
-    more = {"deviceClassName": _CLASS, "tolerations": [{"operator": "Exists"}]}
+    more: dict[str, Any] = {"deviceClassName": _CLASS, "tolerations": [{"operator": "Exists"}]}
+    if share:
+        more["capacity"] = {"requests": dict(share)}
     if "exactly" in found:
         found["exactly"] = {**more, **found["exactly"]}
     alternatives: Sequence[Mapping[str, Any]] = found.get("firstAvailable", ())

@@ -15,19 +15,26 @@ from conformance.drivercheck import kubelet
 from conformance.drivercheck.driver import DriverUnderCheck
 from conformance.drivercheck.kubelet import Device, Plugin, RefusedError
 from conformance.drivercheck.process import Starter
-from conformance.drivercheck.violations import UnanswerableError, ViolationError
+from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
 from conformance.targets.seam.values import Obj
 from conformance.text import one_line
 
 
 class Bench(DriverUnderCheck):
-    """A driver, and the claims of the present check."""
+    """A driver, and the claims of the present check.
+
+    Attributes:
+        names_devices: whether an answer has had devices. One that never has is right, too: it may
+            attach them by other ways than CDI ("each request may have zero or more devices",
+            k8s.io/kubelet/pkg/apis/dra/v1/api.proto).
+    """
 
     def __init__(
         self, folder: Path, starter: Starter | None, *, cdi_folders: tuple[Path, ...] = ()
     ) -> None:
         super().__init__(folder, starter, cdi_folders=cdi_folders)
         self._claims: list[Obj] = []
+        self.names_devices = False
 
     def pending_claim(self, *requests: Mapping[str, Any], name: str = "") -> Obj:
         claim = self.api.objects.claim(self.driver, *requests, name=name)
@@ -40,12 +47,18 @@ class Bench(DriverUnderCheck):
         return self.allocate(claim, self.allocation(claim))
 
     def allocation(self, claim: Obj) -> dict[str, Any]:
-        """What kube-scheduler would give. Raises UnanswerableError: the devices do not suffice."""
+        """What kube-scheduler would give.
+
+        Raises UnanswerableError: the devices do not suffice; NotOfferedError: it takes two, and the
+        driver has one.
+        """
         found = self.api.objects.allocation(claim)
         if found is None:
+            count = sum(len(one["spec"].get("devices") or ()) for one in self.slices())
+            if count == 1:
+                raise NotOfferedError("the driver has one device")
             raise UnanswerableError(
-                "there are not enough devices for it: the driver published "
-                f"{sum(len(one['spec'].get('devices') or ()) for one in self.slices())}"
+                f"there are not enough devices for it: the driver published {count}"
             )
         return found
 
@@ -63,7 +76,9 @@ class Bench(DriverUnderCheck):
             raise ViolationError(f"expected a prepared claim; found {error}") from None
         uids = _uids("NodePrepareResources", claims, answer)
         _no_errors("prepared", {uid: answer[uid].error for uid in uids})
-        return [answer[uid].devices for uid in uids]
+        devices = [answer[uid].devices for uid in uids]
+        self.names_devices |= any(devices)
+        return devices
 
     def prepared_claim(self) -> Obj:
         """A claim that is allocated and prepared; raises as `claim` and `prepare`."""

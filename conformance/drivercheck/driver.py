@@ -30,7 +30,8 @@ CHECK_SECONDS: Final = 60.0
 """For one check, beside what its calls may take."""
 
 _LOOK_SECONDS: Final = 0.01
-_FOLDERS: Final = ("registry", "plugins", "cdi")
+_FOLDERS: Final = ("plugins_registry", "plugins", "cdi")
+"""The first two as in the kubelet's root, for drivers that take only that."""
 
 
 class DriverUnderCheck:

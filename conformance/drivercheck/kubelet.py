@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -70,7 +70,7 @@ class Device:
     pool: str
     name: str
     cdi_ids: tuple[str, ...]
-    share_id: str = ""
+    share_id: str = field(default="", compare=False)  # v1beta1 has none
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class OwnDriver:
-    """A starter of our driver on simulated NVML, with a defect of tests.mutants.real_driver."""
+    """A starter of our driver on simulated NVML, with a fault or shape of tests.mutants."""
 
     def __init__(self, fault: str = "none", *options: str) -> None:
         self._fault = fault
@@ -56,6 +56,7 @@ class _Forked:
 
 def _run(fault: str, options: tuple[str, ...], environment: dict[str, str], log: Path) -> None:
     from nvml_driver.cli import main
+    from tests.mutants.real_driver.answering import SHAPES
     from tests.mutants.real_driver.faults import FAULTS
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -64,7 +65,7 @@ def _run(fault: str, options: tuple[str, ...], environment: dict[str, str], log:
         os.dup2(output, stream)
     os.environ.update(environment)
     sys.argv = ["nvml-dra-driver", "run", *options]
-    FAULTS[fault].put_in()
+    (SHAPES.get(fault) or FAULTS[fault].put_in)()
     _wait_briefly()
     main()
 

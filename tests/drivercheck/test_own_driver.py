@@ -3,32 +3,87 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.catalogue import CHECKS, chosen
-from conformance.drivercheck.result import Outcome
+from conformance.drivercheck.result import DriverCheckResult, Outcome
 from conformance.drivercheck.run import run
 from conformance.errors import UsageError
 from tests.drivercheck.own_driver import OwnDriver
 
 
-@pytest.fixture
-def bench() -> Iterator[Bench]:
+def checked(driver: OwnDriver) -> DriverCheckResult:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
-        made = Bench(Path(folder), OwnDriver())
-        yield made
-        made.close()
+        bench = Bench(Path(folder), driver)
+        try:
+            return run(bench, CHECKS)
+        finally:
+            bench.close()
 
 
-def test_our_driver_keeps_every_rule(bench: Bench) -> None:
-    result = run(bench, CHECKS)
-    bad = {one.name: one.message for one in result.checks if one.outcome is not Outcome.PASSED}
-    assert bad == {}
+def not_passed(result: DriverCheckResult) -> dict[str, Outcome]:
+    return {one.name: one.outcome for one in result.checks if one.outcome is not Outcome.PASSED}
+
+
+def test_our_driver_keeps_every_rule() -> None:
+    result = checked(OwnDriver())
+    assert not_passed(result) == {}, result.checks
     assert (result.verdict, result.driver, result.devices) == ("conformant", "gpu.nvidia.com", 4)
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize(
+    ("driver", "not_offered"),
+    [
+        (
+            OwnDriver("none", "--simulate", "t4x4", "--consumable-shares", "memory"),
+            {
+                "refuse/device-in-use",
+                "concurrent/prepare-that-comes-late",
+                "restart/device-in-use-is-remembered",
+            },
+        ),
+        (
+            OwnDriver("none", "--simulate", "t4x1"),
+            {
+                "prepare/requests-are-named",
+                "prepare/devices-are-told-apart",
+                "prepare/several-devices-of-a-request",
+                "prepare/several-claims-in-a-call",
+                "prepare/prepared-and-new-together",
+                "unprepare/claim-allocated-anew-gets-its-new-device",
+                "unprepare/other-claims-stay-prepared",
+                "cdi/other-claims-keep-theirs",
+                "cdi/devices-have-ids-of-their-own",
+                "concurrent/prepare-beside-unprepare",
+                "concurrent/slow-claim-holds-up-no-other",
+                "hostile/empty-names",
+                "hostile/uid-that-is-a-path",
+                "hostile/long-names",
+            },
+        ),
+        (
+            OwnDriver("names-no-devices"),
+            {
+                "prepare/devices-are-those-allocated",
+                "prepare/requests-are-named",
+                "prepare/devices-are-told-apart",
+                "prepare/subrequests-name-their-request",
+                *(check.name for check in CHECKS if check.name.startswith("cdi/")),
+                "restart/cdi-devices-outlive-a-kill",
+                "restart/cdi-devices-go-with-another-process",
+            },
+        ),
+    ],
+    ids=["shareable devices", "one device", "names no devices"],
+)
+def test_a_driver_of_another_shape_is_conformant(driver: OwnDriver, not_offered: set[str]) -> None:
+    result = checked(driver)
+    assert not_passed(result) == dict.fromkeys(not_offered, Outcome.NOT_OFFERED), result.checks
+    assert result.verdict == "conformant"
 
 
 def test_each_check_has_a_name_of_its_own_and_a_source() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from conformance.drivercheck import cdi
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
@@ -15,6 +17,8 @@ section = Section("cdi")
 _SPEC = "github.com/cncf-tags/container-device-interface, SPEC.md"
 _HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin/draplugin.go"
 _IDS = f"{_HELPER}, Device.CDIDeviceIDs"
+_USUAL = (Path("/etc/cdi"), Path("/var/run/cdi"))
+"""Where container runtimes look by default."""
 
 
 def ids_of(answer: list[tuple[Device, ...]]) -> set[str]:
@@ -35,8 +39,16 @@ def expect_resolved(bench: Bench, ids: set[str]) -> None:
         folders = ", ".join(map(str, bench.cdi_folders))
         raise ViolationError(
             f"expected specs in {folders} to define each CDI id; found none for "
-            f"{one_line(', '.join(missing), 200)}"
+            f"{one_line(', '.join(missing), 200)}; {_elsewhere(missing)}"
         )
+
+
+def _elsewhere(missing: list[str]) -> str:
+    """Where specs are that this check was not told of."""
+    for folder in _USUAL:
+        if cdi.device_ids([folder]).keys() & set(missing):
+            return f"{folder} has it: give --cdi-dir {folder}"
+    return "for a driver that ignores CDI_ROOT give --cdi-dir FOLDER"
 
 
 @section.required(f"{_IDS}; {_SPEC}")
@@ -63,7 +75,7 @@ def specs_are_valid(bench: Bench) -> None:
         raise ViolationError(f"expected valid specs; found {one_line('; '.join(wrong), 400)}")
 
 
-@section.recommended(f"{_HELPER}: to prepare again is idempotent, and a spec may have been lost")
+@section.required(f"{_HELPER}: idempotent; specs are lost with /var/run (kubernetes#141433)")
 def lost_spec_is_written_again(bench: Bench) -> None:
     """To prepare again a claim whose spec was lost, as after a reboot, gives ids that resolve."""
     claim = bench.claim()
@@ -103,20 +115,29 @@ def devices_have_ids_of_their_own(bench: Bench) -> None:
     claim = bench.claim({"name": "one", "exactly": {}}, {"name": "two", "exactly": {}})
     [devices] = bench.prepare(claim)
     ids_of([devices])
-    sets = [set(device.cdi_ids) for device in devices]
-    if len(sets) > 1 and all(one == sets[0] for one in sets):
-        raise ViolationError(f"expected other ids for each; found {sorted(sets[0])} for both")
+    sets = {(one.pool, one.name): set(one.cdi_ids) for one in devices}
+    first = next(iter(sets.values()))
+    if len(sets) > 1 and all(one == first for one in sets.values()):
+        raise ViolationError(f"expected other ids for each; found {sorted(first)} for both")
 
 
 @section.recommended(f"{_HELPER}, PrepareResourceClaims: the unique name should not be reused")
 def ids_are_not_used_again(bench: Bench) -> None:
-    """Another claim for the same device gets other CDI ids: runtimes may cache them."""
+    """An id means the same for every claim, because runtimes may cache it; else it is a new one."""
     first = bench.claim()
     ids = ids_of(bench.prepare(first))
+    before = cdi.device_ids(bench.cdi_folders)
     bench.unprepare(first)
     second = bench.allocate(bench.pending_claim(), first["status"]["allocation"])
-    if ids & ids_of(bench.prepare(second)):
-        raise ViolationError(f"expected new ids; found {one_line(', '.join(ids), 200)} again")
+    again = ids & ids_of(bench.prepare(second))
+    now = cdi.device_ids(bench.cdi_folders)
+    changed = sorted(
+        name for name in again if not before.get(name) or before[name] != now.get(name)
+    )
+    if changed:
+        raise ViolationError(
+            f"expected new ids; found {one_line(', '.join(changed), 200)} with other content"
+        )
 
 
 @section.recommended(_SPEC)

@@ -16,6 +16,7 @@ from conformance.drivercheck.checks.prepare import (
     expect_allocated,
     expect_free,
     expect_same,
+    need_exclusive,
 )
 from conformance.drivercheck.violations import SilenceError, ViolationError
 
@@ -23,6 +24,7 @@ section = Section("concurrent")
 
 _MANAGER = "kubernetes/pkg/kubelet/cm/dra/manager.go: pods are worked on side by side"
 _OTHERS_SECONDS = 5.0
+_UNPREPARE_SECONDS = 1.0
 
 
 def together(*calls: Callable[[], Any]) -> list[Any]:
@@ -110,3 +112,22 @@ def caller_that_gave_up(bench: Bench) -> None:
     bench.api.release()
     bench.unprepare(claim)
     expect_allocated(bench, claim, *bench.prepare(claim))
+
+
+@section.required(f"{_MANAGER}; as dra-driver-nvidia-gpu#1162")
+def prepare_that_comes_late(bench: Bench) -> None:
+    """A claim that is unprepared while it is slow to be prepared leaves its device free."""
+    claim = bench.claim()
+    need_exclusive(bench, claim)
+    name = claim["metadata"]["name"]
+    bench.api.faults.hold.add(name)
+    with ThreadPoolExecutor(2) as threads:
+        late = threads.submit(_try, bench, [kubelet.reference(claim)])
+        bench.api.wait_held(name, _OTHERS_SECONDS)
+        unprepared = threads.submit(bench.unprepare, claim)
+        with suppress(TimeoutError):  # it may wait for the prepare, which is right, too
+            unprepared.result(_UNPREPARE_SECONDS)
+        bench.api.release()
+        late.result()
+        unprepared.result()
+    expect_free(bench, claim)

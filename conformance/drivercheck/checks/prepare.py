@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from conformance.drivercheck.api import OTHER_DRIVER
@@ -26,12 +26,22 @@ def results(bench: Bench, claim: Obj) -> list[dict[str, Any]]:
     return [one for one in every if one["driver"] == bench.driver]
 
 
-def expect_allocated(bench: Bench, claim: Obj, devices: Iterable[Device]) -> None:
-    """The prepared devices are those of the allocation."""
+def expect_allocated(bench: Bench, claim: Obj, devices: Sequence[Device]) -> None:
+    """The prepared devices are those of the allocation, or none if the driver never names any."""
     wanted = sorted((one["pool"], one["device"]) for one in results(bench, claim))
     found = sorted((one.pool, one.name) for one in devices)
-    if wanted != found:
+    if wanted != found and (found or bench.names_devices):
         raise ViolationError(f"expected the devices {_named(wanted)}; found {_named(found)}")
+    shares = {"", *(one.get("shareID", "") for one in results(bench, claim))}
+    if wrong := {one.share_id for one in devices} - shares:
+        raise ViolationError(f"expected a share of the allocation; found {', '.join(wrong)[:100]}")
+
+
+def named(devices: tuple[Device, ...]) -> tuple[Device, ...]:
+    """The devices of an answer. Raises NotOfferedError: there are none, which is allowed."""
+    if not devices:
+        raise NotOfferedError("the driver's answers name no devices")
+    return devices
 
 
 def expect_refused(bench: Bench, claim: Obj, what: str) -> None:
@@ -39,6 +49,12 @@ def expect_refused(bench: Bench, claim: Obj, what: str) -> None:
     [error] = bench.refusal(claim)
     if not error:
         raise ViolationError(f"expected an error for {what}; found it prepared")
+
+
+def need_exclusive(bench: Bench, claim: Obj) -> None:
+    """Raises NotOfferedError: the claim's devices may be shared, so another may have them, too."""
+    if any("shareID" in one for one in results(bench, claim)):
+        raise NotOfferedError("the driver's devices may be shared")
 
 
 def expect_free(bench: Bench, claim: Obj) -> None:
@@ -72,7 +88,9 @@ def empty_call(bench: Bench) -> None:
 def devices_are_those_allocated(bench: Bench) -> None:
     """The prepared devices are the driver's results of the allocation, by pool and name."""
     claim = bench.claim()
-    expect_allocated(bench, claim, *bench.prepare(claim))
+    [devices] = bench.prepare(claim)
+    expect_allocated(bench, claim, devices)
+    named(devices)
 
 
 @section.required(f"{_API}, Device; kubernetes/test/e2e/dra/dra.go: all devices usable")
@@ -100,7 +118,7 @@ def requests_are_named(bench: Bench) -> None:
     claim = bench.claim({"name": "one", "exactly": {}}, {"name": "two", "exactly": {}})
     [devices] = bench.prepare(claim)
     expect_allocated(bench, claim, devices)
-    _expect_requests(bench, claim, devices)
+    _expect_requests(bench, claim, named(devices))
 
 
 @section.required(f"{_API}, Device.request_names")
@@ -108,7 +126,7 @@ def devices_are_told_apart(bench: Bench) -> None:
     """Devices of different requests name their request: a container may have one and not both."""
     claim = bench.claim({"name": "one", "exactly": {}}, {"name": "two", "exactly": {}})
     [devices] = bench.prepare(claim)
-    silent = [one.name for one in devices if not one.request_names]
+    silent = [one.name for one in named(devices) if not one.request_names]
     if silent:
         raise ViolationError(f"expected request names; found none of {', '.join(silent[:5])}")
 
@@ -118,19 +136,21 @@ def subrequests_name_their_request(bench: Bench) -> None:
     """A device of a subrequest names the request alone, not request/subrequest."""
     claim = bench.claim({"name": "one", "firstAvailable": [{"name": "first"}]})
     [devices] = bench.prepare(claim)
-    _expect_requests(bench, claim, devices)
+    _expect_requests(bench, claim, named(devices))
 
 
 def _expect_requests(bench: Bench, claim: Obj, devices: Iterable[Device]) -> None:
-    wanted = {
-        (one["pool"], one["device"]): one["request"].partition("/")[0]
-        for one in results(bench, claim)
-    }
     for device in devices:
-        name = wanted.get((device.pool, device.name))
-        if device.request_names and device.request_names != (name,):
-            found = ", ".join(device.request_names)[:100]
-            raise ViolationError(f"expected device {device.name} for request {name}; found {found}")
+        names = {  # shares of one device may be for several requests
+            one["request"].partition("/")[0]
+            for one in results(bench, claim)
+            if (one["pool"], one["device"]) == (device.pool, device.name)
+        }
+        if not names.issuperset(device.request_names):
+            wanted, found = ", ".join(sorted(names)), ", ".join(device.request_names)[:100]
+            raise ViolationError(
+                f"expected device {device.name} for request {wanted}; found {found}"
+            )
 
 
 @section.required(f"{_TYPES}, ExactDeviceRequest.Count")
@@ -184,12 +204,12 @@ def prepared_and_new_together(bench: Bench) -> None:
 @section.required(f"{_TYPES}, DeviceRequestAllocationResult.Driver")
 def results_of_others_are_left_out(bench: Bench) -> None:
     """Of a claim with devices of two drivers, the driver prepares only its own."""
-    claim = bench.pending_claim({"name": "one", "exactly": {}}, {"name": "two", "exactly": {}})
-    allocation = bench.allocation(claim)
-    other = allocation["devices"]["results"][1]
+    one: dict[str, Any] = {"name": "one", "exactly": {}}
+    allocation = bench.allocation(bench.pending_claim(one))
+    [own] = allocation["devices"]["results"]
     # A device that the driver has, too: what tells them apart is the driver's name.
-    other["driver"] = OTHER_DRIVER
-    claim = bench.allocate(claim, allocation)
+    allocation["devices"]["results"].append({**own, "request": "two", "driver": OTHER_DRIVER})
+    claim = bench.allocate(bench.pending_claim(one, {**one, "name": "two"}), allocation)
     expect_allocated(bench, claim, *bench.prepare(claim))
 
 
@@ -201,7 +221,7 @@ def configuration_of_others_is_ignored(bench: Bench) -> None:
     expect_allocated(bench, claim, *bench.prepare(claim))
 
 
-@section.required(f"{_TYPES}, AdminAccess: not counted as use")
+@section.recommended(f"{_TYPES}, AdminAccess: not counted as use; a driver need not offer it")
 def admin_access_beside_a_holder(bench: Bench) -> None:
     """A claim with admin access is prepared though another claim has the device."""
     holder = bench.prepared_claim()

@@ -5,7 +5,12 @@ from __future__ import annotations
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.cdi import expect_resolved
-from conformance.drivercheck.checks.prepare import expect_allocated, expect_refused, expect_same
+from conformance.drivercheck.checks.prepare import (
+    expect_allocated,
+    expect_refused,
+    expect_same,
+    need_exclusive,
+)
 from conformance.drivercheck.violations import SilenceError, ViolationError
 
 section = Section("refuse")
@@ -46,10 +51,11 @@ def unknown_device(bench: Bench) -> None:
     expect_refused(bench, bench.allocate(claim, allocation), "a device that does not exist")
 
 
-@section.recommended(f"{_HELPER}, PrepareResourceClaims: the last line of defense")
+@section.required(f"{_HELPER}, PrepareResourceClaims: the last line of defense (kubernetes#141471)")
 def device_in_use(bench: Bench) -> None:
     """A claim is refused a device that another claim has, until that one is unprepared."""
     holder = bench.claim()
+    need_exclusive(bench, holder)
     second = bench.pending_claim()
     second = bench.allocate(second, holder["status"]["allocation"])
     bench.prepare(holder)

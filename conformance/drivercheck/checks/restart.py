@@ -17,6 +17,7 @@ from conformance.drivercheck.checks.prepare import (
     expect_free,
     expect_refused,
     expect_same,
+    need_exclusive,
 )
 from conformance.drivercheck.driver import STOP_SECONDS
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
@@ -98,6 +99,7 @@ def cdi_devices_go_with_another_process(bench: Bench) -> None:
 def device_in_use_is_remembered(bench: Bench) -> None:
     """After a SIGKILL, too, a claim is refused a device that another claim has."""
     holder = bench.claim()
+    need_exclusive(bench, holder)
     second = bench.allocate(bench.pending_claim(), holder["status"]["allocation"])
     bench.prepare(holder)
     bench.restart(signal.SIGKILL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from nvml_driver.kubelet.rpc import serve
 from nvml_driver.kubelet.service import ClaimWork
 from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health_v1
 from nvml_driver.prepare.allocation import Allocation
-from tests.mutants.real_driver.putting import OfTheContract, PutIn, instead, with_results
+from tests.mutants.real_driver.putting import OfTheContract, PutIn, both, instead, with_results
 
 Claim = Mapping[str, Any]
 _busy = threading.Lock()
@@ -72,6 +73,15 @@ def _busy_for_others(original: Callable[..., Any], *args: Any, **named: Any) -> 
 def _one_after_the_other(original: Callable[..., Any], *args: Any, **named: Any) -> Iterator[Any]:
     with _one_call:
         return iter(list(original(*args, **named)))
+
+
+def _whatever_became_of_it(original: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    return original(*args, **{**named, "still_wanted": lambda: True})
+
+
+@contextmanager
+def _watches_nothing(_original: Any, _work: ClaimWork) -> Iterator[set[str]]:
+    yield set()
 
 
 def _asks_for_the_claim(
@@ -157,6 +167,14 @@ def _older_health_only(original: Callable[..., Any], messages: Any, feed: Any) -
     return original(messages, feed)
 
 
+def _names_none(original: Callable[..., Any], *args: Any, **named: Any) -> list[Any]:
+    original(*args, **named)
+    return []
+
+
+SHAPES: Mapping[str, PutIn] = {"names-no-devices": instead(DriverCore, "prepare", _names_none)}
+"""What a driver may do as well: one that attaches devices by NRI has none to name."""
+
 OF_THE_CONTRACT: OfTheContract = {
     "prepares-devices-of-others": (
         "results of another driver are prepared, too",
@@ -187,6 +205,14 @@ OF_THE_CONTRACT: OfTheContract = {
         "a claim that the API server is slow to give holds up all others",
         instead(ClaimWork, "prepare_each", _one_after_the_other),
         "concurrent/slow-claim-holds-up-no-other",
+    ),
+    "prepares-what-was-unprepared": (
+        "a prepare goes on though its caller has gone and the claim was unprepared",
+        both(
+            instead(ClaimWork, "prepare_each", _whatever_became_of_it),
+            instead(ClaimWork, "_watching_unprepare", _watches_nothing),
+        ),
+        "concurrent/prepare-that-comes-late",
     ),
     "unprepare-asks-for-the-claim": (
         "a claim whose object is gone cannot be unprepared",
